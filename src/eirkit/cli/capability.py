@@ -1,0 +1,79 @@
+"""`eirkit lacuna capability`: which cells may carry claims about lost information, and which may not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from rich.console import Console
+
+from eirkit.cli.agent_options import model_options, seeds_option, workload_options
+from eirkit.cli.options import IntegerList
+from eirkit.cli.output import emit, json_option, table
+from eirkit.lacuna.capability import THRESHOLD, WINDOWS, Cell, Control, assess
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.task import TaskSpec
+
+ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
+
+
+@click.command()
+@workload_options(ALL)
+@click.option(
+    "--windows",
+    type=IntegerList(1),
+    default=",".join(map(str, WINDOWS)),
+    show_default=True,
+    help="m = h = lookback; Full Lookup always has 16 labels.",
+)
+@click.option("--threshold", type=click.FloatRange(0, 1), default=THRESHOLD, show_default=True)
+@click.option("--calculator/--no-calculator", default=True, show_default=True, help="Also with a calculator at hand.")
+@seeds_option()
+@model_options()
+@json_option
+def capability(
+    specs: tuple[TaskSpec, ...],
+    windows: list[int],
+    threshold: float,
+    calculator: bool,
+    seeds: Sequence[int],
+    model_names: tuple[str, ...],
+    model_options: ModelOptions,
+    as_json: bool,
+) -> int:
+    """Run each model where nothing is missing; cells below the threshold carry no claims about lost information."""
+    control = Control(seeds, windows, threshold, calculator)
+    cells = assess(model_names, specs, control, model_options)
+    document = {
+        "rows": [cell.as_json() for cell in cells],
+        "threshold": threshold,
+        "eligible": [[cell.model, cell.workload] for cell in cells if cell.passes],
+        "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
+    }
+    emit(document, as_json, lambda console: _render(console, cells))
+    return 1 if any(cell.scored < cell.attempted for cell in cells) else 0
+
+
+def _render(console: Console, cells: Sequence[Cell]) -> None:
+    columns = ("model", "workload", "accuracy", "± sd", "computation", "cascade", "with calculator", "scored")
+    rows = [
+        (
+            cell.model,
+            cell.workload,
+            cell.accuracy,
+            cell.accuracy_sd,
+            cell.errors["computation"],
+            cell.errors["cascade"],
+            cell.calculator_accuracy,
+            f"{cell.scored}/{cell.attempted}",
+        )
+        for cell in cells
+    ]
+    console.print(table("Full information, recovery off: every eligible answer is shown", columns, rows))
+    for title, chosen in (
+        ("May carry claims about lost information", [cell for cell in cells if cell.passes]),
+        ("Excluded", [cell for cell in cells if not cell.passes]),
+    ):
+        if chosen:
+            listed = [(cell.model, cell.workload, cell.reason.partition(": ")[2]) for cell in chosen]
+            console.print(table(title, ("model", "workload", "why"), listed))

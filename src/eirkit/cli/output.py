@@ -1,0 +1,55 @@
+"""How commands print: one JSON document on stdout with --json, else a table; everything else goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+PIPED_WIDTH = 120  # columns where no terminal says how many there are
+
+
+def json_option(command: Command) -> Command:
+    """Add --json to a command; it arrives as `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(command)
+
+
+def emit(document: Mapping[str, Any], as_json: bool, render: Callable[[Console], None]) -> None:
+    """Print the document, as JSON or for reading."""
+    if as_json:
+        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
+        click.echo(json.dumps(document, ensure_ascii=plain, allow_nan=False))
+    else:
+        fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+        render(Console(width=PIPED_WIDTH if fixed else None))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Group:
+    """Return a titled table whose numbers are right-aligned; brackets in cells are text, not markup."""
+    listed = [[_cell(value) for value in row] for row in rows]
+    made = Table(box=SIMPLE_HEAD, show_edge=False, header_style="bold")
+    for position, name in enumerate(columns):
+        cells = [row[position] for row in listed if row[position]]
+        numeric = all(cell[0] in "0123456789-+–" for cell in cells)
+        single = not any(" " in cell for cell in cells)  # a lone number is never folded
+        made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric and single)
+    for row in listed:
+        made.add_row(*map(Text, row))
+    # A title of the table's own would be folded to the table's width.
+    return Group(Text(title, style="bold"), made)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,86 @@
+"""`eirkit lacuna probe`: does a model find its way to a lost result, and with how many reads?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from rich.console import Console
+
+from eirkit.cli.agent_options import model_options, seeds_option, workload_options
+from eirkit.cli.options import IntegerList
+from eirkit.cli.output import emit, json_option, table
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
+from eirkit.lacuna.task import TaskSpec
+
+
+@click.command(context_settings={"default_map": {"m": 8}})
+@workload_options("stepwise-sum,stepwise-max,stepwise-topk")
+@click.option("--fan-ins", type=IntegerList(1), help="Several, pooled; 2,4 unless --fan-in or this is given.")
+@click.option("--h", type=click.IntRange(1), default=8, show_default=True, help="Records held.")
+@click.option("--policy", default="lru", show_default=True, help="Which records are held when the loss occurs.")
+@click.option("--from-step", type=click.IntRange(1), help="The loss is the first one from here; half the task.")
+@seeds_option()
+@model_options()
+@json_option
+def probe(
+    specs: tuple[TaskSpec, ...],
+    fan_ins: list[int] | None,
+    h: int,
+    policy: str,
+    from_step: int | None,
+    seeds: Sequence[int],
+    model_names: tuple[str, ...],
+    model_options: ModelOptions,
+    as_json: bool,
+) -> int:
+    """Give each model one lost result to rebuild: it chooses what to read, the harness computes."""
+    plan = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
+    rows, probes = run_probes(specs, seeds, plan, model_names, model_options)
+    document: dict[str, Any] = {
+        "rows": [row.as_json() for row in rows],
+        "plan": asdict(plan),
+        "probes": [{"workload": w, "model": m, **asdict(found), "reads": len(found.order)} for w, m, found in probes],
+    }
+    emit(document, as_json, lambda console: _render(console, rows))
+    return 1 if any(row.probes < row.attempted for row in rows) else 0
+
+
+def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
+    given = click.get_current_context().get_parameter_source("fan_in") is ParameterSource.COMMANDLINE
+    return (spec.fan_in,) if given else FAN_INS
+
+
+def _render(console: Console, rows: Sequence[ProbeRow]) -> None:
+    columns = (
+        "workload",
+        "model",
+        "probes",
+        "success",
+        "early",
+        "limit",
+        "overhead",
+        "redundant",
+        "off-cone",
+        "minimum",
+    )
+    lines = [
+        (
+            row.workload,
+            row.model,
+            f"{row.probes}/{row.attempted}",
+            row.successful,
+            row.early_stops,
+            row.at_limit,
+            row.read_overhead,
+            row.redundant,
+            row.off_cone,
+            row.minimum,
+        )
+        for row in rows
+    ]
+    console.print(table("Recovery probes: reads / fewest possible, over successes", columns, lines))

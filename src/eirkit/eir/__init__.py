@@ -1,0 +1,1 @@
+"""Exact execution information requirements: how many bits must survive a cut, at the very least."""

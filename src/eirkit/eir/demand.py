@@ -1,0 +1,112 @@
+"""What must survive each cut of a task: class counts, bits, and pressure against a storage capacity.
+
+Counts are exact integers, or a certified interval of integers; the logarithm is taken last, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from eirkit.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCount:
+    """The number of continuation-equivalence classes at one cut, or certified bounds on it."""
+
+    lower: int
+    upper: int
+
+    @classmethod
+    def exactly(cls, classes: int) -> ClassCount:
+        return cls(classes, classes)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.lower == self.upper
+
+    @property
+    def lower_bits(self) -> float:
+        return math.log2(self.lower)
+
+    @property
+    def upper_bits(self) -> float:
+        return math.log2(self.upper)
+
+    def power(self, slots: int) -> ClassCount:
+        """Return the count for `slots` independent copies that are referenced together."""
+        return ClassCount(self.lower**slots, self.upper**slots)
+
+
+@dataclass(frozen=True, slots=True)
+class DemandCurve:
+    """EIR after each step t = 0 … n of one task under its workload contract."""
+
+    counts: tuple[ClassCount | None, ...]  # index t; None where the cut was not asked for
+    method: str  # the result that gives the counts, in words
+
+    @property
+    def certified(self) -> bool:
+        """True if every computed cut has an exact count."""
+        return all(count.is_exact for count in self._computed())
+
+    @property
+    def bits(self) -> tuple[float | None, ...]:
+        """Bits after step t where certified; None where not asked for."""
+        if not self.certified:
+            raise ValueError("the curve is bounded, not exact; use lower_bits and upper_bits")
+        return self.lower_bits
+
+    @property
+    def lower_bits(self) -> tuple[float | None, ...]:
+        return tuple(None if count is None else count.lower_bits for count in self.counts)
+
+    @property
+    def upper_bits(self) -> tuple[float | None, ...]:
+        return tuple(None if count is None else count.upper_bits for count in self.counts)
+
+    @property
+    def peak(self) -> ClassCount:
+        """The largest demand over the computed cuts; its two ends may come from different cuts."""
+        computed = tuple(self._computed())
+        return ClassCount(max(count.lower for count in computed), max(count.upper for count in computed))
+
+    def _computed(self) -> Iterator[ClassCount]:
+        return (count for count in self.counts if count is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """EIR divided by capacity at each cut, for storage of h records of `record_bits` each.
+
+    Storage is whatever prefix-dependent payload survives the cut: h ordered slots, each holding any one of the
+    record's possible values. Labels are implied by the slot order and cost nothing; anything else that depends on the
+    history (counters, access times, summaries) would have to be added to the capacity.
+    """
+
+    ratios: tuple[float | None, ...]  # index t; of the certified lower bound where the count is not exact
+    capacity_bits: float
+
+    @property
+    def peak(self) -> float:
+        return max(ratio for ratio in self.ratios if ratio is not None)
+
+
+def pressure(curve: DemandCurve, h: int, record_bits: float) -> Pressure:
+    """Return information pressure against `h` records; above 1 no agent can guarantee success."""
+    if h < 1:
+        raise SpecError(f"h = {h} holds no record; use h >= 1")
+    capacity = h * record_bits
+    return Pressure(tuple(None if bits is None else bits / capacity for bits in curve.lower_bits), capacity)
+
+
+def select_cuts(n: int, cuts: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the cuts to compute, all of 0 … n by default, and refuse those outside."""
+    if cuts is None:
+        return tuple(range(n + 1))
+    for cut in cuts:
+        if not 0 <= cut <= n:
+            raise SpecError(f"cut {cut} is outside 0 … {n}; a cut t lies after step t")
+    return tuple(sorted(set(cuts)))

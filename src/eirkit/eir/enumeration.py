@@ -1,0 +1,88 @@
+"""Class counts of finite contracts: Algorithm 1 of the paper as it stands, and the same by refinement.
+
+In comes a contract (histories, futures, respond); out goes the number of classes of histories that every future treats
+alike. Both must agree on every contract: `tests/eir/test_enumeration.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, ask, check_repeats, check_value, collect, look_up
+from eirkit.errors import TooLargeError
+
+Blocks = list[list[int]]
+
+
+def count_signatures(contract: FiniteContract, *, limit: int = LIMIT) -> int:
+    """Return the classes by Algorithm 1: one signature of all responses per history, and how many differ."""
+    histories, futures = collect_both(contract, limit)
+    signatures = {tuple(_response(contract.respond, x, u) for u in futures) for x in histories}
+    return len(signatures)
+
+
+def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractCount:
+    """Return the classes by refinement: futures split blocks of histories, one future at a time.
+
+    A history that is alone in its block stays alone, so it is not asked again; no signature is ever held. Every history
+    and every future is evaluated at least once, but not every pair.
+
+    Raises:
+        ContractError: the contract raised, is empty, or gave outputs that cannot be compared.
+        TooLargeError: histories × futures exceed the limit; nothing has been evaluated.
+    """
+    histories, futures = collect_both(contract, limit)
+    respond = contract.respond
+    for u in futures:
+        first, second = (_response(respond, histories[0], u) for _ in range(2))
+        check_repeats(first, second, respond, histories[0], u)
+    evaluations = 2 * len(futures)
+    alone: Blocks = []
+    together: Blocks = [list(range(len(histories)))]
+    for u in futures:
+        evaluations += sum(map(len, together))
+        together = [part for block in together for part in _split(block, histories, u, respond)]
+        alone += [part for part in together if len(part) == 1]
+        together = [part for part in together if len(part) > 1]
+        if not together:
+            break
+    groups = tuple(tuple(histories[i] for i in block) for block in sorted(alone + together))
+    return ContractCount(
+        classes=len(groups),
+        groups=groups,
+        futures=len(futures),
+        horizon=None,
+        evaluations=evaluations,
+        method="finite contract: histories refined by every future",
+    )
+
+
+def collect_both(contract: FiniteContract, limit: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return histories and futures after their product has been found to fit."""
+    futures = collect(contract, "futures", limit)
+    histories = collect(contract, "histories", limit)
+    if (pairs := len(histories) * len(futures)) > limit:
+        raise TooLargeError(
+            f"{len(histories):,} histories × {len(futures):,} futures are {pairs:,} evaluations, above the limit of "
+            f"{limit:,}; count smaller alphabets and lift, write a process instead, or raise the limit (--limit)"
+        )
+    return histories, futures
+
+
+def _split(block: list[int], histories: Sequence[Any], future: Any, respond: Callable[..., Any]) -> Blocks:
+    parts: dict[Any, list[int]] = {}
+    for position in block:
+        history = histories[position]
+        output = ask(respond, history, future)
+        part = look_up(parts, output, respond, history, future)
+        if part is None:
+            part = parts[output] = []
+        part.append(position)
+    return list(parts.values())
+
+
+def _response(respond: Callable[..., Any], history: Any, future: Any) -> Any:
+    output = ask(respond, history, future)
+    check_value(output, respond, history, future)
+    return output

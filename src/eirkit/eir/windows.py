@@ -1,0 +1,140 @@
+"""Windows of k-value frontiers over a dependency graph: how many are reachable, and how many can be told apart.
+
+Steps that share no reference inside the window are independent, so counts of connected parts multiply; each part is
+counted by `counting.py`. All counts are polynomials in the size of the alphabet, kept as exact integers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import comb, prod
+
+import numpy as np
+
+from eirkit.eir.counting import VectorSet, Window, binomial_coefficients, count_chains, valid_vectors
+
+Smallest = tuple[int, ...]  # the g smallest numbers of held values among some frontiers, ascending
+
+
+def window_at(graph: Sequence[Sequence[int]], reach: int, t: int) -> Window:
+    """Return the window at the cut after step t, references inside it only; `graph` holds steps 1 … n."""
+    first = max(1, t - reach + 1)
+    return tuple(tuple(r - first for r in graph[step - 1] if r >= first) for step in range(first, t + 1))
+
+
+def without(window: Window, dropped: Iterable[int]) -> Window:
+    """Return the window with some steps gone and the others renumbered."""
+    gone = set(dropped)
+    position = {step: i for i, step in enumerate(s for s in range(len(window)) if s not in gone)}
+    return tuple(tuple(position[r] for r in window[s] if r in position) for s in position)
+
+
+def parts(window: Window) -> list[Window]:
+    """Return the connected parts of a window, smallest first."""
+    leader = list(range(len(window)))
+    for step, refs in enumerate(window):
+        for r in refs:
+            old, new = leader[r], leader[step]
+            leader = [new if found == old else found for found in leader]
+    members = [[s for s in range(len(window)) if leader[s] == name] for name in sorted(set(leader))]
+    made = [without(window, set(range(len(window))) - set(steps)) for steps in members]
+    return sorted(made, key=len)
+
+
+def count_reachable(window: Window, k: int, q: int, backend: str = "auto") -> int:
+    """Return how many windows inputs from an alphabet of q can produce."""
+    return prod(_evaluate(coefficients, q) for coefficients in _reachable(window, k, backend))
+
+
+def reachable_coefficients(window: Window, k: int, backend: str = "auto") -> list[int]:
+    """Return a_0, a_1, … with Σ a_K C(q, K) reachable windows for an alphabet of q."""
+    factors = _reachable(window, k, backend)
+    return binomial_coefficients(lambda q: prod(_evaluate(c, q) for c in factors), k * len(window))
+
+
+def _reachable(window: Window, k: int, backend: str) -> list[list[int]]:
+    found = []
+    for part in parts(window):
+        vectors = valid_vectors(part, k)
+        full = np.zeros((len(vectors), 1), dtype=np.bool_)
+        full[-1] = True
+        found.append(count_chains(vectors, full, backend)[0])
+    return found
+
+
+def count_visible(window: Window, k: int, fan_in: int, q: int, backend: str = "auto") -> int:
+    """Return how many windows differ after raising every value to the lowest one that a reference set can show.
+
+    The lowest visible value is the smallest k-th largest value of min(fan_in, steps) frontiers together. A window
+    counts once for the vector of values above its lowest one, which must leave some reference set short of k values.
+    """
+    g = min(fan_in, len(window))
+    degree = k * len(window)
+    *others, largest = parts(window)
+    # M_τ(j): windows over j values whose g least full frontiers hold τ; parts combine by merging their τ.
+    combined: dict[Smallest, list[int]] = {(): [1] * (degree + 1)}
+    for part in others:
+        vectors = valid_vectors(part, k)
+        types = _types(vectors, g)
+        chains = dict(zip(types, _chains_to(vectors, [[t] for t in types], g, backend), strict=True))
+        combined = _merge(combined, {t: _values(c, degree) for t, c in chains.items()}, g)
+    values = _close(largest, combined, k, g, degree, backend)
+    # The lowest value can be any of q; j values remain above it.
+    coefficients = binomial_coefficients(values.__getitem__, degree)
+    return sum(a * comb(q, i + 1) for i, a in enumerate(coefficients))
+
+
+def _close(part: Window, others: dict[Smallest, list[int]], k: int, g: int, degree: int, backend: str) -> list[int]:
+    """Return, for j = 0 … degree, the windows over j values that leave a reference set short of k values.
+
+    Types of the last and largest part that go with the same types of the others are counted together.
+    """
+    vectors = valid_vectors(part, k)
+    together: dict[tuple[Smallest, ...], list[Smallest]] = defaultdict(list)
+    for kind in _types(vectors, g):
+        fitting = tuple(other for other in others if sum(sorted(kind + other)[:g]) < k)
+        if fitting:
+            together[fitting].append(kind)
+    total = [0] * (degree + 1)
+    for fitting, chains in zip(together, _chains_to(vectors, list(together.values()), g, backend), strict=True):
+        values = _values(chains, degree)
+        for j in range(degree + 1):
+            total[j] += values[j] * sum(others[other][j] for other in fitting)
+    return total
+
+
+def _types(vectors: VectorSet, g: int) -> list[Smallest]:
+    return [tuple(row) for row in np.unique(_smallest(vectors, g), axis=0).tolist()]
+
+
+def _smallest(vectors: VectorSet, g: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    return np.sort(vectors.held, axis=1)[:, :g]
+
+
+def _chains_to(vectors: VectorSet, groups: Sequence[Sequence[Smallest]], g: int, backend: str) -> list[list[int]]:
+    """Return the chain counts to the vectors of each group of types."""
+    smallest = _smallest(vectors, g)
+    weights = (vectors.k + 1) ** np.arange(smallest.shape[1], dtype=np.int64)
+    codes = smallest @ weights
+    last = np.column_stack([np.isin(codes, np.array(group) @ weights) for group in groups])
+    return count_chains(vectors, last, backend)
+
+
+def _merge(left: dict[Smallest, list[int]], right: dict[Smallest, list[int]], g: int) -> dict[Smallest, list[int]]:
+    merged: dict[Smallest, list[int]] = {}
+    for (a, many), (b, more) in product(left.items(), right.items()):
+        kind = tuple(sorted(a + b)[:g])
+        products = [x * y for x, y in zip(many, more, strict=True)]
+        known = merged.get(kind)
+        merged[kind] = products if known is None else [x + y for x, y in zip(known, products, strict=True)]
+    return merged
+
+
+def _values(chains: Sequence[int], degree: int) -> list[int]:
+    return [_evaluate(chains, j) for j in range(degree + 1)]
+
+
+def _evaluate(coefficients: Sequence[int], q: int) -> int:
+    return sum(a * comb(q, i) for i, a in enumerate(coefficients))

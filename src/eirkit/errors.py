@@ -1,0 +1,101 @@
+"""Every exception that eirkit raises on purpose. The command line turns each into one line and an exit code.
+
+    EirkitError
+    ├── UsageError            wrong usage, configuration or input: exit code 2
+    │   ├── UnknownNameError  a name that no registry knows; also a LookupError
+    │   ├── SpecError         parameters that no task can have; also a ValueError
+    │   ├── ContractError     a contract that cannot be evaluated
+    │   ├── TooLargeError     exact work refused before memory or time is spent
+    │   ├── InputFileError    a file that is missing, malformed or not what it claims
+    │   └── MissingExtraError an optional dependency that is not installed
+    ├── InfrastructureError   the world failed, not the input and not the agent: exit code 1
+    │   └── ModelError        a model gave no usable reply; its kind says whether trying again can help
+    └── SpendCapReached       the money the user allowed is used up: a clean stop, exit code 1
+
+A message says what is wrong and ends in what to do about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+
+class EirkitError(Exception):
+    """Root of the tree; catch it to catch everything that is ours."""
+
+    exit_code = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Python rebuilds an exception from its message alone, whatever else its class takes. Worker processes send
+        # errors home, so ours are rebuilt without the constructor.
+        return _rebuild, (type(self), self.args), self.__dict__
+
+
+def _rebuild(kind: type[EirkitError], arguments: tuple[Any, ...]) -> EirkitError:
+    return kind.__new__(kind, *arguments)
+
+
+class UsageError(EirkitError):
+    """The caller can fix this by changing what they passed."""
+
+
+class UnknownNameError(UsageError, LookupError):
+    """A name that is not registered, with the names that are."""
+
+    def __init__(self, family: str, name: str, known: Iterable[str]) -> None:
+        self.family, self.name, self.known = family, name, tuple(sorted(known))
+        near = get_close_matches(name, self.known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"no {family} named {name!r}; {hint}known: {', '.join(self.known) or 'none'}")
+
+
+class SpecError(UsageError, ValueError):
+    """Parameters that contradict each other or the workload."""
+
+
+class ContractError(UsageError):
+    """A user's contract that raised, is incomplete, or returned something that cannot be compared."""
+
+
+class TooLargeError(UsageError):
+    """An exact computation that would not finish here: the size, the limit, and what to do."""
+
+
+class InputFileError(UsageError):
+    """A file whose content cannot be used; the message names the file and the place in it."""
+
+
+class MissingExtraError(UsageError, ImportError):
+    """A feature whose optional dependency is absent."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.feature, self.extra = feature, extra
+        super().__init__(f"{feature} needs an optional dependency: pip install 'eirkit[{extra}]'")
+
+
+class InfrastructureError(EirkitError):
+    """A server, store or device failed; never counted as a wrong answer."""
+
+    exit_code = 1
+
+
+class ModelError(InfrastructureError):
+    """A model that gave no usable reply.
+
+    Args:
+        kind: rate-limit | server | timeout | unreachable | dropped | malformed (may pass) or too-large | rejected |
+            unrecorded (will not).
+        retry_after_seconds: what the server asked callers to wait, if it did.
+    """
+
+    def __init__(self, message: str, kind: str, retry_after_seconds: float | None = None) -> None:
+        self.kind, self.retry_after_seconds = kind, retry_after_seconds
+        super().__init__(message)
+
+
+class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked for, not a fault
+    """The next call could cost more than what is left under the user's cap; nothing was sent."""
+
+    exit_code = 1

@@ -1,0 +1,1 @@
+"""LACUNA: generated tasks in which access to earlier results is controlled."""

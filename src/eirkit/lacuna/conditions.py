@@ -1,0 +1,132 @@
+"""From the name of a memory condition to a session: an access and a task come in, what an agent will meet goes out.
+
+`controlled` is Controlled Retention under any policy. All others are agent-managed: the paper's conditions, the name of
+any policy (a key–value cache under it), and `external`, which needs a memory system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eirkit.errors import SpecError, UnknownNameError, UsageError
+from eirkit.lacuna.cells import CONTROLLED, EXTERNAL, Access
+from eirkit.lacuna.condition import Cache, Compaction, Condition, External, KeyValue, Paging, Scratch, ScratchLru
+from eirkit.lacuna.managed import ManagedOptions, ManagedSession
+from eirkit.lacuna.memory import MemorySystem, memories
+from eirkit.lacuna.policy import Policy, find_policy, policies
+from eirkit.lacuna.retention import Retention
+from eirkit.lacuna.session import ControlledSession, Session
+from eirkit.lacuna.simulation import outlook_of
+from eirkit.lacuna.task import TaskInstance
+from eirkit.lacuna.view import PublicTask, publish
+from eirkit.lacuna.workload import Workload
+
+CONTEXT_TOKENS = 128  # of the compaction condition unless given
+
+Maker = Callable[[Access, TaskInstance, PublicTask], Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One agent-managed condition."""
+
+    make: Maker
+    reads: int | None = 0  # B_oracle unless given; None: no limit
+    recovery: bool = True  # False: the budgets must stay 0
+
+
+def _cache(policy: str) -> Maker:
+    return lambda access, task, public: Cache(_retention(policy, access, task))
+
+
+def _external(access: Access, task: TaskInstance, public: PublicTask) -> Condition:
+    return External(_retention("window", access, task))
+
+
+def _compaction(access: Access, task: TaskInstance, public: PublicTask) -> Condition:
+    return Compaction(task.spec, access.context_tokens or CONTEXT_TOKENS)
+
+
+CONDITIONS: dict[str, Named] = {
+    "floor": Named(_cache("window"), recovery=False),
+    "kv": Named(lambda access, task, public: KeyValue(access.h)),
+    "scratch": Named(lambda access, task, public: Scratch(task.spec, public.width, access.h)),
+    "scratch-lru": Named(lambda access, task, public: ScratchLru(task.spec, public.width, access.h)),
+    "paging": Named(lambda access, task, public: Paging(), reads=None),
+    "compaction": Named(_compaction),
+    EXTERNAL: Named(_external),
+}
+
+
+def condition_names() -> list[str]:
+    """Return every name that a condition can have, the policies' included."""
+    return sorted({CONTROLLED, *CONDITIONS, *policies.names()})
+
+
+def find_condition(name: str) -> Named:
+    """Return the agent-managed condition with this name."""
+    if name in CONDITIONS:
+        return CONDITIONS[name]
+    if ":" not in name and name not in policies.names():
+        raise UnknownNameError("condition", name, condition_names())
+    find_policy(name)
+    return Named(_cache(name))
+
+
+def default_reads(condition: str) -> int | None:
+    """Return the budget of direct retrievals where none is given."""
+    return 0 if condition == CONTROLLED else find_condition(condition).reads
+
+
+def check_access(access: Access) -> None:
+    """Raise UsageError where the parts of an access contradict each other or name something unknown."""
+    if access.h < 1:
+        raise SpecError(f"h = {access.h} holds no record; use h >= 1")
+    if access.is_controlled:
+        _check_controlled(access)
+        return
+    named = find_condition(access.condition)
+    if access.policy is not None:
+        raise UsageError(
+            f"a policy goes with Controlled Retention; give condition {access.policy!r} for the managed one"
+        )
+    if (access.memory is None) == (access.condition == EXTERNAL):
+        raise UsageError(f"condition {EXTERNAL!r} needs a memory system, and no other takes one; use a second [[grid]]")
+    if access.memory is not None:
+        memories.get(access.memory)
+    if not named.recovery and (access.reads, access.recomputations) != (0, 0):
+        raise UsageError(f"condition {access.condition!r} has no recovery; leave its budgets at 0")
+    if access.context_tokens is not None and access.condition != "compaction":
+        raise UsageError("context_tokens is the limit of the compaction condition; leave it out elsewhere")
+    ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls)
+
+
+def _check_controlled(access: Access) -> None:
+    find_policy(access.policy or "")
+    if access.memory is not None or access.context_tokens is not None:
+        raise UsageError("Controlled Retention has no memory system and no context limit; choose another condition")
+    if (access.reads, access.recomputations) != (0, 0):
+        raise UsageError("Controlled Retention has no recovery; choose an agent-managed condition such as 'lru'")
+    if access.tool_calls:
+        raise UsageError("Controlled Retention takes one answer a step; tool calls go with agent-managed conditions")
+
+
+def make_session(access: Access, task: TaskInstance, workload: Workload) -> Session:
+    """Return the session of one run; only a policy with hindsight is built from the task's future."""
+    public = publish(task, workload)
+    if access.is_controlled:
+        return ControlledSession(public, _retention(access.policy or "", access, task))
+    condition = find_condition(access.condition).make(access, task, public)
+    options = ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls)
+    return ManagedSession(public, condition, options)
+
+
+def make_memory(name: str) -> MemorySystem:
+    """Return a new external memory with this name; nothing is opened yet."""
+    return memories.get(name)()
+
+
+def _retention(policy: str, access: Access, task: TaskInstance) -> Retention:
+    kind: type[Policy] = find_policy(policy)
+    return Retention(kind.for_task(outlook_of(task)), access.h)

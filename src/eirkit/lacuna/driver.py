@@ -1,0 +1,57 @@
+"""Drives one session with one model and, where it has one, its external memory; all waiting happens here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+from eirkit.errors import InfrastructureError
+from eirkit.lacuna.managed import SEARCH_LIMIT
+from eirkit.lacuna.memory import MemoryCall, MemoryResult, MemorySystem
+from eirkit.lacuna.model import Model
+from eirkit.lacuna.session import Session
+from eirkit.lacuna.telemetry import Consultation, Exchange, Trace
+
+
+async def drive(
+    session: Session,
+    model: Model,
+    memory: MemorySystem | None = None,
+    trace: Trace | None = None,
+    clock: Callable[[], float] = perf_counter,
+) -> Trace:
+    """Run a session to its end and return everything that happened.
+
+    What the model or the memory system raises passes through; a session raises nothing that an agent could provoke.
+
+    Args:
+        memory: empty, in a scope of its own; whoever made it resets and closes it.
+        trace: where to write, so that a run which breaks off leaves what it had.
+        clock: seconds, for the latency of the memory system; models report their own.
+    """
+    trace = Trace() if trace is None else trace
+    log = trace.log
+    while (request := session.request()) is not None:
+        t = session.position
+        if isinstance(request, MemoryCall):
+            start = clock()
+            result = await _remember(memory, request)
+            log.append(Consultation(t, request, result.passages, clock() - start))
+            session.receive_memory(result)
+        else:
+            reply = await model.reply(request)
+            log.append(Exchange(t, request, reply))
+            session.receive(reply)
+        log.extend(session.drain())
+    trace.ending = session.ending
+    return trace
+
+
+async def _remember(memory: MemorySystem | None, call: MemoryCall) -> MemoryResult:
+    if memory is None:
+        raise InfrastructureError("the session asks for an external memory and has none; give --memory")
+    if call.verb == "write":
+        await memory.write(call.text)
+        return MemoryResult()
+    await memory.flush()
+    return MemoryResult(tuple(await memory.search(call.text, SEARCH_LIMIT)))

@@ -1,0 +1,46 @@
+"""From a model string to a model: `provider/name`, or a reference to a factory of one's own."""
+
+from __future__ import annotations
+
+from eirkit.errors import UsageError
+from eirkit.lacuna.model import Model, ModelOptions, Preflight, models
+
+
+def split_model(string: str) -> tuple[str, str]:
+    """Return the provider, or the reference to a factory, and the model's name.
+
+    `openai/gpt-4.1` splits at the first slash; `package.module:Factory/name` and `path/file.py:Factory/name` at the
+    first slash behind the reference.
+    """
+    provider, _, name = string.partition("/")
+    if provider not in models.names() and ".py:" in string:
+        path, _, rest = string.partition(".py:")
+        attribute, _, name = rest.partition("/")
+        provider = f"{path}.py:{attribute}"
+    return provider, name
+
+
+def make_model(string: str, options: ModelOptions) -> Model:
+    """Return the model that a string names; nothing is opened yet.
+
+    Raises:
+        UnknownNameError: no such provider, or the provider knows no such model.
+        UsageError: the string or the options cannot be used.
+        MissingExtraError: the provider's package is not installed.
+    """
+    provider, name = split_model(string)
+    factory = models.get(provider)
+    if not name and ":" not in provider:
+        raise UsageError(f"{string!r} names no model; write {provider}/NAME")
+    if not callable(factory):
+        raise UsageError(f"{provider!r} is no model factory; give a callable that takes a name and ModelOptions")
+    model = factory(name, options)
+    if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
+        raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
+    return model
+
+
+def preflight(model: Model) -> None:
+    """Raise UsageError where a model lacks a key, a package or a file; contact nobody."""
+    if isinstance(model, Preflight):
+        model.preflight()

@@ -1,0 +1,177 @@
+"""How reference agents read a prompt: the same text that any model gets, taken apart line by line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from eirkit.lacuna.generation import prepare
+from eirkit.lacuna.model import Request
+from eirkit.lacuna.task import Payload, TaskSpec
+from eirkit.lacuna.view import Record
+from eirkit.lacuna.workload import Workload
+
+_RECORD = re.compile(r"\bA_(\d+) = (\d+(?: \d+)*)")
+_STEP = re.compile(r"^STEP (\d+) (\w+)( answered)?$(?:\nINPUT ([\d ]+)$)?(?:\nREFS (.+)$)?", re.MULTILINE)
+_LABEL = re.compile(r"A_(\d+)")
+_WORKLOAD = re.compile(r"^WORKLOAD (\S+) n=(\d+) q=(\d+) width=(\d+) k=(\d+)$", re.MULTILINE)
+_TARGET = re.compile(r"^TARGET A_(\d+) (unknown|=)", re.MULTILINE)
+_RESIDENT = re.compile(r"^RESIDENT(.*)$", re.MULTILINE)
+_READS = re.compile(r"^READS (\d+)$", re.MULTILINE)
+_NODE = re.compile(r"^NODE A_(\d+) input [\w ]+ refs (.+) (?:known|unknown)$", re.MULTILINE)
+_RESULT = re.compile(r"^RESULT ([\d ]+)$", re.MULTILINE)
+_COMMAND = re.compile(r"^([A-Z]+)(?: \w+)*:", re.MULTILINE)
+_LEFT = re.compile(r"^LEFT actions=\S+ reads=(\S+) recomputations=(\S+)$", re.MULTILINE)
+_ROOM = re.compile(r"^MEMORY (\d+) of (\d+) ", re.MULTILINE)
+_RETAINED = re.compile(r"^RETAINED \d+((?:\nA_.*)*)", re.MULTILINE)
+_OUTCOME = re.compile(r"^RESULT (.*)$", re.MULTILINE)
+_SUMMARY = re.compile(r"^SUMMARY at most (\d+) characters$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the system message says."""
+
+    workload: Workload
+    spec: TaskSpec
+    width: int
+    commands: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one prompt shows."""
+
+    rules: Rules
+    t: int  # 0: no step has been revealed
+    answered: bool
+    asks: bool  # the step has no input of its own
+    input: Payload | None
+    refs: tuple[int, ...]
+    values: dict[int, Payload]  # every record that stands anywhere in the text
+    result: Payload | None = None  # what the calculator gave, where there is one
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        return tuple(r for r in self.refs if r not in self.values)
+
+    def operate(self, values: dict[int, Payload]) -> Payload:
+        """Apply the rule to the referenced values that are given; the others are left out."""
+        operands = [values[r] for r in self.refs if r in values]
+        return self.rules.workload.operate(self.rules.spec, self.input, operands)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSight:
+    """What the prompt of a recovery probe shows."""
+
+    target: int
+    done: bool  # the target is known
+    resident: frozenset[int]
+    reads: int  # so far, repeated ones included
+    nodes: dict[int, tuple[int, ...]]  # steps read, with their references
+
+    def needs(self, t: int) -> tuple[int, ...]:
+        """Return the references of a step that was read, as far as they are not resident."""
+        return tuple(r for r in self.nodes[t] if r not in self.resident)
+
+
+def read_probe(request: Request) -> ProbeSight | None:
+    """Return what a probe's prompt shows; None if the prompt is no probe's."""
+    system, *rest = request.messages
+    if "\nPROBE " not in system.content:
+        return None
+    text = rest[-1].content
+    target, resident, reads = _TARGET.search(text), _RESIDENT.search(text), _READS.search(text)
+    if target is None or resident is None or reads is None:
+        raise ValueError("the prompt of the probe is incomplete; reference agents read eirkit's own dialect")
+    nodes = {int(t): tuple(map(int, _LABEL.findall(refs))) for t, refs in _NODE.findall(text)}
+    at_hand = frozenset(map(int, _LABEL.findall(resident.group(1))))
+    return ProbeSight(int(target.group(1)), target.group(2) == "=", at_hand, int(reads.group(1)), nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a prompt of an agent-managed run says about what can still be done."""
+
+    reads: int | None  # left; None: no limit
+    recomputations: int | None
+    room: int  # records or characters that still fit into memory
+    kept: tuple[int, ...]  # records in key–value memory, ascending
+    refused: bool  # the last action was
+    searched: bool  # the last reply searched
+
+
+def read_means(request: Request) -> Means:
+    """Return what is left to an agent that manages its memory."""
+    text = request.messages[-1].content
+    left, room, kept = _LEFT.search(text), _ROOM.search(text), _RETAINED.search(text)
+    reads, recomputations = left.groups() if left else ("0", "0")
+    outcomes = _OUTCOME.findall(text)
+    return Means(
+        reads=None if reads == "unlimited" else int(reads),
+        recomputations=None if recomputations == "unlimited" else int(recomputations),
+        room=int(room.group(2)) - int(room.group(1)) if room else 0,
+        kept=tuple(map(int, _LABEL.findall(kept.group(1)))) if kept else (),
+        refused=bool(outcomes) and outcomes[-1].startswith("refused"),
+        searched=any(outcome.endswith("passages found") for outcome in outcomes),
+    )
+
+
+def read_summary_limit(request: Request) -> int | None:
+    """Return how many characters a summary may have; None where none is asked for."""
+    asked = _SUMMARY.search(request.messages[-1].content)
+    return None if asked is None else int(asked.group(1))
+
+
+class Reader:
+    """Reads prompts; remembers the rules of the last system message, which rarely changes."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._rules: Rules | None = None
+
+    def read(self, request: Request) -> Sight:
+        system, *rest = request.messages
+        if self._rules is None or system.content != self._text:
+            self._text, self._rules = system.content, _read_rules(system.content)
+        text = rest[-1].content
+        values = dict([record for line in text.split("\n") for record in _records(line)])
+        step = _STEP.search(text)
+        if step is None:
+            return Sight(self._rules, 0, False, False, None, (), values)
+        t, kind, answered, fresh, refs = step.groups()
+        return Sight(
+            rules=self._rules,
+            t=int(t),
+            answered=answered is not None,
+            asks=kind in ("query", "recall"),
+            input=None if fresh is None else tuple(map(int, fresh.split())),
+            refs=() if refs is None else tuple(map(int, _LABEL.findall(refs))),
+            values=values,
+            result=_read_result(text) if "CALCULATE" in self._rules.commands else None,
+        )
+
+
+@lru_cache(maxsize=1 << 12)  # a record stands in the prompt of every step while it is held
+def _records(line: str) -> tuple[Record, ...]:
+    return tuple((int(t), tuple(map(int, values.split()))) for t, values in _RECORD.findall(line))
+
+
+def _read_result(text: str) -> Payload | None:
+    found = _RESULT.search(text)
+    return None if found is None else tuple(map(int, found.group(1).split()))
+
+
+def _read_rules(text: str) -> Rules:
+    found = _WORKLOAD.search(text)
+    if found is None:
+        raise ValueError("the prompt has no WORKLOAD line; reference agents read eirkit's own dialect")
+    n, q, width, k = (int(number) for number in found.groups()[1:])
+    name = found.group(1)
+    spec = TaskSpec(name, n=n, m=min(16, n - 1) or 1, digits=len(str(q)) - 1, k=k)
+    workload = prepare(spec)
+    if workload.width(spec) != width:
+        spec = replace(spec, slots=width)
+    return Rules(workload, spec, width, frozenset(_COMMAND.findall(text)))

@@ -1,0 +1,78 @@
+"""From what is visible to the text a model reads. One dialect; sessions take any function of the same shape.
+
+Every line that depends on the task's values has a fixed width, so the length of a prompt says nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from eirkit.lacuna.model import Message
+from eirkit.lacuna.protocol import USAGE
+from eirkit.lacuna.task import TaskSpec, show_label, show_records, show_values
+from eirkit.lacuna.view import Budgets, PublicTask, Visible
+from eirkit.lacuna.workload import Workload
+
+Renderer = Callable[[Visible], tuple[Message, ...]]
+
+
+def render(visible: Visible) -> tuple[Message, ...]:
+    """Return the rules as system message and the current state as user message."""
+    task = visible.task
+    return _system(task.spec, task.workload, task.width, visible.commands), Message("user", state(visible))
+
+
+def rules(task: PublicTask, commands: tuple[str, ...]) -> str:
+    """Return what an agent knows from the start: the operator, the format and the commands."""
+    return _system(task.spec, task.workload, task.width, commands).content
+
+
+@lru_cache(maxsize=256)  # the same for every decision of a run, and asked for at each
+def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str, ...]) -> Message:
+    lines = [
+        f"You carry out a task of {spec.n} steps, one step at a time.",
+        f"WORKLOAD {spec.workload} n={spec.n} q={spec.q} width={width} k={spec.k}",
+        f"RULE {workload.rule(spec)}",
+        f"Answers are called A_t. A value is a number from 0 to {spec.q - 1}, written with {spec.digits} digits.",
+        "You see only what is shown below; earlier messages are gone.",
+        "Reply with " + ("one line:" if len(commands) == 1 else "commands, each on a line of its own:"),
+        *(USAGE[word] for word in commands),
+    ]
+    return Message("system", "\n".join(lines))
+
+
+def state(visible: Visible) -> str:
+    """Return what has changed since the start: retained records, the step, and what can still be done."""
+    spec = visible.task.spec
+    lines = [f"RETAINED {len(visible.records)}", *show_records(spec, visible.records)]
+    if visible.restored:
+        lines += ["RESTORED", *show_records(spec, visible.restored)]
+    if visible.fetched:
+        lines += ["FETCHED", *show_records(spec, visible.fetched)]
+    if visible.notes is not None:
+        lines += ["NOTES", visible.notes, "END NOTES"]
+    if visible.room:
+        lines.append(f"MEMORY {visible.room}")
+    lines += _step_lines(visible)
+    if visible.budgets is not None:
+        lines.append(_budget_line(visible.budgets))
+    lines += [f"RESULT {outcome}" for outcome in visible.outcomes]
+    return "\n".join(lines)
+
+
+def _step_lines(visible: Visible) -> list[str]:
+    spec, step = visible.task.spec, visible.step
+    if step is None:
+        return ["STEP none"]
+    lines = [f"STEP {step.t:0{len(str(spec.n))}d} {step.kind}{' answered' if visible.answered else ''}"]
+    if step.input is not None:
+        lines.append("INPUT " + show_values(spec.digits, step.input))
+    if step.refs:
+        lines.append("REFS " + " ".join([show_label(spec, r) for r in step.refs]))
+    return lines
+
+
+def _budget_line(budgets: Budgets) -> str:
+    left = (("actions", budgets.actions), ("reads", budgets.reads), ("recomputations", budgets.recomputations))
+    return "LEFT " + " ".join(f"{name}={'unlimited' if value is None else value}" for name, value in left)

@@ -1,0 +1,170 @@
+"""The folder of a sweep: one writer appends finished runs; a run exists once its line in runs.jsonl is complete.
+
+The events of a run go to events.jsonl as one block, and only then its line to runs.jsonl. Whoever opens the folder
+again removes what a dead writer left half-done, so that nothing is lost and nothing is there twice. Runs that the world
+broke go to failures.jsonl and are tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from eirkit.errors import InputFileError, UsageError
+from eirkit.records import append_records, encode, read_records
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; two writers of one folder are not noticed there
+    fcntl = None  # type: ignore[assignment]
+
+EVENTS, RUNS, FAILURES, LOCK = "events.jsonl", "runs.jsonl", "failures.jsonl", ".lock"
+EVENT_SCHEMA, RUN_SCHEMA, FAILURE_SCHEMA = "event/1", "run/1", "failure/1"
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that is ready to be written."""
+
+    record: Mapping[str, Any]  # the fields of run/1, without `events`
+    events: bytes  # its lines of event/1
+    count: int  # how many
+
+
+class RunStore:
+    """Appends to a sweep's folder; use it in a with statement."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open: list[int] = []  # descriptors
+        self._events = self._runs = -1
+        self._ends = (0, 0)  # how long the two files are as far as runs are complete
+
+    def __enter__(self) -> RunStore:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._open = [_lock_folder(self.folder)]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while self._open:
+            os.close(self._open.pop())
+
+    def recover(self) -> Iterator[str]:
+        """Open the files and yield the ids of all complete runs; at the end what is half-done is removed.
+
+        It must be exhausted before anything is written.
+        """
+        self._events, self._runs = (os.open(self.folder / name, _FLAGS, 0o644) for name in (EVENTS, RUNS))
+        self._open += [self._events, self._runs]
+        self._ends = (0, 0)
+        size = os.fstat(self._events).st_size
+        for record, end in scan_runs(self.folder / RUNS):
+            place = record["events"]
+            if place["offset"] + place["bytes"] > size:
+                break  # a power cut kept the line and lost its events: the run and what follows it are done again
+            if place["offset"] != self._ends[0]:
+                raise InputFileError(f"{self.folder / RUNS}: run {record['run']} is out of place; restore the folder")
+            self._ends = (place["offset"] + place["bytes"], end)
+            yield record["run"]
+        self._cut()
+
+    def commit(self, runs: Sequence[FinishedRun], *, durable: bool) -> None:
+        """Append finished runs: all of them, or as many as fit before the writer dies, each whole.
+
+        Args:
+            durable: also through a power cut; a run that can be repeated for nothing need not be.
+        """
+        offset, blocks, lines = self._ends[0], [], []
+        for run in runs:
+            place = {"offset": offset, "bytes": len(run.events), "count": run.count}
+            lines.append(encode(RUN_SCHEMA, {**run.record, "events": place}))
+            blocks.append(run.events)
+            offset += len(run.events)
+        text = b"".join(lines)
+        try:
+            _write(self._events, b"".join(blocks), durable)
+            _write(self._runs, text, durable)
+        except BaseException:
+            self._cut()  # a full disk or an interrupt
+            raise
+        self._ends = (offset, self._ends[1] + len(text))
+
+    def fail(self, record: Mapping[str, Any]) -> None:
+        """Note an attempt that the world broke."""
+        append_records(self.folder / FAILURES, FAILURE_SCHEMA, [record])
+
+    def _cut(self) -> None:
+        os.ftruncate(self._events, self._ends[0])
+        os.ftruncate(self._runs, self._ends[1])
+
+
+def scan_runs(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the complete run records of a file, each with the position behind it."""
+    end = 0
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.endswith(b"\n"):
+                return
+            end += len(line)
+            yield _decode(line, path, number), end
+
+
+def _decode(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+        if record["schema"] == RUN_SCHEMA and {"run", "events"} <= record.keys():
+            return dict(record)
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise InputFileError(f"{path}:{number}: not a {RUN_SCHEMA!r} record; restore the file")
+
+
+def read_failures(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the failed attempts of a sweep."""
+    path = folder / FAILURES
+    if path.exists():
+        yield from read_records(path, FAILURE_SCHEMA)
+
+
+def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return the events of one run, from the `events` of its record."""
+    with (folder / EVENTS).open("rb") as stream:
+        stream.seek(place["offset"])
+        lines = stream.read(place["bytes"]).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def is_untouched(folder: Path) -> bool:
+    """True if a folder is missing, empty, or holds only what a writer leaves before its first record."""
+    if not folder.exists():
+        return True
+    if not folder.is_dir():
+        return False
+    return all(entry.name == LOCK or entry.name.endswith(".unfinished") for entry in folder.iterdir())
+
+
+def _lock_folder(folder: Path) -> int:
+    descriptor = os.open(folder / LOCK, _FLAGS, 0o644)
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise UsageError(f"another process is writing to {folder}; wait for it or stop it") from None
+    return descriptor
+
+
+def _write(descriptor: int, payload: bytes, durable: bool) -> None:
+    view = memoryview(payload)
+    while view:
+        view = view[os.write(descriptor, view) :]
+    if durable:
+        os.fsync(descriptor)

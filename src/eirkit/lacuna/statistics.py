@@ -1,0 +1,189 @@
+"""Small exact tests and resampling intervals, as functions of plain numbers that return frozen results.
+
+Where a null distribution is small it is enumerated and the p-value is exact; else it is sampled from a named stream of
+`eirkit.seeds`, so that equal input gives equal output. All tests are two-sided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.errors import SpecError
+from eirkit.seeds import below, words
+
+Method = Literal["exact", "sampled"]
+
+LARGEST_EXACT_SIGNS = 16  # pairs; 65,536 sign patterns
+LARGEST_EXACT_ORDERS = 8  # observations; 40,320 orders
+DRAWS = 9_999  # with the observed one 10,000, so that p is a round number
+RESAMPLES = 2_000
+# Statistics that differ by rounding alone are equal: the sums here have a few thousand terms of size one.
+ROUNDING = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """One hypothesis test."""
+
+    __test__ = False  # not a test case, whatever its name
+
+    estimate: float  # the statistic, in the unit that the function says
+    p: float
+    n: int  # observations or pairs that carry information
+    method: Method
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An estimate with a percentile interval over resampled trajectories."""
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    clusters: int  # trajectories
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> TestResult:
+    """Return the exact McNemar test of paired outcomes: is either condition right more often where they differ?
+
+    `estimate` is the difference of the two rates, first − second, over all pairs; `n` the pairs that differ.
+    """
+    pairs = list(zip(first, second, strict=True))
+    gained = sum(a and not b for a, b in pairs)
+    lost = sum(b and not a for a, b in pairs)
+    differ = gained + lost
+    # Under the null each differing pair falls either way with probability 1/2.
+    tail = sum(math.comb(differ, k) for k in range(min(gained, lost) + 1))
+    p = min(1.0, 2 * tail / 2**differ)
+    return TestResult((gained - lost) / len(pairs) if pairs else 0.0, p, differ, "exact")
+
+
+def sign_flip(differences: Sequence[float], *, seed: int = 0) -> TestResult:
+    """Return the paired permutation test that the mean difference is zero: under the null each sign is a coin toss.
+
+    `estimate` is the mean difference; `n` the pairs.
+    """
+    given = np.asarray(differences, dtype=float)
+    n = len(given)
+    if n == 0:
+        return TestResult(0.0, 1.0, 0, "exact")
+    observed = abs(float(given.sum()))
+    if n <= LARGEST_EXACT_SIGNS:
+        patterns = np.arange(1 << n)[:, None] >> np.arange(n) & 1
+        p = _share_at_least((1 - 2 * patterns) @ given, observed)
+        return TestResult(float(given.mean()), p, n, "exact")
+    coins = 1 - 2 * below(words([seed], DRAWS * n, "sign flip"), 2).reshape(DRAWS, n)
+    return TestResult(float(given.mean()), _sampled_p(coins @ given, observed), n, "sampled")
+
+
+def permuted_difference(first: Sequence[float], second: Sequence[float], *, seed: int = 0) -> TestResult:
+    """Return the permutation test that two independent groups have one mean.
+
+    `estimate` is mean(first) − mean(second); `n` the observations of both.
+    """
+    if not first or not second:
+        return TestResult(0.0, 1.0, len(first) + len(second), "exact")
+    together = np.asarray([*first, *second], dtype=float)
+    size, n = len(first), len(together)
+
+    def difference(orders: NDArray[Any]) -> Floats:
+        shuffled: Floats = together[orders]
+        found: Floats = shuffled[:, :size].mean(axis=1) - shuffled[:, size:].mean(axis=1)
+        return found
+
+    return _over_orders(difference, n, seed, "difference")
+
+
+def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 0) -> TestResult:
+    """Return Spearman's rank correlation, ties at their mean rank, with a permutation p-value.
+
+    `estimate` is ρ, and 0 where one side is constant; `n` the observations.
+    """
+    a, b = _centred_ranks(first), _centred_ranks(second)
+    scale = math.sqrt(float(a @ a) * float(b @ b))
+    if scale == 0:
+        return TestResult(0.0, 1.0, len(a), "exact")
+
+    def correlation(orders: NDArray[Any]) -> Floats:
+        found: Floats = (b[orders] @ a) / scale
+        return found
+
+    return _over_orders(correlation, len(a), seed, "spearman")
+
+
+def bootstrap(
+    statistic: Callable[[Sequence[int]], float], trajectories: int, *, seed: int = 0, level: float = 0.95
+) -> Interval:
+    """Return a percentile interval of a statistic of trajectories, drawn again as a whole with replacement.
+
+    Args:
+        statistic: takes positions of trajectories, some more than once, and returns one number.
+    """
+    if trajectories < 1:
+        raise SpecError("no trajectory to resample; give at least one")
+    drawn = below(words([seed], RESAMPLES * trajectories, "bootstrap"), trajectories).reshape(RESAMPLES, trajectories)
+    resampled = np.array([statistic(row) for row in drawn.tolist()])
+    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(statistic(range(trajectories)), float(low), float(high), level, trajectories)
+
+
+def bootstrap_mean(
+    values: Sequence[float], clusters: Sequence[Hashable], *, seed: int = 0, level: float = 0.95
+) -> Interval:
+    """Return the mean of values with an interval over their clusters, such as the trajectories they come from."""
+    order = {cluster: position for position, cluster in enumerate(dict.fromkeys(clusters))}
+    sums, counts = np.zeros(len(order)), np.zeros(len(order))
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[order[cluster]] += value
+        counts[order[cluster]] += 1
+
+    def pooled(rows: Sequence[int]) -> float:
+        chosen = list(rows)
+        return float(sums[chosen].sum() / counts[chosen].sum())
+
+    return bootstrap(pooled, len(order), seed=seed, level=level)
+
+
+def ranks(values: Sequence[float]) -> Floats:
+    """Return ranks from 1; equal values share the mean of their ranks."""
+    given = np.asarray(values, dtype=float)
+    below_it = (given[None, :] < given[:, None]).sum(axis=1)
+    equal = (given[None, :] == given[:, None]).sum(axis=1)
+    shared: Floats = below_it + (equal + 1) / 2
+    return shared
+
+
+def _centred_ranks(values: Sequence[float]) -> Floats:
+    ranked = ranks(values)
+    centred: Floats = ranked - ranked.mean() if len(ranked) else ranked
+    return centred
+
+
+def _over_orders(statistic: Callable[[NDArray[Any]], Floats], n: int, seed: int, name: str) -> TestResult:
+    """Compare a statistic of the given order with all orders, or with many drawn ones."""
+    observed = float(statistic(np.arange(n)[None, :])[0])
+    if n <= LARGEST_EXACT_ORDERS:
+        everyone = statistic(np.array(list(permutations(range(n)))))
+        return TestResult(observed, _share_at_least(everyone, abs(observed)), n, "exact")
+    # Sorting random words gives a uniform order; two equal 64-bit words in a row are not to be feared.
+    orders = np.argsort(words([seed], DRAWS * n, "order", name).reshape(DRAWS, n), axis=1)
+    return TestResult(observed, _sampled_p(statistic(orders), abs(observed)), n, "sampled")
+
+
+def _share_at_least(found: Floats, observed: float) -> float:
+    return float((np.abs(found) >= observed - ROUNDING).mean())
+
+
+def _sampled_p(found: Floats, observed: float) -> float:
+    """Return (1 + extreme draws) / (1 + draws): the observed order is one of those that count."""
+    return (1 + int((np.abs(found) >= observed - ROUNDING).sum())) / (1 + len(found))

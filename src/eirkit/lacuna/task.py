@@ -1,0 +1,156 @@
+"""What a LACUNA task is: its parameters, its steps with their answers, and the name of its dependency graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Literal
+
+from eirkit.errors import SpecError
+
+Kind = Literal["compute", "store", "query", "recall"]
+ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
+Payload = tuple[int, ...]  # the values of one record: one per slot, or k of them
+
+LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to stay friendly
+LARGEST_WIDTH = 256  # values a record
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """The parameters that determine a task completely."""
+
+    workload: str
+    n: int = 64  # steps
+    m: int = 16  # dependency window; in Full Lookup the number of stored labels
+    lookback: int | None = None  # how far back a reference may reach; m unless given
+    fan_in: int = 2  # references a compute step, as far as there are that many
+    slots: int = 1  # values a record
+    digits: int = 4  # decimal digits a value; the alphabet is 0 … 10^digits − 1
+    k: int = 2  # values a frontier, in Stepwise Top-k
+    seed: int = 0
+    queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
+    warm_up: int = 0  # leading steps that are not scored
+
+    def __post_init__(self) -> None:
+        ranges = (("n", self.n, LARGEST_TASK), ("m", self.m, LARGEST_TASK), ("lookback", self.reach, LARGEST_TASK))
+        small = (
+            ("fan_in", self.fan_in, LARGEST_WIDTH),
+            ("slots", self.slots, LARGEST_WIDTH),
+            ("k", self.k, LARGEST_WIDTH),
+        )
+        for name, value, largest in (*ranges, *small, ("digits", self.digits, 9)):
+            if not 1 <= value <= largest:
+                raise SpecError(f"{name} = {value} is impossible; choose 1 … {largest}")
+        if not 0 <= self.seed < 1 << 64:
+            raise SpecError(f"seed = {self.seed} is impossible; choose 0 … 2^64 − 1")
+        if not 0 <= self.warm_up <= self.n:
+            raise SpecError(f"warm_up = {self.warm_up} is impossible; choose 0 … n = {self.n}")
+
+    @property
+    def reach(self) -> int:
+        """The lookback in force."""
+        return self.m if self.lookback is None else self.lookback
+
+    @property
+    def q(self) -> int:
+        """The size of the value alphabet."""
+        return int(10**self.digits)
+
+    def with_seed(self, seed: int) -> TaskSpec:
+        return replace(self, seed=seed)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "lookback": self.reach}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step with its answer. Agents never receive it; they receive text made from its public part."""
+
+    t: int  # from 1
+    kind: Kind
+    input: Payload | None  # None for a step that only asks
+    refs: tuple[int, ...]  # earlier steps, ascending
+    answer: Payload
+    scored: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskInstance:
+    """A generated task: everything fixed before any agent runs."""
+
+    spec: TaskSpec
+    steps: tuple[Step, ...]
+    fingerprint: str  # of the dependency graph alone
+
+    def step(self, t: int) -> Step:
+        return self.steps[t - 1]
+
+    def as_json(self, *, lists: bool) -> dict[str, Any]:
+        """Return the document of `eirkit lacuna generate`; single values are plain integers unless `lists`."""
+
+        def plain(value: Payload | None) -> int | list[int] | None:
+            if value is None:
+                return None
+            return list(value) if lists else value[0]
+
+        steps = [
+            {
+                "t": s.t,
+                "kind": s.kind,
+                "input": plain(s.input),
+                "refs": list(s.refs),
+                "answer": plain(s.answer),
+                "scored": s.scored,
+            }
+            for s in self.steps
+        ]
+        return {"spec": self.spec.as_json(), "fingerprint": self.fingerprint, "steps": steps}
+
+
+def fingerprint(spec: TaskSpec, references: tuple[tuple[int, ...], ...]) -> str:
+    """Return the SHA-256 of the dependency graph: equal for every operator at equal parameters."""
+    graph = {"fan_in": spec.fan_in, "lookback": spec.reach, "m": spec.m, "n": spec.n, "references": references}
+    return sha256(json.dumps(graph, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
+
+
+def show_label(spec: TaskSpec, t: int) -> str:
+    """Return the name of step t's answer, as wide for the first step as for the last: A_07 of 64."""
+    return f"A_{t:0{len(str(spec.n))}d}"
+
+
+def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
+    """Return a record as agents see it; the records of a task differ in content, never in length."""
+    return _record_text(len(str(spec.n)), spec.digits, t, values)
+
+
+def show_records(spec: TaskSpec, records: Iterable[tuple[int, Payload]]) -> list[str]:
+    """Return many records, each as `show_record` does."""
+    width, digits = len(str(spec.n)), spec.digits
+    return [_record_text(width, digits, t, values) for t, values in records]
+
+
+@lru_cache(maxsize=1 << 12)  # a record is shown again at every step while it is held
+def _record_text(width: int, digits: int, t: int, values: Payload) -> str:
+    return f"A_{t:0{width}d} = " + show_values(digits, values)
+
+
+def show_values(digits: int, values: Payload) -> str:
+    """Return values with leading zeros, separated by spaces."""
+    return " ".join([f"{value:0{digits}d}" for value in values])
+
+
+def read_record(text: str) -> tuple[int, Payload]:
+    """Return the step and the values of a record; the inverse of `show_record`.
+
+    Raises:
+        ValueError: the text is not `A_7 = 0042`, with or without leading zeros.
+    """
+    label, separator, values = text.strip().partition(" = ")
+    if not separator or not label.startswith("A_"):
+        raise ValueError(f"{text!r} is not a record; write it like A_7 = 0042")
+    return int(label.removeprefix("A_")), tuple(int(value) for value in values.split())

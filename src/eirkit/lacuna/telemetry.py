@@ -1,0 +1,177 @@
+"""What a run leaves behind: exchanges with the model, actions and decisions, as plain records.
+
+A run's records are kept together until it ends, so that a run is on disk as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from eirkit.lacuna.memory import MemoryCall
+from eirkit.lacuna.model import Reply, Request, ToolCall, Usage
+from eirkit.lacuna.session import ActionTaken, Decision, Ending, Event
+
+SCHEMA = "event/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its reply."""
+
+    t: int  # the step it was about; 0 before the first
+    request: Request
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Consultation:
+    """One call of the external memory and what it gave back."""
+
+    t: int
+    call: MemoryCall
+    passages: tuple[str, ...]
+    latency_seconds: float
+
+
+Entry = Exchange | Consultation | Event
+
+
+@dataclass(slots=True)
+class Trace:
+    """One run in order, as the driver saw it."""
+
+    log: list[Entry] = field(default_factory=list)
+    ending: Ending | None = None
+
+    @property
+    def memory_calls(self) -> int:
+        return sum(isinstance(entry, Consultation) for entry in self.log)
+
+    @property
+    def decisions(self) -> list[Decision]:
+        return [entry for entry in self.log if isinstance(entry, Decision)]
+
+    @property
+    def actions(self) -> list[ActionTaken]:
+        return [entry for entry in self.log if isinstance(entry, ActionTaken)]
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        return [entry for entry in self.log if isinstance(entry, Exchange)]
+
+    def usage(self) -> Usage:
+        """Return what the run cost in all."""
+        spent = [exchange.reply.usage for exchange in self.exchanges]
+        costs = [usage.cost_usd for usage in spent]
+        return Usage(
+            sum(usage.input_tokens for usage in spent),
+            sum(usage.output_tokens for usage in spent),
+            sum(usage.cached_tokens for usage in spent),
+            None if None in costs else sum(cost for cost in costs if cost is not None),
+            bool(spent) and all(usage.from_cache for usage in spent),
+        )
+
+
+def event_records(trace: Trace, run: str, *, texts: bool = True) -> list[dict[str, Any]]:
+    """Return the trace as records; `texts` keeps prompts and replies beside their hashes."""
+    return [{"run": run, **_record(entry, texts)} for entry in trace.log]
+
+
+def _record(entry: Entry, texts: bool) -> dict[str, Any]:
+    if isinstance(entry, Exchange):
+        return _exchange(entry, texts)
+    if isinstance(entry, Consultation):
+        return _consultation(entry, texts)
+    if isinstance(entry, ActionTaken):
+        return {
+            "type": "action",
+            "number": entry.number,
+            "t": entry.t,
+            "action": entry.action,
+            "outcome": entry.outcome,
+            "detail": entry.detail,
+            "evicted": entry.evicted,
+            "reason": entry.reason,
+        }
+    return {
+        "type": "decision",
+        "t": entry.t,
+        "required": entry.required,
+        "retained": entry.retained,
+        "missing": entry.missing,
+        "unavailable": entry.unavailable,
+        "restored": entry.restored,
+        "submitted": entry.submitted,
+        "fault": entry.fault,
+        "fetched": entry.fetched,
+        "reads": entry.reads,
+        "recomputations": entry.recomputations,
+        "recovery_depth": entry.recovery_depth,
+        "actions": entry.actions,
+        "answers": entry.answers,
+    }
+
+
+def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
+    reply, usage = entry.reply, entry.reply.usage
+    prompt = "\n".join(message.content for message in entry.request.messages)
+    record: dict[str, Any] = {
+        "type": "exchange",
+        "t": entry.t,
+        "prompt_sha256": sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest(),
+        "reply_sha256": sha256(reply.text.encode("utf-8", "surrogatepass")).hexdigest(),
+        "latency_seconds": round(reply.latency_seconds, 6),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": usage.cost_usd,
+        "from_cache": usage.from_cache,
+    }
+    if texts:
+        # The rules are the same in every request of a run; the manifest holds their hash and the run record their text.
+        record["prompt"] = "\n".join(m.content for m in entry.request.messages if m.role != "system")
+        record["reply"] = reply.text
+        if reply.calls:
+            record["calls"] = [{"name": call.name, "arguments": _arguments(call)} for call in reply.calls]
+    return record
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """Return a call's arguments as JSON can hold them; what it cannot fits no tool either."""
+    try:
+        arguments = dict(call.arguments)
+        json.dumps(arguments, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return {"": "arguments that are no JSON"}
+    return arguments
+
+
+def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "type": "memory",
+        "t": entry.t,
+        "verb": entry.call.verb,
+        "passages": len(entry.passages),
+        "latency_seconds": round(entry.latency_seconds, 6),
+    }
+    if texts:
+        record |= {"text": entry.call.text, "found": list(entry.passages)}
+    return record
+
+
+def decisions_of(records: Sequence[dict[str, Any]]) -> list[Decision]:
+    """Return the decisions among event records, as they were."""
+    found = []
+    for record in records:
+        if record["type"] == "decision":
+            fields = {name: record[name] for name in Decision.__slots__}
+            for name in ("required", "retained", "missing", "unavailable", "fetched"):
+                fields[name] = tuple(fields[name])
+            fields["restored"] = tuple((t, tuple(values)) for t, values in fields["restored"])
+            fields["submitted"] = None if fields["submitted"] is None else tuple(fields["submitted"])
+            found.append(Decision(**fields))
+    return found

@@ -1,0 +1,211 @@
+"""Append-only, versioned JSON lines: the files between stages.
+
+A record exists once its newline is on disk. A writer that died in the middle of a line leaves a torn tail, which
+readers ignore and the next writer removes. Several processes and threads may append to one file; each append is one
+locked write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from eirkit.errors import InputFileError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; one writing process per file there
+    fcntl = None  # type: ignore[assignment]
+
+SCHEMA = "schema"
+_UTF8 = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_ASCII = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+
+
+class RecordWriter:
+    """Appends records of one schema, such as `run/1`, to one file; use it in a with statement."""
+
+    def __init__(self, path: Path, schema: str, *, fsync: bool = False) -> None:
+        self.path, self.schema, self.fsync = path, schema, fsync
+        self._descriptor: int | None = None
+        self._process = 0
+        self._threads = threading.Lock()
+
+    def __enter__(self) -> RecordWriter:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def append(self, *records: Mapping[str, Any]) -> None:
+        """Write the records as one unit with respect to other writers."""
+        if self._descriptor is None:
+            raise ValueError("the writer is closed; use it in a with statement")
+        payload = b"".join(encode(self.schema, record) for record in records)
+        with self._threads:
+            if self._process != os.getpid():
+                # A lock belongs to an opened file, and a forked process shares its parent's: open our own.
+                os.close(self._descriptor)
+                self._open()
+            _append_locked(self._descriptor, payload, self.fsync)
+
+    def _open(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not self.path.exists()
+        self._descriptor, self._process = os.open(self.path, _FLAGS, 0o644), os.getpid()
+        try:
+            _refuse_foreign(self._descriptor, self.path, self.schema)
+        except InputFileError:
+            self.__exit__(None, None, None)
+            raise
+        if self.fsync and is_new:
+            _sync_folder(self.path.parent)
+
+
+def encode(schema: str, record: Mapping[str, Any]) -> bytes:
+    """Return the one line that stands for the record, newline included; its keys keep their order."""
+    if SCHEMA in record:
+        raise ValueError(f"the key {SCHEMA!r} is the file's own; rename the record's")
+    document = {SCHEMA: schema, **record}
+    try:
+        return _dump(document, _UTF8)
+    except UnicodeEncodeError:
+        # Half of a surrogate pair has no UTF-8; escaped, it stays a file that every JSON reader accepts.
+        return _dump(document, _ASCII)
+
+
+def _dump(document: Mapping[str, Any], encoder: json.JSONEncoder) -> bytes:
+    return (encoder.encode(document) + "\n").encode()
+
+
+def append_records(path: Path, schema: str, records: Iterable[Mapping[str, Any]], *, fsync: bool = False) -> None:
+    """Append all records and close the file."""
+    with RecordWriter(path, schema, fsync=fsync) as writer:
+        writer.append(*records)
+
+
+def read_records(path: Path, schema: str, *, limit_bytes: int = 1 << 26) -> Iterator[dict[str, Any]]:
+    """Yield the complete records of a file, in order.
+
+    Raises:
+        InputFileError: a line is damaged, longer than `limit_bytes`, or of another schema.
+    """
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
+    with stream:
+        number = 0
+        while line := stream.readline(limit_bytes + 1):
+            number += 1
+            if len(line) > limit_bytes:
+                raise InputFileError(f"{path}:{number}: longer than {limit_bytes} bytes; give a file of records")
+            if not line.endswith(b"\n"):
+                return  # torn tail: its record was never finished
+            yield _decode(line, schema, path, number)
+
+
+def write_document(path: Path, schema: str, document: Mapping[str, Any]) -> None:
+    """Put one JSON document in a file, all of it or nothing: whoever reads meanwhile finds the old one or the new."""
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    body = json.dumps({SCHEMA: schema, **document}, ensure_ascii=False, allow_nan=False, indent=1)
+    with unfinished.open("wb") as stream:
+        stream.write(body.encode("utf-8", "replace") + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    unfinished.replace(path)
+    _sync_folder(path.parent)
+
+
+def read_document(path: Path, schema: str) -> dict[str, Any]:
+    """Return the document in a file, without its schema.
+
+    Raises:
+        InputFileError: the file is missing, damaged or of another schema.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
+    return _decode(content, schema, path, 1)
+
+
+def _decode(line: bytes, schema: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise InputFileError(f"{path}:{number}: not JSON ({error}); remove the line or restore the file") from error
+    found = record.get(SCHEMA) if isinstance(record, dict) else None
+    if found != schema:
+        raise InputFileError(f"{path}:{number}: schema {found!r}, expected {schema!r}; use the version that wrote it")
+    del record[SCHEMA]
+    return dict(record)
+
+
+def _append_locked(descriptor: int, payload: bytes, fsync: bool) -> None:
+    _lock(descriptor, True)
+    try:
+        end = _drop_torn_tail(descriptor)
+        try:
+            view = memoryview(payload)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except BaseException:
+            os.ftruncate(descriptor, end)  # a full disk or an interrupt: all of the records or none
+            raise
+        if fsync:
+            os.fsync(descriptor)
+    finally:
+        _lock(descriptor, False)
+
+
+def _lock(descriptor: int, held: bool) -> None:
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if held else fcntl.LOCK_UN)
+
+
+def _drop_torn_tail(descriptor: int) -> int:
+    """Remove bytes after the last newline and return where the file ends."""
+    # Under the lock nobody is writing, so such bytes belong to a writer that died.
+    end = position = os.lseek(descriptor, 0, os.SEEK_END)
+    size = 1  # almost always the last byte is a newline
+    while position:
+        start = max(0, position - size)
+        os.lseek(descriptor, start, os.SEEK_SET)
+        newline = os.read(descriptor, position - start).rfind(b"\n")
+        if newline >= 0:
+            position = start + newline + 1
+            break
+        position, size = start, 1 << 16
+    if position != end:
+        os.ftruncate(descriptor, position)
+    return position
+
+
+def _refuse_foreign(descriptor: int, path: Path, schema: str) -> None:
+    """Refuse a file that does not begin as ours do: appending would mix versions or cut somebody's last line."""
+    ours = encode(schema, {})[:-2]
+    head = os.read(descriptor, len(ours) + 1)
+    if head[: len(ours)] != ours[: len(head)] or head[len(ours) :] not in (b"", b",", b"}"):
+        raise InputFileError(f"{path} is not a file of {schema!r} records; write to another file")
+
+
+def _sync_folder(folder: Path) -> None:
+    # A new file survives a power cut only once the folder that names it is on disk too.
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

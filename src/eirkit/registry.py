@@ -1,0 +1,141 @@
+"""One plug-in mechanism for every family: a decorator for built-ins, entry points for other packages, and
+`module:Name` or `path/file.py:Name` wherever a name is accepted. Plug-ins are found when first asked for, never at
+import."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from hashlib import sha256
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+from eirkit.errors import InputFileError, UnknownNameError, UsageError
+
+T = TypeVar("T")
+
+_USER = "eirkit_user_"  # how the modules made of users' files begin
+# Code that is not ours may raise anything while it is loaded, and a script without a main guard may even exit.
+_FOREIGN = (Exception, SystemExit)
+
+
+def load_object(reference: str, family: str = "object") -> Any:
+    """Return what `package.module:Name` or `path/file.py:Name` refers to; the module's code is run, once."""
+    module_name, _, attribute = reference.rpartition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"{reference!r} is not a reference; write package.module:Name or path/file.py:Name")
+    module = _load_file(Path(module_name)) if module_name.endswith(".py") else _load_module(module_name)
+    try:
+        return getattr(module, attribute)
+    except AttributeError:
+        public = (name for name in vars(module) if not name.startswith("_"))
+        raise UnknownNameError(f"{family} in {module_name}", attribute, public) from None
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except _FOREIGN as error:
+        cause = f"{type(error).__name__}: {error}"
+        raise UsageError(f"cannot import {name!r} ({cause}); install or fix it, or give path/file.py:Name") from error
+
+
+def _load_file(path: Path) -> ModuleType:
+    try:
+        place, state = path.resolve(), path.stat()
+    except (OSError, ValueError) as error:
+        raise InputFileError(f"cannot read {path}; give an existing path/file.py:Name") from error
+    # One module for each content of each file: asking again runs nothing, an edited file is read anew.
+    name = f"{_USER}{path.stem}_{_digest(place)}_{_digest(state.st_mtime_ns, state.st_size)}"
+    if name not in sys.modules:
+        _run_file(name, place)
+    return sys.modules[name]
+
+
+def _digest(*parts: object) -> str:
+    return sha256(repr(parts).encode("utf-8", "backslashreplace")).hexdigest()[:12]
+
+
+def _run_file(name: str, path: Path) -> None:
+    specification = importlib.util.spec_from_file_location(name, path)
+    if specification is None or specification.loader is None:
+        raise InputFileError(f"{path} cannot be loaded as Python; give a .py file")
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses look their own module up while the file runs
+    try:
+        specification.loader.exec_module(module)
+    except _FOREIGN as error:
+        del sys.modules[name]
+        raise InputFileError(f"{path} raised {type(error).__name__}: {error}; fix the file and run again") from error
+
+
+class Registry(Generic[T]):
+    """The plug-ins of one family by name, those of other packages included."""
+
+    def __init__(self, family: str, *, group: str, package: str) -> None:
+        self.family = family
+        self.group = group
+        self.package = package  # importing it registers the built-ins
+        self._known: dict[str, T] = {}
+
+    def add(self, name: str) -> Callable[[T], T]:
+        """Register the decorated plug-in under `name`."""
+
+        def register(plugin: T) -> T:
+            present = self._known.get(name)
+            # The same definition again is a reloaded module or an edited file, not a second plug-in.
+            if present is not None and _defined_at(present) != _defined_at(plugin):
+                raise UsageError(f"another {self.family} is already named {name!r}; rename one of them")
+            self._known[name] = plugin
+            return plugin
+
+        return register
+
+    def names(self) -> list[str]:
+        """All names, sorted; entry points are listed without being loaded."""
+        importlib.import_module(self.package)
+        return sorted({*self._known, *(point.name for point in entry_points(group=self.group))})
+
+    def get(self, name: str) -> T:
+        """Return the plug-in with this name or at this `module:Name`; built-ins win over entry points."""
+        importlib.import_module(self.package)
+        if name in self._known:
+            return self._known[name]
+        if ":" in name:
+            plugin: T = load_object(name, self.family)
+            return plugin
+        self._known[name] = self._from_entry_point(name)
+        return self._known[name]
+
+    def _from_entry_point(self, name: str) -> T:
+        points = {point.value: point for point in entry_points(group=self.group, name=name)}
+        if not points:
+            raise UnknownNameError(self.family, name, self.names())
+        if len(points) > 1:
+            raise UsageError(
+                f"{self.family} {name!r} comes from {' and '.join(sorted(map(_origin, points.values())))}; remove one"
+            )
+        (point,) = points.values()
+        try:
+            plugin: T = point.load()
+        except _FOREIGN as error:
+            cause = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"{self.family} {name!r} of {_origin(point)} cannot be loaded ({cause}); fix or uninstall it"
+            ) from error
+        return plugin
+
+
+def _defined_at(plugin: object) -> tuple[str, str]:
+    module = str(getattr(plugin, "__module__", ""))
+    if module.startswith(_USER):
+        module = module.rpartition("_")[0]  # without the digest of the file's content
+    return module, str(getattr(plugin, "__qualname__", id(plugin)))
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name if point.dist else 'an unknown package'} ({point.value})"

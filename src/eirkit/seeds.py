@@ -1,0 +1,100 @@
+"""Named, counter-based random streams: word i of stream (seed, name) is a pure function of the three.
+
+Philox4x64 with 10 rounds, keyed by a hash of the name and by the seed. Nothing depends on the order of draws, so one
+seed gives the same bytes alone or in a batch, on every platform. The golden values in `tests/test_seeds.py` pin it, and
+`numpy.random.Philox` is the independent second implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.errors import SpecError
+
+Words = NDArray[np.uint64]
+
+_MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
+_WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
+_ROUNDS = 10
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MASK = (1 << 64) - 1
+_LARGEST_BOUND = 1 << 32  # beyond it the products in `below` would leave 64 bits
+_BLOCK_WORDS = 1 << 15  # words a chunk: the working set of one chunk stays in cache
+
+
+def name_key(*names: str | int) -> int:
+    """Return the 64-bit key of a stream's name; "3" and 3 differ, 3 and numpy's 3 do not."""
+    text = "\x1f".join(f"str:{name}" if isinstance(name, str) else f"int:{index(name)}" for name in names)
+    if text.count("\x1f") >= max(1, len(names)):
+        raise ValueError("a stream's name contains the separator U+001F, so two names could be one; leave it out")
+    return int.from_bytes(sha256(f"eirkit/stream/1\x1f{text}".encode()).digest()[:8], "little")
+
+
+def words(seeds: Sequence[int] | NDArray[Any], count: int, *names: str | int) -> Words:
+    """Return an array of shape (seeds, count): the first words of the named stream of every seed."""
+    key_seed = _as_words(seeds)
+    out = np.empty((len(key_seed), (count + 3) // 4 * 4), dtype=np.uint64)
+    key_name = name_key(*names)
+    rows = max(1, _BLOCK_WORDS // max(1, out.shape[1]))
+    for start in range(0, len(key_seed), rows):
+        chunk = key_seed[start : start + rows]
+        out[start : start + rows] = _philox(key_name, chunk, out.shape[1] // 4)
+    return out[:, :count]
+
+
+def below(drawn: Words, bound: int | NDArray[Any]) -> NDArray[np.int64]:
+    """Map words to integers in [0, bound) by multiplication: ⌊word · bound / 2^64⌋, and 0 where the bound is 0.
+
+    One word gives one integer, whatever the bound, so positions never shift; a value's probability differs from
+    1/bound by less than 2^-64, which no sample can show.
+    """
+    limits = np.asarray(bound)
+    if limits.size and not 0 <= int(limits.min()) <= int(limits.max()) <= _LARGEST_BOUND:
+        raise ValueError(f"a bound lies outside 0 … 2^32: {bound}; draw in two parts")
+    limit = limits.astype(np.uint64)
+    high = (drawn >> _HALF) * limit
+    low = ((drawn & _LOW) * limit) >> _HALF
+    drawn_below: NDArray[np.int64] = ((high + low) >> _HALF).astype(np.int64)
+    return drawn_below
+
+
+def _as_words(seeds: Sequence[int] | NDArray[Any]) -> Words:
+    if isinstance(seeds, np.ndarray):
+        if seeds.dtype.kind not in "iu":
+            raise TypeError(f"seeds are integers, not {seeds.dtype}; convert them first")
+        lowest, highest = (int(seeds.min()), int(seeds.max())) if seeds.size else (0, 0)
+    else:
+        lowest, highest = min(seeds, default=0), max(seeds, default=0)
+    if lowest < 0 or highest > _MASK:
+        raise SpecError(f"seed {lowest if lowest < 0 else highest} is outside 0 … 2^64 − 1; choose another")
+    return np.array(seeds, dtype=np.uint64)
+
+
+def _philox(key_name: int, key_seed: Words, blocks: int) -> Words:
+    shape = (len(key_seed), blocks)
+    # numpy.random.Philox counts from 1; so do we, so that it can check us.
+    x0 = np.broadcast_to(np.arange(1, blocks + 1, dtype=np.uint64), shape)
+    x1 = x2 = x3 = np.zeros(shape, dtype=np.uint64)
+    for round_number in range(_ROUNDS):
+        k0 = np.uint64((key_name + round_number * _WEYL[0]) & _MASK)
+        k1 = (key_seed + np.uint64(round_number * _WEYL[1] & _MASK))[:, None]
+        low0, high0 = _multiply(x0, _MULTIPLIERS[0])
+        low1, high1 = _multiply(x2, _MULTIPLIERS[1])
+        x0, x1, x2, x3 = high1 ^ x1 ^ k0, low1, high0 ^ x3 ^ k1, low0
+    return np.stack((x0, x1, x2, x3), axis=-1).reshape(len(key_seed), blocks * 4)
+
+
+def _multiply(a: Words, b: int) -> tuple[Words, Words]:
+    """Return the low and high words of the 128-bit products a × b."""
+    b_low, b_high = np.uint64(b & 0xFFFFFFFF), np.uint64(b >> 32)
+    a_low, a_high = a & _LOW, a >> _HALF
+    cross = (a_low * b_low >> _HALF) + a_high * b_low
+    middle = (cross & _LOW) + a_low * b_high
+    return a * np.uint64(b), a_high * b_high + (cross >> _HALF) + (middle >> _HALF)

@@ -1,0 +1,76 @@
+"""`eirkit demo`: its numbers, its file, and that it stays short enough to read."""
+
+import json
+import math
+from itertools import pairwise
+
+import pytest
+
+from eirkit.cli.demo import POLICIES, WORKLOADS
+from tests.cli.test_main import call
+
+LONGEST_OUTPUT = 40  # lines: one screen
+WIDEST_OUTPUT = 110  # columns
+B = math.log2(10**4)
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    out = tmp_path_factory.mktemp("demo") / "new" / "folder"
+    return call("demo", "--out", out), json.loads((out / "demo.json").read_text("utf-8"))
+
+
+def test_it_fits_on_a_screen(demo):
+    done, _ = demo
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) <= LONGEST_OUTPUT
+    assert max(map(len, lines)) <= WIDEST_OUTPUT
+
+
+def test_the_closed_forms_are_those_of_the_theory(demo):
+    rows = {row["workload"]: row for row in demo[1]["demand"]}
+    assert tuple(rows) == WORKLOADS
+    for workload, records in {"running-max": 1, "store-recall": 8, "stepwise-sum": 16, "full-lookup": 16}.items():
+        assert rows[workload]["peak_bits"] == pytest.approx(records * B)
+        assert rows[workload]["records"] == pytest.approx(records)
+    # A window of 16 comparable values needs less than 16 free ones, and more than half of them.
+    assert 8 * B < rows["stepwise-max"]["peak_bits"] < 16 * B
+    assert 8 * 2 * B < rows["stepwise-topk"]["peak_bits"] < 16 * 2 * B
+
+
+def test_the_contrast_is_one_value_against_the_whole_window(demo):
+    contrast = demo[1]["contrast"]
+    assert contrast["final_only_bits"] == pytest.approx(B)
+    assert contrast["every_step_bits"] == pytest.approx(16 * B)
+
+
+def test_at_pressure_one_the_right_policy_misses_nothing_and_lru_does(demo):
+    for row in demo[1]["retention"]:
+        rates = row["miss_rate"]
+        assert tuple(rates) == POLICIES
+        if row["eir_pressure"] <= 1.0:
+            assert rates["theory"] == rates["belady"] == 0
+            assert rates["lru"] > 0.1
+        else:
+            assert min(rates.values()) > 0
+
+
+def test_recovery_grows_with_the_inputs_of_a_step(demo):
+    rows = demo[1]["recovery"]
+    assert [row["fetched"] for row in rows] == [1, 1, 1]
+    assert rows[0]["results_kept"] == rows[0]["nothing_kept"] == rows[0]["depth"]
+    for fewer, more in pairwise(rows):
+        assert all(fewer[key] < more[key] for key in ("results_kept", "nothing_kept", "depth"))
+
+
+def test_json_is_the_document_that_out_writes(demo):
+    done = call("demo", "--json")
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == demo[1]
+
+
+def test_out_that_is_a_file_is_refused_in_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    done = call("demo", "--out", tmp_path / "file")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -1,0 +1,263 @@
+"""The command line as a person or a script meets it: real processes, real pipes, real terminals."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+import eirkit
+from eirkit.cli import ROOT
+from eirkit.cli.lazy import LazyGroup
+
+EIRKIT = str(Path(sys.executable).with_name("eirkit"))
+COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
+LONG = ("lacuna", "generate", "stepwise-sum", "--count", "10000000", "--out")
+
+
+def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [EIRKIT, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def walk(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return the path of every command; only groups are imported, so that a broken command fails its own test."""
+    found = []
+    for name, (reference, _) in group.table.items():
+        here = (*path, name)
+        below = walk(group.get_command(click.Context(group), name), here) if reference.endswith(":group") else []
+        found += [here, *below]
+    return found
+
+
+def load(path: tuple[str, ...]) -> click.Command:
+    command: click.Command = ROOT
+    for name in path:
+        command = command.get_command(click.Context(command), name)
+    return command
+
+
+COMMANDS = walk(ROOT)
+
+
+def naming(item: object) -> str | None:
+    return " ".join(item) if isinstance(item, tuple) else ""
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=naming)
+def test_every_command_has_its_name_a_help_text_and_json(path):
+    command = load(path)
+    assert command.name == path[-1]
+    assert command.help, "a command without a docstring"
+    assert "Usage:" in command.get_help(click.Context(command, info_name=" ".join(("eirkit", *path))))
+    takes_json = any("--json" in parameter.opts for parameter in command.params)
+    assert takes_json or isinstance(command, LazyGroup)
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+@pytest.mark.parametrize("path", [(), ("lacuna",), ("lacuna", "generate"), ("eir", "curve")], ids=naming)
+def test_help_has_two_spellings_everywhere(path, flag):
+    done = call(*path, flag)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: {' '.join(('eirkit', *path))}")
+
+
+def test_version():
+    assert call("--version").stdout == f"eirkit {eirkit.__version__}\n"
+
+
+def test_module_is_the_same_command_line():
+    done = subprocess.run([sys.executable, "-m", "eirkit", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"eirkit {eirkit.__version__}\n"
+
+
+@pytest.mark.parametrize("path", [(), ("lacuna",)], ids=naming)
+def test_a_group_alone_shows_its_help_on_stderr_and_fails(path):
+    done = call(*path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Commands:" in done.stderr
+
+
+COMPLAINTS = [
+    (("lacun",), "no command named 'lacun'; did you mean 'lacuna'? see `eirkit --help`"),
+    (("zzz",), r"no command named 'zzz'; known: demo, eir, lacuna, .*; see `eirkit --help`"),
+    (("lacuna", "genrate"), "no command named 'genrate'; did you mean 'generate'? see `eirkit lacuna --help`"),
+    (("lacuna", "generate"), "Missing argument 'WORKLOAD'; see `eirkit lacuna generate --help`"),
+    (("lacuna", "generate", "stepwise-sum", "--sed", 3), r"--sed.* Did you mean '?--seed.* see `eirkit lacuna gen"),
+    (("lacuna", "generate", "stepwise-smu"), "no workload named 'stepwise-smu'; did you mean 'stepwise-sum'"),
+    (("lacuna", "generate", "stepwise-sum", "--n", "many"), "'many' is not a valid integer; see `eirkit lacuna"),
+    (("lacuna", "generate", "stepwise-sum", "--n", 0), "n = 0 is impossible; choose 1 "),
+    (("lacuna", "generate", "stepwise-sum", "--graph", "no.json"), "cannot read no.json: No such file.*; check the"),
+    (("lacuna", "generate", "no.py:Mine"), r"cannot read no\.py; give an existing path/file\.py:Name"),
+    (("eir", "curve", "stepwise-sum", "--cuts", "1,x"), "'1,x' is not a list such as 16,12,8; see"),
+    (("lacuna", "generate", "stepwise-sum", "--count", 1, "--out", "/dev/null/x"), "Not a directory; check the path"),
+    (("completion", "tcsh"), "'tcsh' is not one of 'bash', 'zsh', 'fish'; see"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), COMPLAINTS, ids=lambda item: "")
+@pytest.mark.parametrize("extra", [(), ("--json",)], ids=["plain", "json"])
+def test_wrong_usage_is_one_line_on_stderr_that_ends_in_a_remedy(arguments, message, extra):
+    done = call(*arguments, *extra)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"eirkit: .*{message.replace('? ', '[?] ')}.*\n", done.stderr), done.stderr
+
+
+def test_json_is_one_document_and_nothing_else():
+    done = call("lacuna", "generate", "store-recall", "--json")
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["spec"]["workload"] == "store-recall"
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)], ids=["table", "json"])
+def test_a_terminal_without_unicode_gets_an_answer_not_a_traceback(flags):
+    done = call("eir", "curve", "store-recall", *flags, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii()
+    if flags:
+        assert "–" in json.loads(done.stdout)["method"]
+
+
+def test_brackets_in_a_name_are_text_not_markup(tmp_path):
+    folder = tmp_path / "[red]"
+    folder.mkdir()
+    (folder / "w.py").write_text("from eirkit.lacuna.workloads.stepwise_sum import StepwiseSum\n")
+    done = call("lacuna", "generate", f"{folder}/w.py:StepwiseSum", "--n", 2)
+    assert "[red]" in done.stdout
+
+
+def test_tables_keep_all_their_digits_in_a_pipe():
+    done = call("lacuna", "generate", "stepwise-sum", "--slots", 12, "--fan-in", 1, "--n", 3)
+    assert "…" not in done.stdout
+
+
+# --- pipes, signals, terminals ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flags", ["", "--json"])
+@pytest.mark.parametrize("reader", ["head -n 1", "true"])
+def test_a_reader_that_leaves_early_is_no_error(flags, reader):
+    # 3,000 steps are more than any pipe's buffer holds, so the writer meets the closed end.
+    command = f"{EIRKIT} lacuna generate stepwise-sum --n 3000 {flags} | {reader} > /dev/null"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk_is_one_line():
+    if not Path("/dev/full").exists():
+        pytest.skip("no full device on this system")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [EIRKIT, "lacuna", "generate", "stepwise-sum", "--json"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "No space left on device" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_interrupting_gives_130_without_a_traceback(tmp_path):
+    out = tmp_path / "tasks.jsonl"
+    process = subprocess.Popen([EIRKIT, *LONG, str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not any(file.stat().st_size for file in tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    output, complaint = process.communicate(timeout=30)
+    assert (process.returncode, output) == (130, "")
+    assert complaint.strip().endswith("eirkit: interrupted")
+    assert "Traceback" not in complaint
+    assert list(tmp_path.iterdir()) == [], "nothing half-made stays"
+
+
+def in_terminal(*arguments: str, **environment: str) -> str:
+    """Return what the command writes to a real pseudo-terminal."""
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
+    process = subprocess.Popen([EIRKIT, *arguments], stdout=follower, env={**clean, **environment})
+    os.close(follower)
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:  # Linux reports the closed other end as an error
+            break
+        if not chunk:
+            break
+        chunks.append(chunk)
+    os.close(leader)
+    assert process.wait() == 0
+    return b"".join(chunks).decode()
+
+
+def test_colours_follow_the_terminal():
+    arguments = ("lacuna", "generate", "stepwise-sum", "--n", "3")
+    assert "\x1b[" in in_terminal(*arguments, TERM="xterm-256color")
+    assert not COLOUR.search(in_terminal(*arguments, TERM="xterm-256color", NO_COLOR="1"))
+    assert "\x1b" not in in_terminal(*arguments, TERM="dumb")
+    assert "\x1b" not in call(*arguments).stdout
+
+
+# --- completion ------------------------------------------------------------------------------------------------------
+
+
+def complete(*words: str) -> list[str]:
+    """Drive the protocol that the completion script speaks: the words so far, and which one is being typed."""
+    done = call(_EIRKIT_COMPLETE="bash_complete", COMP_WORDS=" ".join(("eirkit", *words)), COMP_CWORD=str(len(words)))
+    assert done.stderr == ""
+    return [line.split(",")[1] for line in done.stdout.splitlines() if "," in line]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("lacuna", "gen"), ["generate"]),
+        (("la",), ["lacuna"]),
+        (("lacuna", "generate", "stepwise-s"), ["stepwise-sum"]),
+        (("lacuna", "generate", "stepwise-sum", "--fan"), ["--fan-in"]),
+        (("completion", "z"), ["zsh"]),
+        (("nothing", "x"), []),
+        (("--ver",), ["--version"]),
+    ],
+)
+def test_completes(words, expected):
+    assert complete(*words) == expected
+
+
+def test_bash_really_completes():
+    body = (
+        f'export PATH="{Path(EIRKIT).parent}:$PATH"; eval "$(eirkit completion bash)"; '
+        "COMP_WORDS=(eirkit lacuna gen); COMP_CWORD=2; _eirkit_completion eirkit gen lacuna; "
+        'echo "${COMPREPLY[@]}"; complete -p eirkit'
+    )
+    done = subprocess.run(["bash", "-c", body], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    reply, registered = done.stdout.splitlines()
+    assert reply == "generate"
+    assert "_eirkit_completion" in registered
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_valid_shell(shell, tmp_path):
+    script = call("completion", shell).stdout
+    assert "_EIRKIT_COMPLETE" in script
+    assert json.loads(call("completion", shell, "--json").stdout) == {"shell": shell, "script": script[:-1]}
+    if shutil.which(shell):
+        file = tmp_path / "script"
+        file.write_text(script)
+        assert subprocess.run([shell, "-n", file], capture_output=True, check=False).stderr == b""

@@ -1,0 +1,67 @@
+"""Runs of reference agents for tests: one line from a specification to a trace."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from eirkit.lacuna.condition import Cache, Condition
+from eirkit.lacuna.driver import drive
+from eirkit.lacuna.generation import generate, prepare
+from eirkit.lacuna.managed import ManagedOptions, ManagedSession
+from eirkit.lacuna.model import Model, ModelOptions, Reply, Request
+from eirkit.lacuna.models.reference import make_reference
+from eirkit.lacuna.policy import find_policy
+from eirkit.lacuna.retention import Retention
+from eirkit.lacuna.session import ControlledSession, Injector, inject_nothing
+from eirkit.lacuna.simulation import outlook_of
+from eirkit.lacuna.task import TaskInstance, TaskSpec
+from eirkit.lacuna.telemetry import Trace
+from eirkit.lacuna.view import publish
+
+
+class Scripted:
+    """A model that says what it was given, line by line, and nothing more."""
+
+    def __init__(self, replies: list[str]) -> None:
+        self.replies = list(replies)
+
+    async def reply(self, request: Request) -> Reply:
+        return Reply(self.replies.pop(0) if self.replies else "")
+
+    async def close(self) -> None:
+        pass
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+
+def agent(name: str, **extra: Any) -> Model:
+    return make_reference(name, ModelOptions(extra=extra))
+
+
+def retention(task: TaskInstance, h: int, policy: str = "fifo") -> Retention:
+    return Retention(find_policy(policy).for_task(outlook_of(task)), h)
+
+
+def controlled(task: TaskInstance, model: Model, h: int, inject: Injector = inject_nothing) -> Trace:
+    """Run a task under Controlled Retention over the last h records."""
+    session = ControlledSession(publish(task, prepare(task.spec)), retention(task, h), inject)
+    return asyncio.run(drive(session, model))
+
+
+def managed(
+    task: TaskInstance,
+    model: Model,
+    h: int,
+    options: ManagedOptions | None = None,
+    policy: str = "lru",
+    condition: Condition | None = None,
+) -> Trace:
+    """Run a task in the action loop, with a key–value cache unless another condition is given."""
+    kept = condition or Cache(retention(task, h, policy))
+    return asyncio.run(drive(ManagedSession(publish(task, prepare(task.spec)), kept, options), model))
+
+
+def task_of(workload: str, **fields: Any) -> TaskInstance:
+    return generate(TaskSpec(workload, **fields))

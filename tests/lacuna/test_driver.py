@@ -1,0 +1,79 @@
+"""The one loop that waits: it alternates, records everything in order, and lets the world's failures through."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+import pytest
+
+from eirkit.errors import InfrastructureError
+from eirkit.lacuna.driver import drive
+from eirkit.lacuna.memories.key_value import KeyValue
+from eirkit.lacuna.model import ModelOptions, Reply
+from eirkit.lacuna.models.reference import make_reference
+from eirkit.lacuna.session import ActionTaken, Decision
+from eirkit.lacuna.telemetry import Consultation, Exchange, Trace
+from tests.lacuna.sessions import controlled, managed, play, run_reference, task_of
+
+
+class Broken:
+    """A model that works a few times."""
+
+    def __init__(self, good: int) -> None:
+        self.good = good
+
+    async def reply(self, request):
+        self.good -= 1
+        if self.good < 0:
+            raise RuntimeError("out of luck")
+        return Reply("NEXT")
+
+    async def close(self):
+        pass
+
+    def settings(self):
+        return {}
+
+
+def test_a_controlled_run_is_one_exchange_and_one_decision_a_step():
+    trace = run_reference("calculator", controlled(task_of(n=5, m=2), 2))
+    assert [type(entry) for entry in trace.log] == [Exchange, Decision] * 5
+    assert [entry.t for entry in trace.log] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert trace.ending == "finished"
+
+
+def test_the_driver_adds_nothing_to_the_session():
+    task = task_of(n=12)
+    trace = run_reference("recoverer", managed(task, "fifo", 2, reads=None))
+    said = iter([exchange.reply for exchange in trace.exchanges])
+    played = play(managed(task, "fifo", 2, reads=None), lambda request: next(said))
+    assert played.requests == [exchange.request for exchange in trace.exchanges]
+    assert played.events == [entry for entry in trace.log if isinstance(entry, Decision | ActionTaken)]
+
+
+def test_memory_calls_are_recorded_with_their_time_and_what_they_found():
+    ticks = count()
+    session = managed(task_of("store-recall", n=6), "external", 1)
+    model = make_reference("recoverer", ModelOptions())
+    trace = asyncio.run(drive(session, model, KeyValue(), clock=lambda: float(next(ticks))))
+    consulted = [entry for entry in trace.log if isinstance(entry, Consultation)]
+    assert trace.memory_calls == len(consulted) > 0
+    assert {entry.latency_seconds for entry in consulted} == {1.0}
+    assert all((entry.passages == ()) == (entry.call.verb == "write") for entry in consulted)
+    assert all(entry.call.text in entry.passages[0] for entry in consulted if entry.passages)
+
+
+def test_a_session_that_needs_a_memory_gets_one_or_fails():
+    session = managed(task_of(), "external")
+    with pytest.raises(InfrastructureError, match="--memory"):
+        asyncio.run(drive(session, make_reference("recoverer", ModelOptions())))
+
+
+def test_what_the_world_breaks_leaves_what_there_was():
+    trace = Trace()
+    with pytest.raises(RuntimeError, match="out of luck"):
+        asyncio.run(drive(managed(task_of(), "fifo"), Broken(3), trace=trace))
+    assert len(trace.exchanges) == 3
+    assert len(trace.decisions) == 2
+    assert trace.ending is None

@@ -1,0 +1,135 @@
+"""Prices: what a file may say, what a reply costs by two ways of reckoning, and what is unknown stays unknown."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.errors import InputFileError
+from eirkit.lacuna.model import Message, Request, Tool, Usage
+from eirkit.lacuna.prices import BUILT_IN, Price, estimate, load_prices, read_prices
+
+DAY = date(2026, 1, 31)
+DOLLARS = st.integers(0, 10_000).map(lambda cents: cents / 100)
+TOKENS = st.integers(0, 10**6)
+RELATIVE = 1e-12  # a handful of float operations against exact decimals
+
+
+@given(DOLLARS, DOLLARS, DOLLARS, TOKENS, TOKENS, TOKENS)
+def test_a_reply_costs_what_the_arithmetic_says(full, output, cached, fresh, kept, said):
+    price = Price(full, output, cached, DAY)
+    usage = Usage(fresh + kept, said, kept)
+    exact = sum(Decimal(str(p)) * n for p, n in ((full, fresh), (cached, kept), (output, said))) / 1_000_000
+    cost = price.cost_usd(usage)
+    if fresh + kept + said == 0 and not price.is_free():
+        assert cost is None
+    else:
+        assert cost == pytest.approx(float(exact), rel=RELATIVE)
+
+
+def test_by_hand():
+    # 60 fresh at $2.00, 40 cached at $0.50, 10 written at $8.00, per million: 120 + 20 + 80 = 220 millionths.
+    assert load_prices().find("openai/gpt-4.1").cost_usd(Usage(100, 10, 40)) == pytest.approx(220e-6)
+
+
+@given(st.lists(st.text(max_size=50), max_size=4), st.integers(1, 500), st.integers(0, 300), st.integers(0, 500))
+def test_no_request_costs_more_than_its_most(texts, limit, fewer, said):
+    price = Price(3.0, 15.0, 0.3, DAY)
+    request = Request(tuple(Message("user", t) for t in texts), (Tool("a", "b", {}),), limit)
+    tokens = max(0, sum(len(t.encode()) + 32 for t in texts) - fewer)  # a token has at least a byte
+    cost = price.cost_usd(Usage(tokens, min(said, limit)))
+    assert cost is None or cost <= price.most_usd(request)
+
+
+def test_the_built_in_file_is_sound():
+    prices = read_prices(BUILT_IN)
+    assert all("/" in name for name in prices)
+    assert all(price.cached <= price.input <= price.output for price in prices.values())
+    assert all(price.as_of >= date(2025, 1, 1) for price in prices.values())
+
+
+def test_free_is_free_and_unknown_is_unknown():
+    prices = load_prices()
+    for name in ("reference/calculator", "local/smollm2", "replay/out/run", "bundled/lacuna-tiny"):
+        assert prices.find(name).cost_usd(Usage()) == 0.0
+    for name in ("openai/gpt-that-never-was", "nobody/x", "openai", ""):
+        assert prices.find(name) is None
+
+
+def test_a_file_of_ones_own_wins(tmp_path):
+    path = tmp_path / "prices.toml"
+    path.write_text(
+        '[prices]\n"openai/gpt-4.1" = { input = 1, output = 1, as_of = 2026-01-31 }\n'
+        '"mine/*" = { input = 0, output = 0, as_of = 2026-01-31 }\n'
+    )
+    prices = load_prices(path)
+    assert prices.find("openai/gpt-4.1").input == 1.0
+    assert prices.find("openai/gpt-4o").input == 2.5
+    assert prices.find("mine/anything").is_free()
+    assert prices.find("inspect/openai/gpt-4.1").input == 1.0
+
+
+def test_a_server_of_ones_own_has_ones_own_price(tmp_path):
+    path = tmp_path / "prices.toml"
+    path.write_text('[prices]\n"openai/x" = { input = 1, output = 1, as_of = 2026-01-31 }\n')
+    prices = load_prices(path)
+    assert prices.find("openai/gpt-4.1", "http://127.0.0.1:8000/v1") is None
+    assert prices.find("openai/x", "http://127.0.0.1:8000/v1").input == 1.0
+
+
+def test_beyond_what_a_price_covers_nothing_is_known():
+    price = Price(1, 1, 1, DAY, up_to_tokens=1000)
+    assert price.cost_usd(Usage(1000, 1)) is not None
+    assert price.cost_usd(Usage(1001, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[prices", "not TOML"),
+        ("x = 1", "no table"),
+        ("prices = 3", "no table"),
+        ("[prices]\n'a/b' = 3", "no table; write"),
+        ("[prices]\n'a/b' = { input = 1, output = 1 }", "no date"),
+        ("[prices]\n'a/b' = { input = 1, output = 1, as_of = 'today' }", "no date"),
+        ("[prices]\n'a/b' = { input = 1, outputs = 1, as_of = 2026-01-31 }", "use output"),
+        ("[prices]\n'a/b' = { input = 1, as_of = 2026-01-31 }", "output is None"),
+        ("[prices]\n'a/b' = { input = -1, output = 1, as_of = 2026-01-31 }", "input is -1"),
+        ("[prices]\n'a/b' = { input = nan, output = 1, as_of = 2026-01-31 }", "input is nan"),
+        ("[prices]\n'a/b' = { input = true, output = 1, as_of = 2026-01-31 }", "input is True"),
+        ("[prices]\n'a/b' = { input = 1, output = 1, up_to_tokens = 0, as_of = 2026-01-31 }", "up_to_tokens is 0"),
+    ],
+)
+def test_a_file_that_cannot_be_used(tmp_path, text, message):
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    with pytest.raises(InputFileError, match=message):
+        load_prices(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputFileError, match="check the path"):
+        load_prices(tmp_path / "none.toml")
+
+
+def test_an_estimate_by_hand():
+    # 100 calls of 400 characters: 10,000 tokens in; 20 characters each: 500 tokens out.
+    found = estimate(100, 40_000, 2_000, 50, Price(2.0, 8.0, 0.5, DAY))
+    assert (found.calls, found.input_tokens, found.output_tokens) == (100, 10_000, 500)
+    assert found.cost_usd == pytest.approx((10_000 * 2 + 500 * 8) / 1e6)
+    assert found.most_usd == pytest.approx((40_000 * 2 + 100 * 50 * 8) / 1e6)
+
+
+def test_an_estimate_without_a_price_says_that_it_does_not_know():
+    found = estimate(3, 100, 10, 50, None)
+    assert (found.calls, found.cost_usd, found.most_usd) == (3, None, None)
+
+
+@given(st.integers(0, 1000), TOKENS, TOKENS, st.integers(1, 1000), DOLLARS, DOLLARS)
+def test_the_most_is_never_below_the_expected(calls, prompt, reply, limit, full, output):
+    found = estimate(calls, prompt, reply, limit, Price(full, output, full, DAY))
+    assert found.most_usd >= found.cost_usd >= 0

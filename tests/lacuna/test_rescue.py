@@ -1,0 +1,174 @@
+"""The three arms: what is injected, that the sham matches the oracle in length alone, and what agents make of it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eirkit import cli
+from eirkit.errors import SpecError
+from eirkit.lacuna.generation import generate, prepare
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.rescue import ARMS, Oracle, Setup, Sham, rescue
+from eirkit.lacuna.session import inject_nothing
+from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.view import publish
+from tests.lacuna.running import agent, controlled, task_of
+from tests.lacuna.strategies import specs
+
+STORE_RECALL = Setup(TaskSpec("store-recall", m=8), 4)
+OPTIONS = ModelOptions()
+
+
+def rows(found):
+    return {(row.model, row.arm): row for row in found.rows}
+
+
+@settings(max_examples=60)
+@given(specs("stepwise-sum") | specs("stepwise-topk") | specs("store-recall"), st.data())
+def test_the_sham_has_the_oracles_labels_and_length_and_never_its_values(spec, data):
+    task = generate(spec)
+    public = publish(task, prepare(spec))
+    step = public.steps[data.draw(st.integers(1, spec.n - 1))]
+    truth = data.draw(st.sampled_from(["true", "submitted"]))
+    submitted = {t: task.step(t).answer for t in range(1, step.t) if data.draw(st.booleans())}
+    oracle = Oracle(task, truth)(step, step.refs, submitted)
+    sham = Sham(task, truth)(step, step.refs, submitted)
+    assert [r for r, _ in sham] == [r for r, _ in oracle]
+    for (r, right), (_, wrong) in zip(oracle, sham, strict=True):
+        assert right == task.step(r).answer
+        assert wrong != right
+        assert len(wrong) == len(right)
+        assert all(0 <= value < spec.q for value in wrong)
+
+
+def test_the_sham_is_an_earlier_answer_of_the_task_and_not_the_answer_of_the_step():
+    task = task_of("stepwise-sum", n=40, m=8)
+    public = publish(task, prepare(task.spec))
+    for step in public.steps[4:]:
+        earlier = {task.step(t).answer for t in range(1, step.t)}
+        for _, value in Sham(task)(step, step.refs, {}):
+            assert value in earlier
+            assert value != task.step(step.t).answer
+
+
+def test_the_submitted_truth_is_the_agents_own_even_where_it_is_wrong():
+    task = task_of("stepwise-sum", n=8, m=4)
+    step = publish(task, prepare(task.spec)).steps[4]
+    submitted = dict.fromkeys(step.refs, (7,))
+    assert Oracle(task, "submitted")(step, step.refs, submitted) == tuple((r, (7,)) for r in step.refs)
+    assert Oracle(task, "submitted")(step, step.refs, {}) == ()
+
+
+def test_prompts_of_oracle_and_sham_have_equal_length_and_the_control_lacks_the_injection_alone():
+    task = task_of("store-recall", m=8)
+    lengths, missed = [], []
+    for inject in (inject_nothing, Oracle(task), Sham(task)):
+        trace = controlled(task, agent("calculator"), 4, inject)
+        lengths.append([len(exchange.request.messages[-1].content) for exchange in trace.exchanges])
+        missed = [bool(decision.missing) for decision in trace.decisions]
+    for step, (control, oracle, sham) in enumerate(zip(*lengths, strict=True)):
+        assert oracle == sham == control + missed[step] * len("RESTORED\nA_05 = 1234\n")
+
+
+def test_injections_neither_enter_nor_touch_retention():
+    task = task_of("stepwise-sum", m=8)
+    held = [
+        [decision.retained for decision in controlled(task, agent("calculator"), 4, inject).decisions]
+        for inject in (inject_nothing, Oracle(task), Sham(task))
+    ]
+    assert all(first == second for first, second in pairwise(held))
+
+
+def test_restoration_repairs_and_the_sham_does_not():
+    found = rescue(STORE_RECALL, range(12), ["reference/guesser", "reference/calculator"], OPTIONS)
+    by_arm = rows(found)
+    for model in ("reference/guesser", "reference/calculator"):
+        control, oracle, sham = (by_arm[model, arm] for arm in ARMS)
+        assert (oracle.accuracy, sham.accuracy, oracle.trajectory_accuracy) == (1.0, 0.0, 1.0)
+        assert control.accuracy <= 0.02  # a lucky guess is one in 10^4, an omitted operand right where it is 0000
+        assert control.steps == oracle.steps == sham.steps > 100
+    assert found.repair_effect == 1.0
+    first = found.contrasts[0]
+    assert (first.arms, first.pairs, first.trajectories) == (("oracle", "sham"), 151, 12)
+    # All twelve trajectories gain: two of 2^12 sign patterns are as extreme.
+    assert (first.mcnemar_p, first.permutation_p) == (2 / 2**151, 2 / 2**12)
+    assert (first.difference.low, first.difference.high) == (1.0, 1.0)
+
+
+def test_all_missing_operands_of_stepwise_maximum_are_restored():
+    found = rows(rescue(Setup(TaskSpec("stepwise-max", m=8), 4), range(6), ["reference/calculator"], OPTIONS))
+    control, oracle, sham = (found["reference/calculator", arm] for arm in ARMS)
+    assert oracle.trajectory_accuracy == 1.0 > max(control.trajectory_accuracy, sham.trajectory_accuracy)
+
+
+def test_lru_at_sufficient_capacity_is_rescued_by_what_the_agent_submitted():
+    setup = Setup(TaskSpec("stepwise-sum", m=16), 16, "lru", "submitted", managed=True)
+    found = rows(rescue(setup, range(4), ["reference/calculator"], OPTIONS))
+    control, oracle, sham = (found["reference/calculator", arm] for arm in ARMS)
+    assert oracle.trajectory_accuracy == 1.0
+    assert max(control.trajectory_accuracy, sham.trajectory_accuracy) < 0.6
+    # The misses are a matter of the graph and the policy, not of the arm.
+    assert control.missed_steps == oracle.missed_steps == sham.missed_steps > 0
+
+
+def test_the_truth_that_was_submitted_does_not_repair_an_earlier_error():
+    spec = TaskSpec("store-recall", m=8)
+    agents = ["reference/sloppy"]
+    true = rescue(Setup(spec, 4), range(4), agents, OPTIONS)
+    own = rescue(Setup(spec, 4, truth="submitted"), range(4), agents, OPTIONS)
+    pick = ("reference/sloppy", "oracle")
+    assert rows(true)[pick].accuracy > rows(own)[pick].accuracy
+    assert rows(own)[pick].self_consistent_accuracy >= rows(own)[pick].trajectory_accuracy
+
+
+def test_where_nothing_is_missing_there_is_nothing_to_compare():
+    found = rescue(Setup(TaskSpec("store-recall", m=8), 8), range(2), ["reference/calculator"], OPTIONS)
+    assert [row.accuracy for row in found.rows] == [None] * 3
+    assert (found.contrasts, found.repair_effect) == ((), None)
+
+
+def test_a_server_that_is_not_there_is_a_failure_and_no_zero():
+    options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0, timeout_seconds=2)
+    found = rescue(Setup(TaskSpec("store-recall", n=4, m=2), 1), range(1), ["openai/nobody"], options)
+    assert [(row.scored, row.attempted, row.accuracy) for row in found.rows] == [(0, 1, None)] * 3
+    assert len(found.failures) == 3
+
+
+def test_the_arms_need_seeds():
+    with pytest.raises(SpecError, match="no seeds"):
+        rescue(STORE_RECALL, [], ["reference/guesser"], OPTIONS)
+
+
+def test_the_command(capsys):
+    line = ["lacuna", "rescue", "--workload", "store-recall", "--m", "8", "--h", "4", "--seeds", "0:3"]
+    assert cli.run([*line, "--model", "reference/guesser", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["arm"] for row in document["rows"]] == ["control", "oracle", "sham"]
+    assert document["repair_effect"] == 1.0
+    assert cli.run([*line, "--model", "reference/guesser,reference/calculator"]) == 0
+    assert "Paired by seed and step" in capsys.readouterr().out
+    assert cli.run([*line, "--h", "8", "--model", "reference/guesser"]) == 0
+    assert "lower --h" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        (["--model", "reference/delphi"], "known:"),
+        (["--model", "reference/guesser", "--policy", "lro"], "did you mean"),
+        (["--model", "reference/guesser", "--seed", "3"], "--seeds 3"),
+        (["--model", "reference/guesser", "--set", "p"], "--set p=0.2"),
+        (["--model", "reference/guesser", "--workload", "store-recall,full-lookup"], "one workload"),
+        ([], "--model"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_a_remedy(capsys, arguments, remedy):
+    assert cli.run(["lacuna", "rescue", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert remedy in said
+    assert said.count("\n") == 1
