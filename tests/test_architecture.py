@@ -167,7 +167,20 @@ def _size_faults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[s
         yield f"{body} lines of body, the ceiling is {LONGEST_BODY}"
 
 
-RULES = [forbidden_arrows, hidden_arrows, cycles, bad_names, too_long]
+def shadowed_names(root: Path) -> list[str]:
+    """Return names of a package that importing one of its modules would replace."""
+    found = []
+    for init in sorted(root.rglob("__init__.py")):
+        inside = {path.stem for path in init.parent.glob("*.py")} | {path.name for path in init.parent.iterdir()}
+        for node in ast.parse(init.read_text("utf-8")).body:
+            defined = {node.name} if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else set()
+            if isinstance(node, ast.Assign):
+                defined = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            found += [f"{init.relative_to(root)}: importing the module {n} replaces {n}" for n in defined & inside]
+    return found
+
+
+RULES = [forbidden_arrows, hidden_arrows, cycles, bad_names, shadowed_names, too_long]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -206,6 +219,8 @@ PLANTED = [
     (bad_names, {"eir/utils.py": ""}, "eir/utils.py"),
     (bad_names, {"lacuna/helpers/x.py": ""}, "lacuna/helpers"),
     (bad_names, {"eir/count_v2.py": ""}, "eir/count_v2.py"),
+    (shadowed_names, {"cli/__init__.py": "def run(): pass", "cli/run.py": ""}, "the module run replaces run"),
+    (shadowed_names, {"__init__.py": "eir = 1", "eir/a.py": ""}, "the module eir replaces eir"),
     (too_long, {"eir/a.py": "x = 1\n" * 401}, "eir/a.py: 401 lines"),
     (too_long, {"eir/a.py": "def f():\n" + "    x = 1\n" * 41}, "eir/a.py:1 f: 41 lines of body"),
     (too_long, {"eir/a.py": f'def f():\n    """{"x" * 9}{chr(10) * 60}"""\n    return 1\n'}, "f: 63 lines"),

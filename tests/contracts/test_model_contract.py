@@ -92,6 +92,7 @@ def subject(request, tmp_path, monkeypatch):
         pytest.fail(f"say in SUBJECTS how a test can reach {request.param!r}")
     for name in KEYS:
         monkeypatch.setenv(name, CANARY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     string, partner = SUBJECTS[request.param](tmp_path)
     with partner as server:
         url = server.url if isinstance(server, ModelServer) else None

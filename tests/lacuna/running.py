@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
+from eirkit.cli import main
 from eirkit.lacuna.condition import Cache, Condition
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.generation import generate, prepare
@@ -61,6 +64,13 @@ def managed(
     """Run a task in the action loop, with a key–value cache unless another condition is given."""
     kept = condition or Cache(retention(task, h, policy))
     return asyncio.run(drive(ManagedSession(publish(task, prepare(task.spec)), kept, options), model))
+
+
+def eirkit(*arguments: str) -> int:
+    """Run the command line in this process and return its exit code."""
+    with pytest.raises(SystemExit) as leaving:
+        main(list(arguments))
+    return int(leaving.value.code or 0)
 
 
 def task_of(workload: str, **fields: Any) -> TaskInstance:

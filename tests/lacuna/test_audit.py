@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from eirkit import cli
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.audit import CHANNELS, WORKLOADS, digests, instances, read_shown, run_audit, shipped
 from eirkit.lacuna.generation import generate, prepare
@@ -17,6 +16,7 @@ from eirkit.lacuna.leaks import LEAKS, audit, planted
 from eirkit.lacuna.model import Message, Request
 from eirkit.lacuna.view import publish
 from eirkit.lacuna.workload import workloads
+from tests.lacuna.running import eirkit
 
 PUBLISHED_CHECKS = 18_068
 
@@ -124,10 +124,10 @@ def test_the_audit_asks_through_the_session_that_experiments_use():
 
 
 def test_the_command(capsys):
-    assert cli.run(["lacuna", "audit", "--instances", "3", "--json"]) == 0
+    assert eirkit("lacuna", "audit", "--instances", "3", "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert (document["findings"], [row["channel"] for row in document["rows"]]) == (0, list(CHANNELS))
     assert document["checks"] == sum(row["checks"] for row in document["rows"])
-    assert cli.run(["lacuna", "audit", "--instances", "3", "--plant", "ordering"]) == 1
+    assert eirkit("lacuna", "audit", "--instances", "3", "--plant", "ordering") == 1
     assert "leak planted in ordering" in capsys.readouterr().out
-    assert cli.run(["lacuna", "audit", "--plant", "telepathy"]) == 2
+    assert eirkit("lacuna", "audit", "--plant", "telepathy") == 2

@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from eirkit import cli
 from eirkit.lacuna.capability import (
     MOST_CALCULATIONS,
     THRESHOLD,
@@ -22,7 +21,7 @@ from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.view import publish
 from eirkit.lacuna.workload import workloads
-from tests.lacuna.running import Scripted, agent, retention, task_of
+from tests.lacuna.running import Scripted, agent, eirkit, retention, task_of
 
 QUICK = Control(seeds=(0, 1), windows=(4, 8))
 
@@ -115,10 +114,10 @@ def test_calculating_without_end_is_a_fault_of_the_step():
 
 def test_the_command(capsys):
     line = ["lacuna", "capability", "--workload", "store-recall,stepwise-sum", "--n", "24", "--seeds", "0:2"]
-    assert cli.run([*line, "--model", "reference/sloppy", "--json"]) == 0
+    assert eirkit(*line, "--model", "reference/sloppy", "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert {row["workload"] for row in document["rows"]} == {"store-recall", "stepwise-sum"}
     assert ["reference/sloppy", "stepwise-sum"] in [excluded[:2] for excluded in document["excluded"]]
     assert len(document["eligible"]) + len(document["excluded"]) == 2
-    assert cli.run([*line, "--model", "reference/sloppy"]) == 0
+    assert eirkit(*line, "--model", "reference/sloppy") == 0
     assert "Excluded" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -179,6 +180,19 @@ def test_a_reply_that_nobody_asked_for_is_the_drivers_fault():
 def test_limits_must_make_sense(bad):
     with pytest.raises(SpecError):
         ManagedOptions(**bad)
+
+
+SOURCE = Path(__file__).parents[2] / "src" / "eirkit" / "lacuna"
+GUIDE = Path(__file__).parents[2] / "docs" / "session.md"
+
+
+def test_every_reason_is_documented():
+    names = ("protocol", "session", "managed", "supply", "condition")
+    code = "".join((SOURCE / f"{name}.py").read_text("utf-8") for name in names)
+    reasons = {*re.findall(r'(?:Refused|Fault)\(\s*"([a-z-]+)"', code), "late", "unanswered"}
+    assert len(reasons) > 15
+    guide = GUIDE.read_text("utf-8")
+    assert [reason for reason in sorted(reasons) if f"`{reason}`" not in guide] == []
 
 
 # --- limits
@@ -375,6 +389,14 @@ def test_unavailable_is_what_the_budgets_cannot_bring_together(budget, unavailab
     played = play(session, script(*walk(CHAIN, 4), "NEXT"))
     assert played.decisions[4].missing == (1, 4)
     assert played.decisions[4].unavailable == unavailable
+
+
+@pytest.mark.parametrize(("budget", "unavailable"), [((0, 1), (2,)), ((0, 2), ()), ((1, 1), ())])
+def test_what_can_be_had_alone_may_be_too_much_together(budget, unavailable):
+    task = from_graph(TaskSpec("stepwise-sum"), ((), (), (1, 2)))
+    session = managed(task, "kv", reads=budget[0], recomputations=budget[1])
+    played = play(session, script(*walk(task, 2), "NEXT"))
+    assert played.decisions[2].unavailable == unavailable
 
 
 def test_a_search_for_the_best_recovery_does_not_stall_a_run():

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit import cli
 from eirkit.errors import SpecError
 from eirkit.lacuna.cone import cone_of
 from eirkit.lacuna.driver import drive
@@ -19,7 +18,7 @@ from eirkit.lacuna.probe import Moment, ProbePlan, ProbeSession, find_moment, pr
 from eirkit.lacuna.simulation import simulate
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.view import publish
-from tests.lacuna.running import Scripted, agent, task_of
+from tests.lacuna.running import Scripted, agent, eirkit, task_of
 from tests.lacuna.strategies import graphs
 
 # 6 needs 5 and 4; 5 needs 3 and 2; 4 needs 3; 3 needs 1; 2 needs 1.
@@ -170,11 +169,11 @@ def test_the_limit_is_an_argument():
 
 def test_the_command(capsys):
     line = ["lacuna", "probe", "--workload", "stepwise-sum", "--seeds", "0:2", "--model", "reference/recoverer"]
-    assert cli.run([*line, "--json"]) == 0
+    assert eirkit(*line, "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert [(row["probes"], row["read_overhead"], row["early_stops"]) for row in document["rows"]] == [(4, 1.0, 0)]
     assert {found["fan_in"] for found in document["probes"]} == {2, 4}
-    assert cli.run([*line, "--fan-in", "1", "--json"]) == 0
+    assert eirkit(*line, "--fan-in", "1", "--json") == 0
     assert json.loads(capsys.readouterr().out)["plan"]["fan_ins"] == [1]
-    assert cli.run(line) == 0
+    assert eirkit(*line) == 0
     assert "Recovery probes" in capsys.readouterr().out

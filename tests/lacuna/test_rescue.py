@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit import cli
 from eirkit.errors import SpecError
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import ModelOptions
@@ -17,7 +16,7 @@ from eirkit.lacuna.rescue import ARMS, Oracle, Setup, Sham, rescue
 from eirkit.lacuna.session import inject_nothing
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.view import publish
-from tests.lacuna.running import agent, controlled, task_of
+from tests.lacuna.running import agent, controlled, eirkit, task_of
 from tests.lacuna.strategies import specs
 
 STORE_RECALL = Setup(TaskSpec("store-recall", m=8), 4)
@@ -46,14 +45,14 @@ def test_the_sham_has_the_oracles_labels_and_length_and_never_its_values(spec, d
         assert all(0 <= value < spec.q for value in wrong)
 
 
-def test_the_sham_is_an_earlier_answer_of_the_task_and_not_the_answer_of_the_step():
+def test_the_sham_is_an_earlier_answer_of_the_task_that_differs_from_the_operand():
     task = task_of("stepwise-sum", n=40, m=8)
     public = publish(task, prepare(task.spec))
     for step in public.steps[4:]:
         earlier = {task.step(t).answer for t in range(1, step.t)}
-        for _, value in Sham(task)(step, step.refs, {}):
+        for r, value in Sham(task)(step, step.refs, {}):
             assert value in earlier
-            assert value != task.step(step.t).answer
+            assert value != task.step(r).answer
 
 
 def test_the_submitted_truth_is_the_agents_own_even_where_it_is_wrong():
@@ -146,13 +145,13 @@ def test_the_arms_need_seeds():
 
 def test_the_command(capsys):
     line = ["lacuna", "rescue", "--workload", "store-recall", "--m", "8", "--h", "4", "--seeds", "0:3"]
-    assert cli.run([*line, "--model", "reference/guesser", "--json"]) == 0
+    assert eirkit(*line, "--model", "reference/guesser", "--json") == 0
     document = json.loads(capsys.readouterr().out)
     assert [row["arm"] for row in document["rows"]] == ["control", "oracle", "sham"]
     assert document["repair_effect"] == 1.0
-    assert cli.run([*line, "--model", "reference/guesser,reference/calculator"]) == 0
+    assert eirkit(*line, "--model", "reference/guesser,reference/calculator") == 0
     assert "Paired by seed and step" in capsys.readouterr().out
-    assert cli.run([*line, "--h", "8", "--model", "reference/guesser"]) == 0
+    assert eirkit(*line, "--h", "8", "--model", "reference/guesser") == 0
     assert "lower --h" in capsys.readouterr().out
 
 
@@ -168,7 +167,7 @@ def test_the_command(capsys):
     ],
 )
 def test_wrong_usage_is_one_line_with_a_remedy(capsys, arguments, remedy):
-    assert cli.run(["lacuna", "rescue", *arguments]) == 2
+    assert eirkit("lacuna", "rescue", *arguments) == 2
     said = capsys.readouterr().err
     assert remedy in said
     assert said.count("\n") == 1

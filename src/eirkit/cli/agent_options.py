@@ -5,6 +5,7 @@ The names after `--model` are `provider/name`; how a model is made from one is n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -81,7 +82,7 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
             names = tuple(dict.fromkeys(name for listed in models for name in listed))
             fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections")
             chosen = {name: given.pop(name) for name in fields}
-            options = ModelOptions(**chosen, seed=given.pop("model_seed"), extra=dict(map(_setting, extra)))
+            options = ModelOptions(**chosen, seed=given.pop("model_seed"), extra=dict(map(read_setting, extra)))
             return command(model_names=names, model_options=options, **given)
 
         decorated: Any = with_models
@@ -119,8 +120,14 @@ def _model_options(default: str | None) -> tuple[Callable[[Any], Any], ...]:
     )
 
 
-def _setting(text: str) -> tuple[str, str]:
+def read_setting(text: str) -> tuple[str, Any]:
+    """Return the name and the value of `name=value`; a value that is a JSON object becomes one."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise UsageError(f"--set {text} has no value; write it like --set p=0.2")
-    return name, value
+    if not value.startswith("{"):
+        return name, value
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        raise UsageError(f"--set {text} is no JSON object; write it like --set 'body={{\"seed\": 1}}'") from None

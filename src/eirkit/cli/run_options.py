@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.agent_options import WorkloadNames
+from eirkit.cli.agent_options import WorkloadNames, read_setting
 from eirkit.cli.options import IntegerList, NameList, SeedList
-from eirkit.errors import UsageError
 from eirkit.lacuna.suite import AXES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -79,12 +78,5 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     if options["model_seed"] is not None:
         asked["seed"] = options["model_seed"]
     if options["extra"]:
-        asked["extra"] = dict(map(_setting, options["extra"]))
+        asked["extra"] = dict(map(read_setting, options["extra"]))
     return {**given, "model_options": asked} if asked else given
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise UsageError(f"--set {text} has no value; write it like --set p=0.2")
-    return name, value

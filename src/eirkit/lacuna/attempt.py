@@ -5,25 +5,28 @@ Whatever a model, a memory, a policy or a workload raises is caught here, once, 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
-from eirkit.lacuna.attribution import RunScore, Verdict, judge, score
+from eirkit.lacuna.attribution import RunScore, judge, score
 from eirkit.lacuna.behaviour import behave, continuations
 from eirkit.lacuna.cells import Cell
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.driver import drive
+from eirkit.lacuna.event_lines import event_lines
 from eirkit.lacuna.generation import graph_of
 from eirkit.lacuna.memory import MemorySystem
 from eirkit.lacuna.model import Model
+from eirkit.lacuna.policy import Structure
 from eirkit.lacuna.run_store import EVENT_SCHEMA, FinishedRun
 from eirkit.lacuna.scrubbing import Scrubber
 from eirkit.lacuna.session import Decision
 from eirkit.lacuna.task import TaskInstance
-from eirkit.lacuna.telemetry import Trace, event_records
+from eirkit.lacuna.telemetry import Exchange, Trace
 from eirkit.lacuna.workload import Workload
 from eirkit.records import encode
 
@@ -57,17 +60,19 @@ class Stage:
 
     cell: Cell
     workload: Workload
+    structure: Structure
     model: Model
     rules_sha256: str
     texts: bool
     scrub: Scrubber
+    coordinates: Mapping[str, Any]  # the cell as every run record repeats it
 
 
 async def attempt(stage: Stage, task: TaskInstance, memory: MemorySystem | None) -> FinishedRun | Failure:
     """Run one task to its end and score it."""
     run, trace = stage.cell.run_id(task.spec.seed), Trace()
     try:
-        session = make_session(stage.cell.access, task, stage.workload)
+        session = make_session(stage.cell.access, task, stage.workload, stage.structure)
         if memory is not None:
             await _reset(memory, run)
         await drive(session, stage.model, memory, trace)
@@ -84,17 +89,19 @@ async def _reset(memory: MemorySystem, run: str) -> None:
 
 def finish(stage: Stage, task: TaskInstance, trace: Trace) -> FinishedRun:
     """Return the records of a run that came to its end."""
-    decisions, actions = trace.decisions, trace.actions
+    decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
     verdicts = judge(task, stage.workload, decisions, actions)
     run = stage.cell.run_id(task.spec.seed)
-    events = event_records(trace, run, texts=stage.texts)
     wrong = [[v.t, v.cause, v.kind] for v in verdicts if v.cause is not None]
-    events.append({"run": run, "type": "verdicts", "wrong": wrong})
+    last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
+    behaviour = _count(continuations(decisions, exchanges, actions).values())
+    if not stage.cell.access.is_controlled:
+        behaviour |= asdict(behave(graph_of(task), actions, decisions, verdicts))
     record = {
         "run": run,
         "cell": stage.cell.id,
         "seed": task.spec.seed,
-        **stage.cell.as_json(),
+        **stage.coordinates,
         "fingerprint": task.fingerprint,
         "rules_sha256": stage.rules_sha256,
         "ending": trace.ending,
@@ -102,35 +109,36 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace) -> FinishedRun:
         "faults": _count(decision.fault for decision in decisions),
         "refusals": _count(action.reason for action in actions),
         "constant": _constant(decisions),
-        "behaviour": _behaviour(stage, task, trace, verdicts),
-        "usage": usage_record(trace),
+        "behaviour": behaviour,
+        "usage": usage_record(trace, exchanges),
     }
-    return FinishedRun(record, b"".join([encode(EVENT_SCHEMA, event) for event in events]), len(events))
+    return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
 
 
 def score_record(scored: RunScore) -> dict[str, Any]:
-    """Return a score as plain data; `read_score` inverts it."""
+    """Return a score as plain data; `RunScore(**record)` inverts it."""
     fields = {name: getattr(scored, name) for name in RunScore.__slots__}
     return {**fields, "errors": dict(scored.errors), "kinds": dict(sorted(scored.kinds.items()))}
 
 
-def usage_record(trace: Trace) -> dict[str, Any]:
-    """Return what the run took: of the model, and of its memory."""
-    latency = sum(exchange.reply.latency_seconds for exchange in trace.exchanges)
-    hits = sum(exchange.reply.usage.from_cache for exchange in trace.exchanges)
-    usage = asdict(trace.usage())
-    del usage["from_cache"]
+def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """Return what the run took: of the model, and of its memory; its cost is unknown where that of a reply is."""
+    usages = [exchange.reply.usage for exchange in exchanges]
+    costs = [usage.cost_usd for usage in usages]
     return {
-        "calls": len(trace.exchanges),
-        "cache_hits": hits,
-        **usage,
-        "latency_seconds": round(latency, 6),
+        "calls": len(exchanges),
+        "cache_hits": sum([usage.from_cache for usage in usages]),
+        "input_tokens": sum([usage.input_tokens for usage in usages]),
+        "output_tokens": sum([usage.output_tokens for usage in usages]),
+        "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
         "memory_calls": trace.memory_calls,
     }
 
 
 def _count(kinds: Iterable[str | None]) -> dict[str, int]:
-    return dict(sorted(Counter(kind for kind in kinds if kind).items()))
+    return dict(sorted(Counter([kind for kind in kinds if kind]).items()))
 
 
 def _constant(decisions: Sequence[Decision]) -> list[int] | None:
@@ -138,15 +146,6 @@ def _constant(decisions: Sequence[Decision]) -> list[int] | None:
     given = {decision.submitted for decision in decisions}
     (only,) = given if len(given) == 1 else (None,)
     return None if only is None or len(decisions) < 2 else list(only)
-
-
-def _behaviour(stage: Stage, task: TaskInstance, trace: Trace, verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """Return counted behaviour: how the agent went on where something was missing, and what its actions were like."""
-    decisions, actions = trace.decisions, trace.actions
-    went_on = _count(continuations(decisions, trace.exchanges, actions).values())
-    if stage.cell.access.is_controlled:
-        return went_on
-    return {**went_on, **asdict(behave(graph_of(task), actions, decisions, verdicts))}
 
 
 def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
@@ -162,7 +161,7 @@ def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Excep
         "kind": error.kind if isinstance(error, ModelError) else side_of(error),
         "message": words if own else f"{type(error).__name__}: {words}",
         "steps": len(trace.decisions),
-        "usage": usage_record(trace),
+        "usage": usage_record(trace, trace.exchanges),
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from eirkit.lacuna.facts import fact
 from eirkit.lacuna.session import ActionTaken, Decision
 from eirkit.lacuna.task import Payload, Step, TaskInstance, read_record
 from eirkit.lacuna.workload import Workload
@@ -34,7 +35,7 @@ Kind = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Verdict:
     """What came of one step."""
 
@@ -153,28 +154,35 @@ class _Judge:
     def __init__(self, task: TaskInstance, workload: Workload, own: Mapping[int, Payload]) -> None:
         self.task, self.workload, self.own = task, workload, own
         self.true = {step.t: step.answer for step in task.steps}
+        self.wrong = {t for t, answer in self.true.items() if own.get(t) != answer}
 
     def verdict(self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload]) -> Verdict:
         submitted = self.own.get(step.t)
         correct = submitted == step.answer
         missed = decision is not None and bool(decision.missing)
-        follows = submitted is not None and submitted == self._operate(step, self.own)
-        cause, kind = (None, None) if correct else self._why(step, decision, replaced)
+        follows = submitted is not None and submitted == self._follow(step)
+        cause, kind = (None, None) if correct else self._why(step, decision, replaced, follows)
         return Verdict(
             step.t, step.scored, bool(step.refs), missed, submitted is not None, correct, follows, cause, kind
         )
 
+    def _follow(self, step: Step) -> Payload | None:
+        """Return the operator on the agent's own answers."""
+        return step.answer if self.wrong.isdisjoint(step.refs) else self._operate(step, self.own)
+
     def _operate(self, step: Step, values: Mapping[int, Payload]) -> Payload | None:
         """Return the operator on these values; None where one is not there."""
         operands = [values.get(r) for r in step.refs]
-        if all(operand == self.true[r] for r, operand in zip(step.refs, operands, strict=True)):
+        if operands == [self.true[r] for r in step.refs]:
             return step.answer
         present = [operand for operand in operands if operand is not None]
         if len(present) < len(operands):
             return None
         return self.workload.operate(self.task.spec, step.input, present)
 
-    def _why(self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload]) -> tuple[Cause, Kind]:
+    def _why(
+        self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload], follows: bool
+    ) -> tuple[Cause, Kind]:
         if decision is None:
             return "computation", "unreached"
         restored = {r for r, values in decision.restored if values in (self.true[r], self.own.get(r))}
@@ -184,9 +192,10 @@ class _Judge:
             return "state_supply", "never_submitted" if never else "missing"
         if decision.submitted is None:
             return "computation", "unanswered" if decision.fault == "unanswered" else "protocol"
-        seen = {**self.own, **replaced, **{r: values for r, values in decision.restored if r in restored}}
-        inputs_correct = all(seen.get(r) == self.true[r] for r in step.refs)
-        if not inputs_correct and decision.submitted in (self._operate(step, seen), self._operate(step, self.own)):
+        given = {**replaced, **{r: values for r, values in decision.restored if r in restored}}
+        seen = {**self.own, **given} if given else self.own
+        inputs_correct = [seen.get(r) for r in step.refs] == [self.true[r] for r in step.refs]
+        if not inputs_correct and (follows or decision.submitted == self._operate(step, seen)):
             return "cascade", "propagated"
         if not set(decision.missing) <= {*decision.fetched, *restored}:
             return "computation", "not_fetched"

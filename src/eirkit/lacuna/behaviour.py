@@ -66,6 +66,7 @@ def behave(
     graph: Graph, actions: Sequence[ActionTaken], decisions: Iterable[Decision], verdicts: Iterable[Verdict] = ()
 ) -> Behaviour:
     """Return the behaviour of one run, from what it did and from which of its answers were correct."""
+    actions = [action for action in actions if action.outcome != "late"]
     submitted = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
     retrieved = [(action.t, r) for action in actions for r in retrievals_of(action)]
     current = [(t, r) for t, r in retrieved if t and r in graph[t - 1]]

@@ -30,7 +30,7 @@ LOOKUP_WINDOWS = (16,)  # where m counts stored labels, a smaller one is another
 SEEDS = (0, 1, 2)
 MOST_CALCULATIONS = 4  # a step; beyond it the reply counts as it stands
 
-_CALCULATE = re.compile(r"^[\s>*`_#\-]*CALCULATE\b[ \t:]*([^\n]*)$", re.IGNORECASE | re.MULTILINE)
+_CALCULATE = re.compile(r"^[ \t>*`_#\-]*CALCULATE\b[ \t:]*([^\n]*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _USAGE = "CALCULATE t t: apply the rule to this step's input and the answers of the steps named, see it, then answer"
 
 

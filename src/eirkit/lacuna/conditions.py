@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.lacuna.cells import CONTROLLED, EXTERNAL, Access
 from eirkit.lacuna.condition import Cache, Compaction, Condition, External, KeyValue, Paging, Scratch, ScratchLru
+from eirkit.lacuna.generation import graph_of
 from eirkit.lacuna.managed import ManagedOptions, ManagedSession
 from eirkit.lacuna.memory import MemorySystem, memories
-from eirkit.lacuna.policy import Policy, find_policy, policies
+from eirkit.lacuna.policy import Outlook, Structure, find_policy, policies
 from eirkit.lacuna.retention import Retention
 from eirkit.lacuna.session import ControlledSession, Session
-from eirkit.lacuna.simulation import outlook_of
+from eirkit.lacuna.simulation import structure_of
 from eirkit.lacuna.task import TaskInstance
 from eirkit.lacuna.view import PublicTask, publish
 from eirkit.lacuna.workload import Workload
 
 CONTEXT_TOKENS = 128  # of the compaction condition unless given
 
-Maker = Callable[[Access, TaskInstance, PublicTask], Condition]
+Maker = Callable[[Access, PublicTask, Outlook], Condition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +38,23 @@ class Named:
 
 
 def _cache(policy: str) -> Maker:
-    return lambda access, task, public: Cache(_retention(policy, access, task))
+    return lambda access, public, outlook: Cache(_retention(policy, access, outlook))
 
 
-def _external(access: Access, task: TaskInstance, public: PublicTask) -> Condition:
-    return External(_retention("window", access, task))
+def _external(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
+    return External(_retention("window", access, outlook))
 
 
-def _compaction(access: Access, task: TaskInstance, public: PublicTask) -> Condition:
-    return Compaction(task.spec, access.context_tokens or CONTEXT_TOKENS)
+def _compaction(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
+    return Compaction(public.spec, access.context_tokens or CONTEXT_TOKENS)
 
 
 CONDITIONS: dict[str, Named] = {
     "floor": Named(_cache("window"), recovery=False),
-    "kv": Named(lambda access, task, public: KeyValue(access.h)),
-    "scratch": Named(lambda access, task, public: Scratch(task.spec, public.width, access.h)),
-    "scratch-lru": Named(lambda access, task, public: ScratchLru(task.spec, public.width, access.h)),
-    "paging": Named(lambda access, task, public: Paging(), reads=None),
+    "kv": Named(lambda access, public, outlook: KeyValue(access.h)),
+    "scratch": Named(lambda access, public, outlook: Scratch(public.spec, public.width, access.h)),
+    "scratch-lru": Named(lambda access, public, outlook: ScratchLru(public.spec, public.width, access.h)),
+    "paging": Named(lambda access, public, outlook: Paging(), reads=None),
     "compaction": Named(_compaction),
     EXTERNAL: Named(_external),
 }
@@ -95,6 +96,10 @@ def check_access(access: Access) -> None:
         raise UsageError(f"condition {EXTERNAL!r} needs a memory system, and no other takes one; use a second [[grid]]")
     if access.memory is not None:
         memories.get(access.memory)
+    if named.reads is None and access.reads == 0:
+        raise UsageError(
+            f"condition {access.condition!r} shows what is read and nothing else; allow it reads (b_oracle)"
+        )
     if not named.recovery and (access.reads, access.recomputations) != (0, 0):
         raise UsageError(f"condition {access.condition!r} has no recovery; leave its budgets at 0")
     if access.context_tokens is not None and access.condition != "compaction":
@@ -112,12 +117,17 @@ def _check_controlled(access: Access) -> None:
         raise UsageError("Controlled Retention takes one answer a step; tool calls go with agent-managed conditions")
 
 
-def make_session(access: Access, task: TaskInstance, workload: Workload) -> Session:
-    """Return the session of one run; only a policy with hindsight is built from the task's future."""
+def make_session(access: Access, task: TaskInstance, workload: Workload, structure: Structure | None = None) -> Session:
+    """Return the session of one run; only a policy with hindsight is built from the task's future.
+
+    Args:
+        structure: what the workload says about its steps, for those who make many sessions of one specification.
+    """
+    outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
     public = publish(task, workload)
     if access.is_controlled:
-        return ControlledSession(public, _retention(access.policy or "", access, task))
-    condition = find_condition(access.condition).make(access, task, public)
+        return ControlledSession(public, _retention(access.policy or "", access, outlook))
+    condition = find_condition(access.condition).make(access, public, outlook)
     options = ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls)
     return ManagedSession(public, condition, options)
 
@@ -127,6 +137,5 @@ def make_memory(name: str) -> MemorySystem:
     return memories.get(name)()
 
 
-def _retention(policy: str, access: Access, task: TaskInstance) -> Retention:
-    kind: type[Policy] = find_policy(policy)
-    return Retention(kind.for_task(outlook_of(task)), access.h)
+def _retention(policy: str, access: Access, outlook: Outlook) -> Retention:
+    return Retention(find_policy(policy).for_task(outlook), access.h)

@@ -25,6 +25,7 @@ from eirkit.lacuna.model import Model
 from eirkit.lacuna.model_pool import Funds, ModelPool, is_scripted
 from eirkit.lacuna.run_store import RunStore, is_untouched
 from eirkit.lacuna.scrubbing import Scrubber
+from eirkit.lacuna.simulation import structure_of
 from eirkit.lacuna.suite import Suite, read_suite
 from eirkit.lacuna.summary import Summary, summarise
 
@@ -151,7 +152,9 @@ class Sweep:
             left = [seed for seed in seeds if seed not in done] if done else seeds
             if left and any(model is one for one in models):
                 told = sha256(rules.of(cell).encode()).hexdigest()
-                yield Stage(cell, prepare(cell.task), model, told, self.suite.texts, scrub), left
+                structure = structure_of(cell.task)
+                texts, where = self.suite.texts, cell.as_json()
+                yield Stage(cell, prepare(cell.task), structure, model, told, texts, scrub, where), left
 
     def _report(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:

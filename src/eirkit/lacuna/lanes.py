@@ -51,8 +51,8 @@ class Lane:
                 if isinstance(outcome, FinishedRun):
                     finished.append(outcome)
                 if len(finished) >= BATCH:
-                    self._commit(finished, durable=False)
-                    finished = []
+                    ready, finished = finished, []  # before writing: whatever is raised then, it is not written twice
+                    self._commit(ready, durable=False)
                     await asyncio.sleep(0)  # the only moment at which an interrupt can arrive
         finally:
             self._commit(finished, durable=False)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from eirkit.lacuna.facts import fact
 from eirkit.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Message:
     """One message of a conversation."""
 
@@ -38,7 +39,7 @@ class ToolCall:
     arguments: Mapping[str, Any]  # text that is no JSON object arrives as {"": text}, which fits no schema
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Request:
     """Everything a model gets to see for one reply."""
 
@@ -58,7 +59,7 @@ class Usage:
     from_cache: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Reply:
     """What a model said."""
 

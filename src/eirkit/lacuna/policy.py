@@ -17,6 +17,7 @@ from typing import Any, Literal, Self
 from numpy.typing import NDArray
 
 from eirkit.errors import ContractError
+from eirkit.lacuna.facts import fact
 from eirkit.lacuna.task import Kind
 from eirkit.lacuna.workload import Graph
 from eirkit.registry import Registry
@@ -27,12 +28,17 @@ NEVER = (1 << 31) - 1  # a step after all steps; the next use of a record that n
 UniqueFact = Literal["id", "inserted", "touched"]
 Fact = Literal["id", "inserted", "touched", "uses", "worth", "next_use"]
 
-_KEPT = ("id", "inserted", "touched", "uses")  # facts that stand in the record itself
+_UNIQUE: tuple[UniqueFact, ...] = ("id", "inserted", "touched")
+# How to rank by facts that stand in the record itself; no two records share a unique one, so it needs no second.
+_FAST_KEYS: dict[tuple[str, str], Any] = {
+    **{(fact, ties): attrgetter(fact) for fact in _UNIQUE for ties in _UNIQUE},
+    **{("uses", ties): attrgetter("uses", ties) for ties in _UNIQUE},
+}
 
 policies: Registry[type[Policy]] = Registry("policy", group="eirkit.policies", package="eirkit.lacuna.policies")
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Record:
     """What a policy may know of a record: never its value."""
 
@@ -92,6 +98,11 @@ class Ranked(Policy):
     lowest: Fact = "inserted"
     ties: UniqueFact = "inserted"
 
+    _key: Any = None  # for policies that rank by nothing but what stands in the record
+
+    def __init_subclass__(cls) -> None:
+        cls._key = _FAST_KEYS.get((cls.lowest, cls.ties)) if cls.fact is Ranked.fact else None
+
     def __init__(self, worth: Sequence[int] = ()) -> None:
         self.worth = worth
 
@@ -105,8 +116,8 @@ class Ranked(Policy):
         return cls(cls.worths(outlook.structure))
 
     def victim(self, candidates: Sequence[Record], step: int) -> int:
-        if self.lowest in _KEPT and type(self).fact is Ranked.fact:
-            return min(candidates, key=attrgetter(self.lowest, self.ties)).id  # the same, without a call a candidate
+        if self._key is not None:
+            return min(candidates, key=self._key).id  # the same, without a call a candidate
         return min(candidates, key=lambda record: (self.fact(record, step), getattr(record, self.ties))).id
 
     def fact(self, record: Record, step: int) -> int:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from eirkit.lacuna.model import Message
 from eirkit.lacuna.protocol import USAGE
-from eirkit.lacuna.task import TaskSpec, show_label, show_records, show_values
+from eirkit.lacuna.task import TaskSpec, show_labels, show_records, show_values
 from eirkit.lacuna.view import Budgets, PublicTask, Visible
 from eirkit.lacuna.workload import Workload
 
@@ -65,11 +65,12 @@ def _step_lines(visible: Visible) -> list[str]:
     spec, step = visible.task.spec, visible.step
     if step is None:
         return ["STEP none"]
-    lines = [f"STEP {step.t:0{len(str(spec.n))}d} {step.kind}{' answered' if visible.answered else ''}"]
+    number = str(step.t).zfill(len(str(spec.n)))
+    lines = [f"STEP {number} {step.kind} answered" if visible.answered else f"STEP {number} {step.kind}"]
     if step.input is not None:
         lines.append("INPUT " + show_values(spec.digits, step.input))
     if step.refs:
-        lines.append("REFS " + " ".join([show_label(spec, r) for r in step.refs]))
+        lines.append("REFS " + " ".join(show_labels(spec, step.refs)))
     return lines
 
 

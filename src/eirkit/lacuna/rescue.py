@@ -59,10 +59,9 @@ class Sham(Oracle):
         return tuple((r, self._other(step.t, r, operand, submitted)) for r, operand in restored)
 
     def _other(self, t: int, r: int, operand: Payload, submitted: Mapping[int, Payload]) -> Payload:
-        """Return an earlier answer that is neither the operand nor the answer of the step, drawn by the task's seed."""
+        """Return an earlier answer that differs from the operand, drawn by the task's seed."""
         earlier = (self.operand(s, submitted) for s in range(1, t))
-        unlike = (operand, self.task.step(t).answer)
-        others = [value for value in earlier if value is not None and value not in unlike]
+        others = [value for value in earlier if value is not None and value != operand]
         if not others:
             # A task whose earlier answers all coincide has nothing to offer; the next value is as wrong and as long.
             return tuple((value + 1) % self.task.spec.q for value in operand)

@@ -45,7 +45,8 @@ class Retention:
 
     def missing(self, references: Iterable[int]) -> tuple[int, ...]:
         """Return the references that are not held, ascending; nothing is touched."""
-        return tuple(sorted(record for record in references if record not in self._slots))
+        slots = self._slots
+        return tuple(sorted([record for record in references if record not in slots]))
 
     def touch(self, references: Iterable[int]) -> None:
         """Note that the held ones among the references were used, in ascending order."""

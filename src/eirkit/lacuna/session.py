@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from eirkit.lacuna.facts import fact
 from eirkit.lacuna.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.model import Reply, Request
 from eirkit.lacuna.prompt import Renderer, render
@@ -24,7 +25,7 @@ Ending = Literal["finished", "done", "action-limit"]
 Outcome = Literal["done", "refused", "fault", "late"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Decision:
     """What was required, retained, available and submitted at one step; the record of every measurement."""
 
@@ -111,7 +112,7 @@ class Session(ABC):
             return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
         if len(answer.values) != self.task.width:
             return Fault("wrong-width", f"an answer has {self.task.width} values, not {len(answer.values)}")
-        if any(value >= spec.q for value in answer.values):
+        if max(answer.values) >= spec.q:
             return Fault("out-of-range", f"values go from 0 to {spec.q - 1}")
         return self.task.workload.canonical(answer.values)
 
@@ -126,6 +127,7 @@ class ControlledSession(Session):
         self.retention = retention
         self._t = 1
         self._visible: Visible | None = None
+        self._missing: tuple[int, ...] = ()  # when the current step was first looked at
 
     @property
     def position(self) -> int:
@@ -148,14 +150,13 @@ class ControlledSession(Session):
         # The last answer counts: a model may think aloud and correct itself before it stops.
         answer = self.accept(answers[-1], step.t) if answers else fault or Fault("malformed", "no ANSWER line")
         values = None if isinstance(answer, Fault) else answer
-        missing = self.retention.missing(step.refs)
         self._events.append(
             Decision(
                 t=step.t,
                 required=step.refs,
                 retained=tuple([t for t, _ in visible.records]),
-                missing=missing,
-                unavailable=missing,  # Controlled Retention has no recovery
+                missing=self._missing,
+                unavailable=self._missing,  # Controlled Retention has no recovery
                 restored=visible.restored,
                 submitted=values,
                 fault=answer.kind if isinstance(answer, Fault) else None,
@@ -172,7 +173,8 @@ class ControlledSession(Session):
     def _look(self) -> Visible:
         step = self.task.steps[self._t - 1]
         submitted = self.submitted
-        restored = self.inject(step, self.retention.missing(step.refs), submitted)
+        self._missing = self.retention.missing(step.refs)
+        restored = self.inject(step, self._missing, submitted)
         records = tuple([(t, submitted[t]) for t in self.retention.held()])
         return Visible(self.task, step, False, records, restored)
 

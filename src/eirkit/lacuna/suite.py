@@ -154,42 +154,40 @@ def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
     except ValueError as error:
         raise InputFileError(f"{path} is not TOML ({error}); see docs/run-a-sweep.md") from error
     try:
-        return read_suite(override(document, given or {}), path.stem)
+        return read_suite(document, given, path.stem)
     except UsageError as error:
         raise InputFileError(f"{path}: {error}") from error
 
 
-def override(document: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a document in which the given keys hold for every grid; model options are replaced one by one."""
-    listed = document.get("grid", [])
-    grids = [grid for grid in listed if isinstance(grid, dict)] if isinstance(listed, list) else []
-    options = given.get("model_options", {})
-    changed = {**document, **given, "model_options": {**document.get("model_options", {}), **options}}
-    if len(grids) == len(listed) and grids:
-        changed["grid"] = [_override_grid(grid, given, options) for grid in grids]
-    return changed
+def read_suite(document: Mapping[str, Any], given: Mapping[str, Any] | None = None, name: str = "run") -> Suite:
+    """Return the suite that a document describes, after every cell of it has been checked.
 
-
-def _override_grid(grid: Mapping[str, Any], given: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in grid.items() if key not in given or key == "model_options"}
-    if "model_options" in kept and isinstance(kept["model_options"], Mapping):
-        kept["model_options"] = {**kept["model_options"], **options}
-    return kept
-
-
-def read_suite(document: Mapping[str, Any], name: str = "run") -> Suite:
-    """Return the suite that a document describes, after every cell of it has been checked."""
-    _refuse_unknown("key", document, _SUITE_KEYS)
-    shared = {key: value for key, value in document.items() if key in _GRID_KEYS}
+    Args:
+        given: keys that win over the document's, in every grid.
+        name: what the suite is called where the document does not say.
+    """
+    top = {**document, **(given or {})}
+    _refuse_unknown(top, _SUITE_KEYS)
+    shared, over = ({key: v for key, v in keys.items() if key in _GRID_KEYS} for keys in (document, given or {}))
     listed = document.get("grid", [{}])
     if not isinstance(listed, list) or not listed or not all(isinstance(grid, dict) for grid in listed):
         raise UsageError("`grid` is no list of tables; write [[grid]] above each")
-    grids = tuple(_read_grid({**shared, **grid}) for grid in listed if _refuse_unknown("key", grid, _GRID_KEYS))
-    suite = Suite(
-        grids, read_label("name", document.get("name", name)), read_flag("texts", document.get("texts", True))
-    )
+    for grid in listed:
+        _refuse_unknown(grid, _GRID_KEYS)
+    grids = tuple(_read_grid(_merge(_merge(shared, grid), over)) for grid in listed)
+    suite = Suite(grids, read_label("name", top.get("name", name)), read_flag("texts", top.get("texts", True)))
     check_suite(suite)
     return suite
+
+
+def _merge(keys: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys with others over them; model options are replaced one by one."""
+    merged = {**keys, **over}
+    both = [table["model_options"] for table in (keys, over) if "model_options" in table]
+    if both:
+        wrong = [table for table in both if not isinstance(table, Mapping)]  # is refused where it is read
+        merged["model_options"] = wrong[0] if wrong else {n: value for table in both for n, value in table.items()}
+    return merged
 
 
 def check_suite(suite: Suite) -> None:
@@ -219,8 +217,7 @@ def _values(name: str, value: Any) -> tuple[Any, ...]:
     return tuple(AXES[name](name, item) for item in listed)
 
 
-def _refuse_unknown(family: str, given: Mapping[str, Any], known: Sequence[str]) -> bool:
+def _refuse_unknown(given: Mapping[str, Any], known: Sequence[str]) -> None:
     for key in given:
         if key not in known:
-            raise UnknownNameError(family, str(key), known)
-    return True
+            raise UnknownNameError("key", str(key), known)

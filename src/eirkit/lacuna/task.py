@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from eirkit.errors import SpecError
+from eirkit.lacuna.facts import fact
 
 Kind = Literal["compute", "store", "query", "recall"]
 ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
@@ -67,7 +68,7 @@ class TaskSpec:
         return {**asdict(self), "lookback": self.reach}
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Step:
     """One step with its answer. Agents never receive it; they receive text made from its public part."""
 
@@ -123,6 +124,12 @@ def show_label(spec: TaskSpec, t: int) -> str:
     return f"A_{t:0{len(str(spec.n))}d}"
 
 
+def show_labels(spec: TaskSpec, steps: Iterable[int]) -> list[str]:
+    """Return many labels, each as `show_label` does."""
+    width = len(str(spec.n))
+    return ["A_" + str(t).zfill(width) for t in steps]
+
+
 def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
     """Return a record as agents see it; the records of a task differ in content, never in length."""
     return _record_text(len(str(spec.n)), spec.digits, t, values)
@@ -136,12 +143,12 @@ def show_records(spec: TaskSpec, records: Iterable[tuple[int, Payload]]) -> list
 
 @lru_cache(maxsize=1 << 12)  # a record is shown again at every step while it is held
 def _record_text(width: int, digits: int, t: int, values: Payload) -> str:
-    return f"A_{t:0{width}d} = " + show_values(digits, values)
+    return f"A_{str(t).zfill(width)} = {show_values(digits, values)}"
 
 
 def show_values(digits: int, values: Payload) -> str:
     """Return values with leading zeros, separated by spaces."""
-    return " ".join([f"{value:0{digits}d}" for value in values])
+    return " ".join([str(value).zfill(digits) for value in values])
 
 
 def read_record(text: str) -> tuple[int, Payload]:

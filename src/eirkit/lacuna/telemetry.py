@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from typing import Any
 
+from eirkit.lacuna.facts import fact
 from eirkit.lacuna.memory import MemoryCall
 from eirkit.lacuna.model import Reply, Request, ToolCall, Usage
 from eirkit.lacuna.session import ActionTaken, Decision, Ending, Event
@@ -18,7 +19,7 @@ from eirkit.lacuna.session import ActionTaken, Decision, Ending, Event
 SCHEMA = "event/1"
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Exchange:
     """One request and its reply."""
 
@@ -118,7 +119,7 @@ def _record(entry: Entry, texts: bool) -> dict[str, Any]:
 
 def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
     reply, usage = entry.reply, entry.reply.usage
-    prompt = "\n".join(message.content for message in entry.request.messages)
+    prompt = "\n".join([message.content for message in entry.request.messages])
     record: dict[str, Any] = {
         "type": "exchange",
         "t": entry.t,
@@ -132,8 +133,8 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
         "from_cache": usage.from_cache,
     }
     if texts:
-        # The rules are the same in every request of a run; the manifest holds their hash and the run record their text.
-        record["prompt"] = "\n".join(m.content for m in entry.request.messages if m.role != "system")
+        # The rules are the same in every request of a run: the manifest holds their text, the run record their hash.
+        record["prompt"] = "\n".join([m.content for m in entry.request.messages if m.role != "system"])
         record["reply"] = reply.text
         if reply.calls:
             record["calls"] = [{"name": call.name, "arguments": _arguments(call)} for call in reply.calls]
@@ -168,10 +169,10 @@ def decisions_of(records: Sequence[dict[str, Any]]) -> list[Decision]:
     found = []
     for record in records:
         if record["type"] == "decision":
-            fields = {name: record[name] for name in Decision.__slots__}
+            given = {one.name: record[one.name] for one in fields(Decision)}
             for name in ("required", "retained", "missing", "unavailable", "fetched"):
-                fields[name] = tuple(fields[name])
-            fields["restored"] = tuple((t, tuple(values)) for t, values in fields["restored"])
-            fields["submitted"] = None if fields["submitted"] is None else tuple(fields["submitted"])
-            found.append(Decision(**fields))
+                given[name] = tuple(given[name])
+            given["restored"] = tuple((t, tuple(values)) for t, values in given["restored"])
+            given["submitted"] = None if given["submitted"] is None else tuple(given["submitted"])
+            found.append(Decision(**given))
     return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.driver import drive
-from eirkit.lacuna.making import make_model, preflight
+from eirkit.lacuna.metered import make_metered
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.session import Session
 from eirkit.lacuna.telemetry import Trace
@@ -17,8 +17,8 @@ Result = Trace | InfrastructureError  # a run that the world broke is lost, neve
 
 def run_trials(model: str, options: ModelOptions, sessions: Sequence[Session]) -> list[Result]:
     """Drive every session to its end with one model, made for the occasion and closed again."""
-    made = make_model(model, options)
-    preflight(made)
+    made = make_metered(model, options)
+    made.preflight()
     return asyncio.run(_run_and_close(made, options.connections, sessions))
 
 

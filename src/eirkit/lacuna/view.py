@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eirkit.lacuna.facts import fact
 from eirkit.lacuna.task import Kind, Payload, TaskInstance, TaskSpec
 from eirkit.lacuna.workload import Graph, Workload
 
 Record = tuple[int, Payload]  # a step and the values submitted for it
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class PublicStep:
     """What a step reveals when it arrives."""
 
@@ -42,7 +43,7 @@ class Budgets:
     recomputations: int | None  # B
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Visible:
     """Everything that a model is shown for one decision, before it is turned into text."""
 

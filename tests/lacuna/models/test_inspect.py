@@ -27,6 +27,7 @@ TOOL = Tool("answer", "submit", {"type": "object", "properties": {"t": {"type": 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch):
     monkeypatch.setenv("LOOPBACK_API_KEY", CANARY)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def ask(script, request=REQUEST, **options):

@@ -29,8 +29,9 @@ GRACE_SECONDS = 5.0  # a busy machine may be late by this much, but not by a tim
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch):
-    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_ORG_ID", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy"):
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_ORG_ID", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+from eirkit.lacuna.facts import fact
 from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.model import Request
 from eirkit.lacuna.task import Payload, TaskSpec
-from eirkit.lacuna.view import Record
 from eirkit.lacuna.workload import Workload
 
 _RECORD = re.compile(r"\bA_(\d+) = (\d+(?: \d+)*)")
@@ -39,7 +38,7 @@ class Rules:
     commands: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Sight:
     """What one prompt shows."""
 
@@ -49,12 +48,12 @@ class Sight:
     asks: bool  # the step has no input of its own
     input: Payload | None
     refs: tuple[int, ...]
-    values: dict[int, Payload]  # every record that stands anywhere in the text
+    values: dict[int, Payload]  # records that stand in the text: all in managed runs, else those referred to
     result: Payload | None = None  # what the calculator gave, where there is one
 
     @property
     def missing(self) -> tuple[int, ...]:
-        return tuple(r for r in self.refs if r not in self.values)
+        return tuple([r for r in self.refs if r not in self.values])
 
     def operate(self, values: dict[int, Payload]) -> Payload:
         """Apply the rule to the referenced values that are given; the others are left out."""
@@ -79,10 +78,9 @@ class ProbeSight:
 
 def read_probe(request: Request) -> ProbeSight | None:
     """Return what a probe's prompt shows; None if the prompt is no probe's."""
-    system, *rest = request.messages
-    if "\nPROBE " not in system.content:
+    if "\nPROBE " not in request.messages[0].content:
         return None
-    text = rest[-1].content
+    text = request.messages[-1].content
     target, resident, reads = _TARGET.search(text), _RESIDENT.search(text), _READS.search(text)
     if target is None or resident is None or reads is None:
         raise ValueError("the prompt of the probe is incomplete; reference agents read eirkit's own dialect")
@@ -106,9 +104,10 @@ class Means:
 def read_means(request: Request) -> Means:
     """Return what is left to an agent that manages its memory."""
     text = request.messages[-1].content
-    left, room, kept = _LEFT.search(text), _ROOM.search(text), _RETAINED.search(text)
+    below = _below_notes(text)
+    left, room, kept = _LEFT.search(text, below), _ROOM.search(text, below), _RETAINED.search(text)
     reads, recomputations = left.groups() if left else ("0", "0")
-    outcomes = _OUTCOME.findall(text)
+    outcomes = _OUTCOME.findall(text, below)
     return Means(
         reads=None if reads == "unlimited" else int(reads),
         recomputations=None if recomputations == "unlimited" else int(recomputations),
@@ -121,8 +120,14 @@ def read_means(request: Request) -> Means:
 
 def read_summary_limit(request: Request) -> int | None:
     """Return how many characters a summary may have; None where none is asked for."""
-    asked = _SUMMARY.search(request.messages[-1].content)
+    text = request.messages[-1].content
+    asked = _SUMMARY.search(text, _below_notes(text))
     return None if asked is None else int(asked.group(1))
+
+
+def _below_notes(text: str) -> int:
+    """Return where the harness speaks again: notes and passages may hold lines that look like its own."""
+    return max(0, text.rfind("\nEND NOTES\n"))
 
 
 class Reader:
@@ -133,30 +138,39 @@ class Reader:
         self._rules: Rules | None = None
 
     def read(self, request: Request) -> Sight:
-        system, *rest = request.messages
-        if self._rules is None or system.content != self._text:
-            self._text, self._rules = system.content, _read_rules(system.content)
-        text = rest[-1].content
-        values = dict([record for line in text.split("\n") for record in _records(line)])
-        step = _STEP.search(text)
+        told, text = request.messages[0].content, request.messages[-1].content
+        if self._rules is None or told != self._text:
+            self._text, self._rules = told, _read_rules(told)
+        commands = self._rules.commands
+        step = _STEP.search(text, _below_notes(text))
         if step is None:
-            return Sight(self._rules, 0, False, False, None, (), values)
+            return Sight(self._rules, 0, False, False, None, (), _all_records(text))
         t, kind, answered, fresh, refs = step.groups()
+        labels = [] if refs is None else refs.split()
         return Sight(
             rules=self._rules,
             t=int(t),
             answered=answered is not None,
             asks=kind in ("query", "recall"),
             input=None if fresh is None else tuple(map(int, fresh.split())),
-            refs=() if refs is None else tuple(map(int, _LABEL.findall(refs))),
-            values=values,
-            result=_read_result(text) if "CALCULATE" in self._rules.commands else None,
+            refs=tuple([int(label[2:]) for label in labels]),
+            values=_all_records(text) if "NEXT" in commands else _referenced(text, labels),
+            result=_read_result(text) if "CALCULATE" in commands else None,
         )
 
 
-@lru_cache(maxsize=1 << 12)  # a record stands in the prompt of every step while it is held
-def _records(line: str) -> tuple[Record, ...]:
-    return tuple((int(t), tuple(map(int, values.split()))) for t, values in _RECORD.findall(line))
+def _all_records(text: str) -> dict[int, Payload]:
+    return {int(t): tuple(map(int, values.split())) for t, values in _RECORD.findall(text)}
+
+
+def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:
+    """Return the records with these labels, each a line of its own, as it is under Controlled Retention."""
+    found = {}
+    for label in labels:
+        _, there, rest = text.rpartition(f"\n{label} = ")
+        if there:
+            found[int(label[2:])] = tuple(map(int, rest.partition("\n")[0].split()))
+    return found
 
 
 def _read_result(text: str) -> Payload | None:

@@ -21,7 +21,8 @@ class StepwiseSum(Workload):
         return f"The answer is the input plus all referenced answers, modulo {spec.q}, value by value."
 
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
-        return tuple(sum(column) % spec.q for column in zip(fresh or (), *operands, strict=True))
+        q = spec.q
+        return tuple([sum(column) % q for column in zip(fresh or (), *operands, strict=True)])
 
     def operate_batch(
         self, spec: TaskSpec, kind: Kind, fresh: Values, operands: Values, present: NDArray[Any]

@@ -18,7 +18,7 @@ from eirkit.lacuna.estimation import CellEstimate, estimate_suite, total
 from eirkit.lacuna.experiment import resume_sweep, start_sweep
 from eirkit.lacuna.manifest import read_manifest
 from eirkit.lacuna.model_pool import Funds
-from eirkit.lacuna.suite import Suite, load_suite, override, read_suite
+from eirkit.lacuna.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.summary import Summary
 
 _PATH = click.Path(path_type=Path)
@@ -75,7 +75,7 @@ def _wanted(suite: Path | None, resume: Path | None, given: Mapping[str, Any]) -
     if suite is not None:
         return load_suite(suite, given)
     if resume is not None:
-        return read_suite(override(read_manifest(resume).suite, given))
+        return read_suite(read_manifest(resume).suite, given)
     if not {"workload", "model"} <= given.keys():
         raise UsageError("nothing to run; give a SUITE.toml, or --workload and --model, or --resume DIR")
     return read_suite(given)

@@ -1,0 +1,250 @@
+"""Sweeps of reference agents: steps a second on one core with everything written, how soon a big one resumes, and what
+memory it takes; beside the same loop without telemetry, a loop without text, and Inspect's model path.
+
+python -m benchmarks.session
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any
+
+from eirkit.lacuna.attempt import Failure, Stage, attempt
+from eirkit.lacuna.conditions import make_session
+from eirkit.lacuna.driver import drive
+from eirkit.lacuna.experiment import Progress, resume_sweep, start_sweep
+from eirkit.lacuna.generation import generate_many, prepare
+from eirkit.lacuna.model import ModelOptions, Reply, Request
+from eirkit.lacuna.models.reference import make_reference
+from eirkit.lacuna.run_store import RUNS, FinishedRun, RunStore
+from eirkit.lacuna.scrubbing import Scrubber
+from eirkit.lacuna.simulation import structure_of
+from eirkit.lacuna.suite import Suite, read_suite
+from eirkit.lacuna.task import TaskInstance
+
+TARGET_STEPS = 20_000  # a second
+TARGET_RESUME_SECONDS = 10.0
+TARGET_BYTES_A_CELL = 32_768  # a row of the result and what leads to it, not the runs behind it
+ROUNDS = 5  # the best counts: other work on the machine only ever slows a run down
+RECORDED_RUNS = 200_000
+FEW_CELLS, MANY_CELLS = 50, 2_050
+
+GRID = {"workload": "stepwise-sum", "model": "reference/calculator", "h": [12, 8, 4], "seeds": "0:60"}
+
+
+def best(steps: int, work: Callable[[], object]) -> float:
+    """Return steps a second of CPU time in the best of some rounds."""
+    seconds = []
+    for _ in range(ROUNDS):
+        start = process_time()
+        work()
+        seconds.append(process_time() - start)
+    return steps / min(seconds)
+
+
+def sweep(suite: Suite) -> None:
+    with TemporaryDirectory() as folder:
+        start_sweep(suite, Path(folder) / "out")
+
+
+async def converse(suite: Suite) -> None:
+    """The sessions alone: prompts, agents and parsing, nothing recorded or scored."""
+    for cell, seeds in suite.plan():
+        model, workload, structure = (
+            make_reference("calculator", cell.options),
+            prepare(cell.task),
+            structure_of(cell.task),
+        )
+        for task in generate_many(cell.task, seeds):
+            await drive(make_session(cell.access, task, workload, structure), model)
+
+
+def compute(suite: Suite) -> None:
+    """The same answers without text, session or policy: a loop over numbers, as one would write it in an afternoon."""
+    for cell, seeds in suite.plan():
+        q, h = cell.task.q, cell.access.h
+        for task in generate_many(cell.task, seeds):
+            kept: dict[int, int] = {}
+            for step in task.steps:
+                fresh = step.input[0] if step.input else 0
+                kept[step.t] = (fresh + sum(kept[r] for r in step.refs if r in kept)) % q
+                kept.pop(step.t - h, None)
+
+
+async def through_inspect(suite: Suite) -> None:
+    """The sessions alone, but every reply goes through Inspect's model interface."""
+    from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ModelOutput, get_model
+
+    cell, seeds = next(suite.plan())
+    agent = make_reference("calculator", cell.options)
+
+    def outputs(messages: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
+        request = Request(tuple(_Plain("system" if m.role == "system" else "user", m.text) for m in messages))
+        return ModelOutput.from_content("mock", _now(agent, request).text)
+
+    model = get_model("mockllm/model", custom_outputs=outputs)
+
+    class Asked:
+        async def reply(self, request: Request) -> Reply:
+            system, user = (message.content for message in request.messages)
+            found = await model.generate([ChatMessageSystem(content=system), ChatMessageUser(content=user)])
+            return Reply(found.completion)
+
+        async def close(self) -> None: ...
+
+        def settings(self) -> dict[str, Any]:
+            return {}
+
+    workload = prepare(cell.task)
+    for task in generate_many(cell.task, seeds):
+        await drive(make_session(cell.access, task, workload), Asked())
+
+
+def _now(agent: Any, request: Request) -> Reply:
+    try:
+        agent.reply(request).send(None)
+    except StopIteration as done:
+        reply: Reply = done.value
+        return reply
+    raise RuntimeError("a reference agent waited")
+
+
+def speeds() -> bool:
+    """Print the table of speeds; True if the target is met."""
+    suite = read_suite(GRID)
+    steps = len(suite) * 64
+    rows = {
+        "a sweep: sessions, causes, telemetry, disk": best(steps, lambda: sweep(suite)),
+        "the sessions alone": best(steps, lambda: asyncio.run(converse(suite))),
+        "a loop over numbers": best(steps, lambda: compute(suite)),
+    }
+    if find_spec("inspect_ai") is None:
+        print("inspect-ai is not installed; its model path is left out (make test-inspect has an environment with it)")
+    else:
+        few = read_suite({**GRID, "h": 8, "seeds": "0:5"})
+        rows["the sessions through Inspect's models"] = best(5 * 64, lambda: asyncio.run(through_inspect(few)))
+    print(f"{'steps a second of CPU time, 64-step tasks, h = 12, 8, 4':58}{'':>10}")
+    for name, rate in rows.items():
+        print(f"  {name:56}{rate:>10,.0f}")
+    reached = rows["a sweep: sessions, causes, telemetry, disk"]
+    print(f"  target {TARGET_STEPS:,}: {'ok' if reached >= TARGET_STEPS else 'FALLS SHORT'}")
+    return reached >= TARGET_STEPS
+
+
+def recorded(folder: Path) -> Suite:
+    """Make a sweep in which all but a few runs are recorded; the records are a real one's under other seeds."""
+    suite = read_suite({**GRID, "h": 8, "seeds": f"0:{RECORDED_RUNS + 8}", "n": 8, "m": 4})
+
+    def stop(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        start_sweep(suite, folder, observe=stop)
+    except KeyboardInterrupt:
+        pass
+    cell, _ = next(suite.plan())
+    model = make_reference("calculator", ModelOptions())
+    stage = Stage(cell, prepare(cell.task), structure_of(cell.task), model, "0" * 64, True, Scrubber(), cell.as_json())
+    task = next(iter(generate_many(cell.task, [0])))
+    one = asyncio.run(_run(stage, task))
+    with RunStore(folder) as store:
+        list(store.recover())
+        for start in range(0, RECORDED_RUNS, 1000):
+            batch = [_renamed(one, cell.run_id(seed), seed) for seed in range(start, start + 1000)]
+            store.commit(batch, durable=False)
+    return suite
+
+
+async def _run(stage: Stage, task: TaskInstance) -> FinishedRun:
+    finished = await attempt(stage, task, None)
+    if isinstance(finished, Failure):
+        raise RuntimeError(finished.record["message"])
+    return finished
+
+
+def _renamed(run: FinishedRun, name: str, seed: int) -> FinishedRun:
+    return replace(run, record={**run.record, "run": name, "seed": seed})
+
+
+def resuming() -> bool:
+    """Print how long a resume takes until its first run begins; True if the target is met."""
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "out"
+        recorded(folder)
+        begun: list[float] = []
+        start = perf_counter()
+        resume_sweep(folder, observe=lambda progress: begun.append(perf_counter() - start))
+        done = perf_counter() - start
+        size = (folder / RUNS).stat().st_size / 1e6
+        parse = _parse_seconds(folder / RUNS)
+    print(f"resume of {RECORDED_RUNS:,} recorded runs ({size:,.0f} MB of run records)")
+    print(f"  {'seconds until the first new run begins':56}{begun[0]:>10.1f}")
+    print(f"  {'seconds until the summary is written':56}{done:>10.1f}")
+    print(f"  {'seconds for json.loads on every run record':56}{parse:>10.1f}")
+    print(f"  target {TARGET_RESUME_SECONDS} s: {'ok' if begun[0] <= TARGET_RESUME_SECONDS else 'FALLS SHORT'}")
+    return begun[0] <= TARGET_RESUME_SECONDS
+
+
+def _parse_seconds(path: Path) -> float:
+    start = perf_counter()
+    with path.open("rb") as stream:
+        for line in stream:
+            json.loads(line)
+    return perf_counter() - start
+
+
+def peak_bytes(cells: int) -> int:
+    """Return the most memory that a sweep of so many cells takes in a process of its own."""
+    code = f"from benchmarks.session import sweep_cells; sweep_cells({cells})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def sweep_cells(cells: int) -> None:
+    """Run a sweep of so many cells of one short run each and print this process's peak."""
+    # Budgets of actions tell cells apart and change nothing else.
+    sweep(
+        read_suite(
+            {**GRID, "condition": "lru", "n": 4, "m": 2, "h": 2, "actions": list(range(60, 60 + cells)), "seeds": 0}
+        )
+    )
+    scale = 1 if sys.platform == "darwin" else 1024
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale)
+
+
+def remembering() -> bool:
+    """Print how memory grows with the number of cells; True if the target is met."""
+    few, many = peak_bytes(FEW_CELLS), peak_bytes(MANY_CELLS)
+    growth = (many - few) / (MANY_CELLS - FEW_CELLS)
+    print("peak memory of a sweep")
+    for cells, peak in ((FEW_CELLS, few), (MANY_CELLS, many)):
+        print(f"  {f'MB with {cells:,} cells':56}{peak / 1e6:>10.1f}")
+    print(f"  {'kB a cell':56}{growth / 1e3:>10.1f}")
+    print(f"  target {TARGET_BYTES_A_CELL / 1e3:.0f} kB: {'ok' if growth <= TARGET_BYTES_A_CELL else 'FALLS SHORT'}")
+    return growth <= TARGET_BYTES_A_CELL
+
+
+def main() -> int:
+    """Print the tables; 1 if a target is missed."""
+    return int(not all([speeds(), resuming(), remembering()]))
+
+
+class _Plain:
+    """A message as reference agents read it."""
+
+    def __init__(self, role: str, content: str) -> None:
+        self.role, self.content = role, content
+
+
+if __name__ == "__main__":
+    sys.exit(main())

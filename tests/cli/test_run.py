@@ -1,0 +1,253 @@
+"""`eirkit lacuna run` as a person or a script meets it; a real process wherever signals or terminals matter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.cli import run as run_command_line
+from tests.lacuna.servers import ModelServer, says
+
+EIRKIT = str(Path(sys.executable).with_name("eirkit"))
+SMALL = ("--workload", "stepwise-sum", "--n", "12", "--m", "4", "--model", "reference/calculator")
+LONG = ("--workload", "stepwise-sum", "--h", "12,8,4", "--seeds", "0:2000", "--model", "reference/calculator")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def call(capfd, tmp_path, monkeypatch):
+    """Run the command line in this process, in an empty folder and without keys."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def run(*arguments: object) -> Done:
+        capfd.readouterr()
+        code = run_command_line(["lacuna", "run", *map(str, arguments)])
+        return Done(code, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def answer(call):
+    def run(*arguments: object) -> dict[str, Any]:
+        done = call(*arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_options_make_a_sweep(tmp_path, answer):
+    found = answer(*SMALL, "--h", "4,2", "--seeds", "0:5", "--out", tmp_path / "out")
+    assert found["out"] == str(tmp_path / "out")
+    full, half = found["rows"]
+    assert (full["h"], full["accuracy"], full["seeds"], full["scored"], full["attempted"]) == (4, 1.0, 5, 5, 5)
+    assert half["accuracy"] < 1
+    assert half["errors"]["computation"] == 0 < half["errors"]["state_supply"]
+    assert {"workload", "model", "memory", "step_accuracy", "first_error_at_first_miss", "suspect"} <= half.keys()
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"manifest.json", "events.jsonl", "runs.jsonl", "summary.json"} <= written
+
+
+def test_a_suite_is_the_same_sweep(tmp_path, answer):
+    suite = tmp_path / "pressure.toml"
+    suite.write_text(
+        'workload = "stepwise-sum"\nn = 12\nm = 4\nmodel = "reference/calculator"\nh = [4, 2]\nseeds = "0:5"\n'
+    )
+    by_file = answer(suite, "--out", tmp_path / "file")
+    by_options = answer(*SMALL, "--h", "4,2", "--seeds", "0:5", "--out", tmp_path / "options")
+    assert by_file["rows"] == by_options["rows"]
+    changed = answer(suite, "--h", 3, "--out", tmp_path / "changed")
+    assert [row["h"] for row in changed["rows"]] == [3]
+
+
+def test_a_table_for_people(tmp_path, call):
+    done = call(*SMALL, "--h", "4,2", "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "workload = stepwise-sum, model = reference/calculator" in done.stdout.replace("\n", " ")
+    assert "3/3" in done.stdout
+    assert done.stdout.rstrip().endswith(f"records in {tmp_path / 'out'}")
+
+
+def test_memory_makes_the_run_agent_managed(tmp_path, answer):
+    rows = answer(
+        "--workload", "store-recall", "--m", 8, "--h", 4, "--model", "reference/recoverer",
+        "--memory", "null,key-value", "--out", tmp_path / "out",
+    )["rows"]  # fmt: skip
+    got = {row["memory"]: row["accuracy"] for row in rows}
+    assert got["key-value"] == 1.0 > got["null"]
+
+
+def test_conditions_and_budgets(tmp_path, answer):
+    rows = answer(
+        *SMALL[:-1], "reference/recoverer", "--h", 2, "--condition", "lru,fifo", "--b-oracle", "0,unlimited",
+        "--out", tmp_path / "out",
+    )["rows"]  # fmt: skip
+    got = {(row["condition"], row["b_oracle"]): row["accuracy"] for row in rows}
+    assert got["lru", "unlimited"] == got["fifo", "unlimited"] == 1.0
+    assert got["lru", 0] < 1
+
+
+def test_without_out_a_fresh_folder_is_chosen_and_named(tmp_path, call):
+    first = call(*SMALL, "--seeds", 0, "--json")
+    second = call(*SMALL, "--seeds", 0, "--json")
+    assert first.stderr == "writing to out/run-1\n"
+    assert [json.loads(done.stdout)["out"] for done in (first, second)] == ["out/run-1", "out/run-2"]
+    assert Path("out/run-2/summary.json").is_file()
+
+
+COMPLAINTS = [
+    ((), "nothing to run; give a SUITE.toml, or --workload and --model, or --resume DIR"),
+    ((*SMALL, "--h", "0"), "0 is below 1"),
+    ((*SMALL, "--model", "reference/oracle-of-delphi"), "no reference agent named 'oracle-of-delphi'"),
+    ((*SMALL, "--model", "opnai/gpt"), "did you mean 'openai'"),
+    ((*SMALL, "--model", "openai/gpt"), "set the environment variable OPENAI_API_KEY"),
+    ((*SMALL, "--policy", "lur"), "did you mean 'lru'"),
+    ((*SMALL, "--b-oracle", "many"), "is no budget; give a number or 'unlimited'"),
+    ((*SMALL, "--set", "p"), "--set p has no value; write it like --set p=0.2"),
+    ((*SMALL, "--set", "body={1"), "--set body={1 is no JSON object; write it like --set 'body={\"seed\": 1}'"),
+    ((*SMALL, "--cap-usd", "-1"), "-1"),
+    (("none.toml",), "cannot read none.toml: No such file or directory; check the path"),
+    (("--resume", "nowhere"), "nowhere holds no manifest.json, so nothing was recorded there"),
+    (("--resume", "a", "--out", "b"), "--resume writes where the sweep was begun; leave out --out"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), COMPLAINTS, ids=lambda item: item if isinstance(item, str) else "")
+def test_wrong_usage_is_one_line_and_leaves_nothing(tmp_path, call, arguments, message):
+    done = call(*arguments, *(() if "--resume" in arguments else ("--out", "out")))
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.startswith("eirkit: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert list(Path().iterdir()) == []
+
+
+def test_a_folder_that_is_not_empty_is_refused_in_one_line(tmp_path, call, answer):
+    answer(*SMALL, "--seeds", 0, "--out", tmp_path / "out")
+    done = call(*SMALL, "--seeds", 0, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"eirkit: {tmp_path / 'out'} is not empty; continue with --resume {tmp_path / 'out'} or choose another --out\n"
+    )
+
+
+def test_resume_alone_is_enough_and_a_drifted_one_is_refused(tmp_path, call, answer):
+    out = tmp_path / "out"
+    whole = answer(*SMALL, "--h", "4,2", "--seeds", "0:9", "--out", out)
+    lines = (out / "runs.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "runs.jsonl").write_bytes(b"".join(lines[:7]) + lines[7][:40])
+    assert answer("--resume", out) == whole
+    assert (out / "runs.jsonl").read_bytes() == b"".join(lines)
+    drifted = call("--resume", out, "--seeds", "0:10")
+    assert drifted.returncode == 2
+    assert "the suite is not the one in" in drifted.stderr
+
+
+def wait_for_records(out: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    runs = out / "runs.jsonl"
+    while time.monotonic() < deadline and process.poll() is None:
+        if runs.exists() and runs.stat().st_size > 50_000:
+            return
+        time.sleep(0.01)
+    raise AssertionError("no records appeared while the sweep was going")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
+    out = tmp_path / "out"
+    process = subprocess.Popen(
+        [EIRKIT, "lacuna", "run", *LONG, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for_records(out, process)
+    process.send_signal(signal.SIGINT)
+    output, complaint = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "")
+    assert complaint == f"eirkit: interrupted; continue with `eirkit lacuna run --resume {out}`\n"
+    runs = (out / "runs.jsonl").read_bytes()
+    assert runs.endswith(b"\n"), "in-flight writes are finished"
+    last = json.loads(runs.splitlines()[-1])["events"]
+    assert last["offset"] + last["bytes"] == (out / "events.jsonl").stat().st_size
+
+
+def test_an_unreachable_model_is_a_failure_of_the_world(tmp_path, call):
+    done = call(
+        "--workload", "store-recall", "--n", 8, "--h", 4, "--seeds", "0:1", "--model", "openai/gpt-test",
+        "--base-url", "http://127.0.0.1:9/v1", "--retries", 1, "--out", tmp_path / "out", "--json",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    assert (found["rows"][0]["scored"], found["rows"][0]["attempted"]) == (0, 1)
+    assert found["rows"][0]["failures"] == {"unreachable": 1}
+    assert found["complete"] is False
+
+
+def test_a_broken_adapter_is_pointed_out(tmp_path, call):
+    with ModelServer([says("I am a teapot")]) as server:
+        done = call(
+            *SMALL[:-1], "openai/tea", "--base-url", server.url, "--h", 4, "--seeds", 0, "--out", tmp_path / "out"
+        )
+    assert done.returncode == 0
+    assert (
+        "suspect: openai/tea, controlled window, h = 4: every answer failed in the same way (malformed)" in done.stdout
+    )
+
+
+def test_a_dry_run_prints_calls_tokens_and_cost_and_runs_nothing(tmp_path, call, answer):
+    arguments = (*SMALL[:-1], "openai/gpt-5-mini", "--h", "4,2", "--seeds", "0:100", "--dry-run")
+    found = answer(*arguments)
+    assert list(Path().iterdir()) == []
+    assert found["calls"] == 2 * 100 * 12
+    assert 0 < found["cost_usd"] < found["most_usd"]
+    assert found["input_tokens"] > found["output_tokens"] > 0
+    assert [row["calls"] for row in found["rows"]] == [1200, 1200]
+    shown = call(*arguments).stdout
+    assert "200 runs, 2,400 calls" in shown
+
+
+def test_an_unknown_price_is_unknown_not_zero(tmp_path, call, answer):
+    found = answer(*SMALL[:-1], "openai/mine", "--base-url", "http://127.0.0.1:9/v1", "--dry-run")
+    assert found["cost_usd"] is None
+    assert "unknown" in call(*SMALL[:-1], "openai/mine", "--base-url", "http://127.0.0.1:9/v1", "--dry-run").stdout
+
+
+def test_progress_shows_in_a_terminal_only(tmp_path):
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    arguments = [EIRKIT, "lacuna", "run", *SMALL, "--seeds", "0:200", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.DEVNULL, stderr=follower, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(follower)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(leader)
+    assert process.wait() == 0
+    assert b"cells 1/1" in shown
+    assert b"steps/s" in shown
