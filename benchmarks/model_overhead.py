@@ -18,15 +18,15 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
-from eirkit.lacuna.cells import Access
-from eirkit.lacuna.chat_completion import request_body
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.making import make_model
-from eirkit.lacuna.metered import Metered
 from eirkit.lacuna.model import Message, ModelOptions, Request
-from eirkit.lacuna.reply_cache import ReplyCache
+from eirkit.lacuna.serving.chat_completion import request_body
+from eirkit.lacuna.serving.making import make_model
+from eirkit.lacuna.serving.metered import Metered
+from eirkit.lacuna.serving.reply_cache import ReplyCache
+from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.telemetry import event_records
 from eirkit.records import encode

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.lacuna.cache_trace import TRACE_POLICIES, LabelledTrace, simulate_trace
 from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.simulation import replay, structure_of
-from eirkit.lacuna.simulation_batch import Batch, count_misses
-from eirkit.lacuna.sweep import sweep
+from eirkit.lacuna.simulation.batch import Batch, count_misses
+from eirkit.lacuna.simulation.plain import replay, structure_of
+from eirkit.lacuna.simulation.table import sweep
+from eirkit.lacuna.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
 from eirkit.lacuna.task import TaskSpec
 
 TASKS = 20_000

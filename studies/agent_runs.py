@@ -12,15 +12,15 @@ from rich.console import Console
 
 from eirkit.cli.output import table
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.attribution import RunScore, Verdict, judge, score
-from eirkit.lacuna.behaviour import Behaviour, behave
-from eirkit.lacuna.cells import Access
 from eirkit.lacuna.conditions import make_session
+from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
+from eirkit.lacuna.evidence.behaviour import Behaviour, behave
+from eirkit.lacuna.evidence.pooling import mean
+from eirkit.lacuna.evidence.trial import run_trials
 from eirkit.lacuna.generation import generate_many, graph_of, prepare
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.pooling import mean
+from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.trial import run_trials
 from studies.agent_rows import ROUNDING, THREE, TOLERANCE, WIDTH, Row, document
 
 STRONG = "GPT-5.6, Claude Opus 4.6, Claude Haiku 4.5"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from eirkit.lacuna.capability import Cell, Control, assess
+from eirkit.lacuna.evidence.capability import Cell, Control, assess
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
 from studies.agent_rows import THREE, Row, compare, document, show, trait

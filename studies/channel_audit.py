@@ -12,8 +12,8 @@ from typing import Any
 from rich.console import Console
 
 from eirkit.cli.output import table
-from eirkit.lacuna.audit import CHANNELS, Audit
-from eirkit.lacuna.leaks import audit
+from eirkit.lacuna.evidence.audit import CHANNELS, Audit
+from eirkit.lacuna.evidence.leaks import audit
 
 INSTANCES = 100
 PLANTED_INSTANCES = 5

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from eirkit.cli.output import table
 from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.simulation import first_failure
-from eirkit.lacuna.simulation_batch import count_misses
-from eirkit.lacuna.sweep import batches, gap_closed, miss_rates
+from eirkit.lacuna.simulation.batch import count_misses
+from eirkit.lacuna.simulation.plain import first_failure
+from eirkit.lacuna.simulation.table import batches, gap_closed, miss_rates
 from eirkit.lacuna.task import TaskSpec
 
 SEEDS = 3000

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from eirkit.lacuna.behaviour import valley
-from eirkit.lacuna.cells import Access
+from eirkit.lacuna.evidence.behaviour import valley
+from eirkit.lacuna.evidence.pooling import mean
+from eirkit.lacuna.evidence.rescue import Arm, ArmRow, Setup, rescue
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.pooling import mean
-from eirkit.lacuna.rescue import Arm, ArmRow, Setup, rescue
+from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 from studies.agent_rows import THREE, Row, compare, trait
 from studies.agent_runs import STRONG, Run, in_threes, in_words, pooled, run_cell, show

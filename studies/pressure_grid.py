@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eirkit.lacuna.attribution import CAUSES
-from eirkit.lacuna.cells import Access
-from eirkit.lacuna.pooling import mean
-from eirkit.lacuna.prediction import (
+from eirkit.lacuna.evidence.attribution import CAUSES
+from eirkit.lacuna.evidence.pooling import mean
+from eirkit.lacuna.evidence.prediction import (
     Trial,
     decompose,
     equal_pressure_cells,
@@ -22,6 +21,7 @@ from eirkit.lacuna.prediction import (
     residuals,
     store_recall_accuracy,
 )
+from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 from studies.agent_rows import THREE, Row, compare, trait
 from studies.agent_runs import FOUR, STRONG, Run, in_threes, in_words, pooled, run_cell, show

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from eirkit.lacuna.evidence.prediction import Recovery, reads_given_cone
+from eirkit.lacuna.evidence.probe import ProbePlan, ProbeRow, run_probes
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.prediction import Recovery, reads_given_cone
-from eirkit.lacuna.probe import ProbePlan, ProbeRow, run_probes
 from eirkit.lacuna.task import TaskSpec
 from studies.agent_rows import THREE, Row, compare, document, show, trait
 

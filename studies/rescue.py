@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from eirkit.lacuna.evidence.rescue import Arm, ArmRow, Setup, rescue
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.rescue import Arm, ArmRow, Setup, rescue
 from eirkit.lacuna.task import TaskSpec
 from studies.agent_rows import THREE, Row, compare, document, show, trait
 

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eirkit.lacuna.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.run_store import EVENTS, RUNS, read_events, scan_runs
-from eirkit.lacuna.suite import read_suite
+from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
+from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, read_events, scan_runs
+from eirkit.lacuna.sweeps.suite import read_suite
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 COMMAND_EVERY = 20  # one point in so many kills the command itself; the others a copy of this process, which is quicker
@@ -111,7 +111,11 @@ def _kill_command(name: str, cut: Path, moment: float) -> bool:
     suite.write_text(_as_toml(SUITES[name]))
     where = ["--resume", str(cut)] if (cut / "manifest.json").exists() else [str(suite), "--out", str(cut)]
     process = subprocess.Popen(
-        [EIRKIT, "lacuna", "run", *where, "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [EIRKIT, "lacuna", "run", *where, "--json"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},  # where the plug-ins of the suites are
     )
     time.sleep(moment)
     process.kill()
@@ -124,7 +128,8 @@ def _kill_command(name: str, cut: Path, moment: float) -> bool:
 def _as_toml(document: dict[str, Any]) -> str:
     """Return a flat document with tables of one level as TOML; JSON spells its values in the same way."""
     tables = {key: value for key, value in document.items() if key in ("grid", "model_options")}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in document.items() if key not in tables]
+    plain = {"name": "run", **{key: value for key, value in document.items() if key not in tables}}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in plain.items()]
     for key, value in tables.items():
         for table in value if isinstance(value, list) else [value]:
             lines.append(f"[[{key}]]" if isinstance(value, list) else f"[{key}]")

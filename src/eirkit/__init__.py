@@ -11,7 +11,7 @@ from eirkit.errors import EirkitError, InfrastructureError, UsageError
 from eirkit.lacuna.cone_survey import survey_cones
 from eirkit.lacuna.generation import demand_of, generate
 from eirkit.lacuna.policy import Policy, policies
-from eirkit.lacuna.simulation import Outcome, simulate
+from eirkit.lacuna.simulation.plain import Outcome, simulate
 from eirkit.lacuna.task import TaskInstance, TaskSpec
 from eirkit.lacuna.workload import Workload, workloads
 

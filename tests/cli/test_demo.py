@@ -74,3 +74,18 @@ def test_out_that_is_a_file_is_refused_in_one_line(tmp_path):
     (tmp_path / "file").touch()
     done = call("demo", "--out", tmp_path / "file")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
+def test_every_error_of_an_exact_agent_is_missing_state_or_its_consequence(demo):
+    rows = {row["h"]: row for row in demo[1]["causes"]}
+    assert rows[16]["accuracy"] == 1
+    assert not any(rows[16]["errors"].values())
+    for h in (12, 8):
+        assert rows[h]["errors"]["computation"] == 0
+        assert rows[h]["errors"]["state_supply"] > 0 < rows[h]["errors"]["cascade"]
+
+
+def test_restoring_what_was_missing_repairs_and_a_sham_does_not(demo):
+    arms = {row["arm"]: row["accuracy"] for row in demo[1]["rescue"]["rows"]}
+    assert arms["oracle"] == 1
+    assert arms["sham"] <= 0.02  # a sham differs from the operand, so only a tie of two stored values could be right

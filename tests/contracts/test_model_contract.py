@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.exchange import read_reply_record, reply_record
 from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.making import make_model, preflight
 from eirkit.lacuna.model import Message, Model, ModelOptions, Reply, Request, models
 from eirkit.lacuna.prompt import render
+from eirkit.lacuna.serving.exchange import read_reply_record, reply_record
+from eirkit.lacuna.serving.making import make_model, preflight
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.lacuna.view import Visible, publish

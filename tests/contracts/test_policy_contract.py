@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.policy import Outlook, Policy, Record, Structure, find_policy, policies
 from eirkit.lacuna.retention import Retention
-from eirkit.lacuna.simulation import outlook_of, replay, structure_of
-from eirkit.lacuna.simulation_batch import Batch, count_misses
+from eirkit.lacuna.simulation.batch import Batch, count_misses
+from eirkit.lacuna.simulation.plain import outlook_of, replay, structure_of
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.workload import workloads
 from tests.lacuna.strategies import graphs, specs

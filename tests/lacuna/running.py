@@ -17,7 +17,7 @@ from eirkit.lacuna.models.reference import make_reference
 from eirkit.lacuna.policy import find_policy
 from eirkit.lacuna.retention import Retention
 from eirkit.lacuna.session import ControlledSession, Injector, inject_nothing
-from eirkit.lacuna.simulation import outlook_of
+from eirkit.lacuna.simulation.plain import outlook_of
 from eirkit.lacuna.task import TaskInstance, TaskSpec
 from eirkit.lacuna.telemetry import Trace
 from eirkit.lacuna.view import publish

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.attribution import judge, score
+from eirkit.lacuna.evidence.attribution import judge, score
+from eirkit.lacuna.evidence.pooling import deviation, mean, pool
 from eirkit.lacuna.generation import from_graph, generate, prepare
 from eirkit.lacuna.managed import ManagedOptions
-from eirkit.lacuna.pooling import deviation, mean, pool
 from eirkit.lacuna.session import ActionTaken, Decision
 from eirkit.lacuna.task import TaskSpec, show_record
 from eirkit.lacuna.telemetry import decisions_of, event_records

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.lacuna.attribution import judge
-from eirkit.lacuna.behaviour import behave, continuations, mentioned, miss_regret, retrievals_of, valley
 from eirkit.lacuna.condition import KeyValue, Scratch
+from eirkit.lacuna.evidence.attribution import judge
+from eirkit.lacuna.evidence.behaviour import behave, continuations, mentioned, miss_regret, retrievals_of, valley
 from eirkit.lacuna.generation import graph_of, prepare
 from eirkit.lacuna.managed import ManagedOptions
 from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.simulation.plain import simulate
 from tests.lacuna.running import Scripted, agent, controlled, managed, task_of
 
 # Steps 5 and 6 refer to early ones; step 4 needs 1 and 2.

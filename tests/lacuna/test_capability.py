@@ -7,7 +7,8 @@ import json
 
 import pytest
 
-from eirkit.lacuna.capability import (
+from eirkit.lacuna.driver import drive
+from eirkit.lacuna.evidence.capability import (
     MOST_CALCULATIONS,
     THRESHOLD,
     CalculatorSession,
@@ -15,7 +16,6 @@ from eirkit.lacuna.capability import (
     assess,
     full_information,
 )
-from eirkit.lacuna.driver import drive
 from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec

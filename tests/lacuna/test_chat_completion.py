@@ -8,10 +8,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from eirkit.errors import ModelError
-from eirkit.lacuna.chat_completion import read_body, read_completion, request_body
-from eirkit.lacuna.exchange import read_reply_record, reply_record
 from eirkit.lacuna.model import Message, Reply, Request
-from eirkit.lacuna.scrubbing import Scrubber
+from eirkit.lacuna.serving.chat_completion import read_body, read_completion, request_body
+from eirkit.lacuna.serving.exchange import read_reply_record, reply_record
+from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.records import encode
 
 SECRET = "sk-canary-0123456789"

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.cells import Access
 from eirkit.lacuna.conditions import (
     CONDITIONS,
     check_access,
@@ -22,6 +21,7 @@ from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.models.reference import make_reference
 from eirkit.lacuna.policy import policies
+from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 
 SPEC = TaskSpec("store-recall", n=12, m=4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from hashlib import sha256
@@ -11,13 +12,13 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna.experiment import Progress, resume_sweep, start_sweep
-from eirkit.lacuna.lanes import FAILURES_IN_A_ROW
 from eirkit.lacuna.model import Message, ModelOptions, Request
-from eirkit.lacuna.model_pool import SPENT, Funds
 from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.run_store import EVENTS, RUNS, read_events, read_failures, scan_runs
-from eirkit.lacuna.suite import Suite, read_suite
+from eirkit.lacuna.sweeps.experiment import Progress, resume_sweep, start_sweep
+from eirkit.lacuna.sweeps.lanes import FAILURES_IN_A_ROW
+from eirkit.lacuna.sweeps.model_pool import SPENT, Funds
+from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, read_events, read_failures, scan_runs
+from eirkit.lacuna.sweeps.suite import Suite, read_suite
 from eirkit.records import read_records
 from tests.lacuna.servers import Answer, ModelServer, Received, fails, says
 
@@ -112,6 +113,13 @@ def test_managed_conditions_and_memories_resume_alike(tmp_path):
     assert as_set(tmp_path / "cut") == as_set(tmp_path / "whole"), "but for the time that memories take"
 
 
+def test_a_sweep_runs_where_an_event_loop_is_running_already(tmp_path):
+    async def notebook() -> bool:
+        return start_sweep(suite(seeds=0), tmp_path).complete
+
+    assert asyncio.run(notebook())
+
+
 def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("dear")
     with pytest.raises(UsageError, match=r"is not empty; continue with --resume .* or choose another --out"):
@@ -183,6 +191,7 @@ def test_records_that_do_not_belong_are_refused(tmp_path, fault):
         ({"model": "reference/oracle-of-delphi"}, UnknownNameError),
         ({"model": ["reference/calculator", "opnai/gpt"]}, UnknownNameError),
         ({"model": "openai/gpt"}, UsageError),  # no key, no base URL
+        ({"condition": "compaction", "context_tokens": [128, 32]}, UsageError),  # the second is too short
     ],
     ids=repr,
 )

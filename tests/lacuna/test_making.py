@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.making import make_model, preflight, split_model
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
+from eirkit.lacuna.serving.making import make_model, preflight, split_model
 
 ECHO = """
 from eirkit.lacuna.model import Reply

@@ -17,7 +17,7 @@ from eirkit.lacuna.model import Reply, ToolCall
 from eirkit.lacuna.policy import policies
 from eirkit.lacuna.protocol import Fault, as_call, read_reply
 from eirkit.lacuna.session import ActionTaken
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.simulation.plain import simulate
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.lacuna.workload import workloads

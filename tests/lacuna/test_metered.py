@@ -12,11 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
-from eirkit.lacuna.metered import LONGEST_WAIT_SECONDS, MAY_BE_BILLED, PASSING, Metered, make_metered, pause_seconds
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, Usage
-from eirkit.lacuna.prices import Price
-from eirkit.lacuna.reply_cache import ReplyCache
-from eirkit.lacuna.spend import Ledger, Tally
+from eirkit.lacuna.serving.metered import (
+    LONGEST_WAIT_SECONDS,
+    MAY_BE_BILLED,
+    PASSING,
+    Metered,
+    make_metered,
+    pause_seconds,
+)
+from eirkit.lacuna.serving.prices import Price
+from eirkit.lacuna.serving.reply_cache import ReplyCache
+from eirkit.lacuna.serving.spend import Ledger, Tally
 
 KINDS = [
     "rate-limit",

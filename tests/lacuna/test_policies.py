@@ -11,7 +11,7 @@ from eirkit.lacuna.policies.lfu import Lfu
 from eirkit.lacuna.policies.random_choice import Random
 from eirkit.lacuna.policy import NEVER, Outlook, Policy, Record, Structure, find_policy, policies
 from eirkit.lacuna.retention import Retention
-from eirkit.lacuna.simulation import outlook_of, replay, simulate, structure_of
+from eirkit.lacuna.simulation.plain import outlook_of, replay, simulate, structure_of
 from eirkit.lacuna.task import TaskSpec
 
 BUILT_IN = ["belady", "fifo", "fixed", "lfu", "lru", "random", "theory", "unbounded", "window"]

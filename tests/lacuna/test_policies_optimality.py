@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eirkit.lacuna.graph import draw_references
 from eirkit.lacuna.policy import Outlook, Structure, policies
-from eirkit.lacuna.simulation import replay
-from eirkit.lacuna.simulation_batch import Batch, count_misses
+from eirkit.lacuna.simulation.batch import Batch, count_misses
+from eirkit.lacuna.simulation.plain import replay
 from tests.lacuna.strategies import graphs
 
 INSTANCES = 100_000

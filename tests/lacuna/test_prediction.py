@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.attribution import judge, score
 from eirkit.lacuna.cone import cone_of
-from eirkit.lacuna.generation import graph_of, prepare
-from eirkit.lacuna.prediction import (
+from eirkit.lacuna.evidence.attribution import judge, score
+from eirkit.lacuna.evidence.prediction import (
     Recovery,
     Trial,
     decompose,
@@ -21,7 +20,8 @@ from eirkit.lacuna.prediction import (
     residuals,
     store_recall_accuracy,
 )
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.generation import graph_of, prepare
+from eirkit.lacuna.simulation.plain import simulate
 from tests.lacuna.running import agent, controlled, task_of
 
 

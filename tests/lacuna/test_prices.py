@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
 from eirkit.lacuna.model import Message, Request, Tool, Usage
-from eirkit.lacuna.prices import BUILT_IN, Price, estimate, load_prices, read_prices
+from eirkit.lacuna.serving.prices import BUILT_IN, Price, estimate, load_prices, read_prices
 
 DAY = date(2026, 1, 31)
 DOLLARS = st.integers(0, 10_000).map(lambda cents: cents / 100)

@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from eirkit.errors import SpecError
 from eirkit.lacuna.cone import cone_of
 from eirkit.lacuna.driver import drive
+from eirkit.lacuna.evidence.probe import (
+    Moment,
+    ProbePlan,
+    ProbeSession,
+    find_moment,
+    probe_session,
+    run_probes,
+    score_probe,
+)
 from eirkit.lacuna.generation import from_graph, graph_of, prepare
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.probe import Moment, ProbePlan, ProbeSession, find_moment, probe_session, run_probes, score_probe
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.simulation.plain import simulate
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.view import publish
 from tests.lacuna.running import Scripted, agent, eirkit, task_of

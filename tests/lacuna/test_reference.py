@@ -13,7 +13,7 @@ from eirkit.lacuna.memory import MemoryResult
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
 from eirkit.lacuna.models.reading import Reader, read_means, read_summary_limit
 from eirkit.lacuna.models.reference import AGENTS, make_reference
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.simulation.plain import simulate
 from eirkit.lacuna.task import TaskInstance, TaskSpec
 from eirkit.lacuna.telemetry import Trace
 from eirkit.lacuna.workload import workloads

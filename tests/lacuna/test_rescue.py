@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
+from eirkit.lacuna.evidence.rescue import ARMS, Oracle, Setup, Sham, rescue
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.rescue import ARMS, Oracle, Setup, Sham, rescue
 from eirkit.lacuna.session import inject_nothing
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.view import publish

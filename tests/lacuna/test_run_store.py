@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.run_store import (
+from eirkit.lacuna.sweeps.run_store import (
     EVENTS,
     FAILURES,
     LOCK,
@@ -159,7 +159,7 @@ def test_a_full_disk_takes_back_what_did_not_fit(tmp_path):
 import resource
 from pathlib import Path
 from tests.lacuna.test_run_store import finished
-from eirkit.lacuna.run_store import RunStore
+from eirkit.lacuna.sweeps.run_store import RunStore
 with RunStore(Path({str(tmp_path)!r})) as store:
     list(store.recover())
     store.commit([finished("c-0")], durable=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.scrubbing import HIDDEN, LONGEST_EXCERPT, Scrubber
+from eirkit.lacuna.serving.scrubbing import HIDDEN, LONGEST_EXCERPT, Scrubber
 
 SECRET = "sk-canary-0123456789"
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eirkit.lacuna.model import Reply, ToolCall
 from eirkit.lacuna.policy import policies
 from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.simulation.plain import simulate
 from eirkit.lacuna.task import TaskInstance
 from eirkit.lacuna.workload import workloads
 from tests.lacuna.sessions import controlled, play, script, task_of

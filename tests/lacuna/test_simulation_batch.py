@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.compilation import compiled, has_compiler
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.policies.belady import Belady
 from eirkit.lacuna.policies.theory import TheoryInformed
 from eirkit.lacuna.policy import NEVER, Outlook, Policy, Ranked, Structure, policies
-from eirkit.lacuna.simulation import replay, simulate, structure_of
-from eirkit.lacuna.simulation_batch import Batch, Misses, count_misses
-from eirkit.lacuna.simulation_kernels import FACTS, Rank, fill_upcoming, missed_counts, needed_capacities
+from eirkit.lacuna.simulation.batch import Batch, Misses, count_misses
+from eirkit.lacuna.simulation.compilation import compiled, has_compiler
+from eirkit.lacuna.simulation.kernels import FACTS, Rank, fill_upcoming, missed_counts, needed_capacities
+from eirkit.lacuna.simulation.plain import replay, simulate, structure_of
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.workload import workloads
 from tests.lacuna.strategies import graphs, specs
@@ -187,8 +187,8 @@ def test_policies_that_the_kernels_cannot_rank_are_asked(policy: type[Policy]):
 WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None  # as if it were not installed
-from eirkit.lacuna.cache_trace import TRACE_POLICIES, LabelledTrace, simulate_trace
-from eirkit.lacuna.sweep import sweep
+from eirkit.lacuna.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
+from eirkit.lacuna.simulation.table import sweep
 from eirkit.lacuna.task import TaskSpec
 trace = LabelledTrace.of([position * position % 61 << 40 for position in range(700)])
 for policy in TRACE_POLICIES:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.generation import generate
-from eirkit.lacuna.simulation import simulate
-from eirkit.lacuna.sweep import Tally, batches, first_failures, gap_closed, miss_rates, sweep
+from eirkit.lacuna.simulation.plain import simulate
+from eirkit.lacuna.simulation.table import Tally, batches, first_failures, gap_closed, miss_rates, sweep
 from eirkit.lacuna.task import TaskSpec
 
 SUM = TaskSpec("stepwise-sum")

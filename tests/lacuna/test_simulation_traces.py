@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna import trace_kernels
-from eirkit.lacuna.cache_trace import TRACE_POLICIES, LabelledTrace, simulate_trace
 from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.policy import policies
-from eirkit.lacuna.simulation import structure_of
-from eirkit.lacuna.simulation_batch import Batch, count_misses
+from eirkit.lacuna.simulation import trace_kernels
+from eirkit.lacuna.simulation.batch import Batch, count_misses
+from eirkit.lacuna.simulation.plain import structure_of
+from eirkit.lacuna.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
 from eirkit.lacuna.task import TaskSpec
 
 NO_MORE = 1 << 40  # next request of an object that is not requested again; beyond every trace here

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.lacuna import statistics
-from eirkit.lacuna.statistics import (
+from eirkit.lacuna.evidence import statistics
+from eirkit.lacuna.evidence.statistics import (
     bootstrap,
     bootstrap_mean,
     mcnemar,

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.experiment import start_sweep
 from eirkit.lacuna.generation import generate, graph_of
-from eirkit.lacuna.run_store import RUNS, read_events, scan_runs
-from eirkit.lacuna.simulation import simulate
-from eirkit.lacuna.suite import Suite, read_suite
-from eirkit.lacuna.summary import summarise
+from eirkit.lacuna.simulation.plain import simulate
+from eirkit.lacuna.sweeps.experiment import start_sweep
+from eirkit.lacuna.sweeps.run_store import RUNS, read_events, scan_runs
+from eirkit.lacuna.sweeps.suite import Suite, read_suite
+from eirkit.lacuna.sweeps.summary import summarise
 from eirkit.lacuna.task import TaskSpec
 from eirkit.records import append_records, read_document
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.exchange import prompt_hash
 from eirkit.lacuna.model import Message, Reply, Request, ToolCall, Usage
+from eirkit.lacuna.serving.exchange import prompt_hash
 from eirkit.lacuna.session import ActionTaken, Decision
 from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, decisions_of, event_records
 from eirkit.records import append_records, encode, read_records

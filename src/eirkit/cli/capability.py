@@ -10,7 +10,7 @@ from rich.console import Console
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.options import IntegerList
 from eirkit.cli.output import emit, json_option, table
-from eirkit.lacuna.capability import THRESHOLD, WINDOWS, Cell, Control, assess
+from eirkit.lacuna.evidence.capability import THRESHOLD, WINDOWS, Cell, Control, assess
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
 

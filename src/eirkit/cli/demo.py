@@ -19,9 +19,15 @@ from eirkit.cli.output import emit, json_option, table
 from eirkit.eir.closed_forms import final_sum
 from eirkit.eir.demand import pressure
 from eirkit.lacuna.cone_survey import survey_cones
-from eirkit.lacuna.generation import generate, graph_of, prepare
-from eirkit.lacuna.simulation import simulate
+from eirkit.lacuna.evidence.attribution import CAUSES, judge, score
+from eirkit.lacuna.evidence.pooling import pool
+from eirkit.lacuna.evidence.rescue import Setup, rescue
+from eirkit.lacuna.evidence.trial import run_trials
+from eirkit.lacuna.generation import generate, generate_many, graph_of, prepare
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.simulation.plain import simulate
 from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.telemetry import Trace
 
 WORKLOADS = ("running-max", "store-recall", "stepwise-max", "stepwise-sum", "full-lookup", "stepwise-topk")
 # Its curve takes the longest by far; a cut in four is enough for a demonstration.
@@ -30,6 +36,7 @@ CELLS = (("stepwise-sum", 16), ("stepwise-sum", 8), ("store-recall", 8), ("store
 POLICIES = ("fifo", "lru", "theory", "belady")
 TASKS = range(30)
 GRAPHS = range(300)
+CAPACITIES = (16, 12, 8)
 
 
 @click.command()
@@ -42,6 +49,10 @@ def demo(out: Path | None, as_json: bool) -> None:
         "contrast": contrast(),
         "retention": [retention_row(name, h) for name, h in CELLS],
         "recovery": [recovery_row(fan_in) for fan_in in (1, 2, 4)],
+        "causes": [causes_row(h) for h in CAPACITIES],
+        "rescue": rescue(
+            Setup(TaskSpec("store-recall", m=8), h=4), TASKS, ["reference/guesser"], ModelOptions()
+        ).as_json(),
     }
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -97,10 +108,26 @@ def recovery_row(fan_in: int) -> dict[str, Any]:
     }
 
 
+def causes_row(h: int) -> dict[str, Any]:
+    """Return how an exact calculator fares on Stepwise Sum with h records in sight, and why its errors arose."""
+    setup = Setup(TaskSpec("stepwise-sum"), h)
+    maker = prepare(setup.spec)
+    tasks = list(generate_many(setup.spec, TASKS))
+    traces = run_trials("reference/calculator", ModelOptions(), [setup.session(task, "control") for task in tasks])
+    scores = [
+        score(judge(task, maker, trace.decisions), trace.decisions)
+        for task, trace in zip(tasks, traces, strict=True)
+        if isinstance(trace, Trace)
+    ]
+    cell = pool(scores)
+    return {"h": h, "accuracy": cell.accuracy, "steps": len(scores) * setup.spec.n, "errors": cell.errors}
+
+
 def _render(console: Console, document: dict[str, Any], out: Path | None) -> None:
     _render_demand(console, document["demand"], document["contrast"])
     _render_retention(console, document["retention"])
     _render_recovery(console, document["recovery"])
+    _render_causes(console, document["causes"], document["rescue"])
     if out is not None:
         console.print(f"The numbers are in {out / 'demo.json'}.", highlight=False, markup=False)
     console.print("Go on with `eirkit eir --help` and `eirkit lacuna --help`.", highlight=False)
@@ -140,6 +167,20 @@ def _render_recovery(console: Console, rows: list[dict[str, Any]]) -> None:
     title = f"3. And what does it cost to rebuild a lost result?  (reads, mean of {rows[0]['cones']:,} cones)"
     console.print(table(title, ("inputs a step", "fetched", "results kept", "nothing kept", "depth"), shown))
     console.print()
+
+
+def _render_causes(console: Console, rows: list[dict[str, Any]], rescued: dict[str, Any]) -> None:
+    shown = [
+        (r["h"], f"{r['accuracy']:.0%}", *(f"{r['errors'][cause] / r['steps']:.0%}" for cause in CAUSES)) for r in rows
+    ]
+    title = f"4. Why was a step wrong?  (stepwise-sum, an agent that cannot miscalculate, {len(TASKS)} tasks)"
+    console.print(table(title, ("records", "correct", *(cause.replace("_", " ") for cause in CAUSES)), shown))
+    arms = {row["arm"]: f"{row['accuracy']:.0%}" for row in rescued["rows"]}
+    console.print(
+        f"Give back what was missing and {arms['oracle']} of such steps are right; another value of\n"
+        f"the same length: {arms['sham']}; nothing: {arms['control']} (store-recall, a guessing agent).\n",
+        highlight=False,
+    )
 
 
 def _spark(bits: list[float]) -> str:

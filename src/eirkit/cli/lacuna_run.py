@@ -14,12 +14,13 @@ from eirkit.cli.output import emit, json_option, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.errors import UsageError
-from eirkit.lacuna.estimation import CellEstimate, estimate_suite, total
-from eirkit.lacuna.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.manifest import read_manifest
-from eirkit.lacuna.model_pool import Funds
-from eirkit.lacuna.suite import Suite, load_suite, read_suite
-from eirkit.lacuna.summary import Summary
+from eirkit.lacuna.sweeps.estimation import CellEstimate, estimate_suite, total
+from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
+from eirkit.lacuna.sweeps.manifest import read_manifest
+from eirkit.lacuna.sweeps.model_pool import Funds
+from eirkit.lacuna.sweeps.suite import Suite, load_suite, read_suite
+from eirkit.lacuna.sweeps.suite_values import UNLIMITED
+from eirkit.lacuna.sweeps.summary import Summary
 
 _PATH = click.Path(path_type=Path)
 
@@ -162,8 +163,8 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, 
         "condition": [_condition(row) for row in rows],
         "n": [row["n"] for row in rows],
         "m": [row["m"] for row in rows],
-        "B_oracle": [row["b_oracle"] for row in rows],
-        "B": [row["b"] for row in rows],
+        "B_oracle": [_budget(row["b_oracle"]) for row in rows],
+        "B": [_budget(row["b"]) for row in rows],
         "h": [row["h"] for row in rows],
         "m/h": [f"{row['pressure']:.2f}" for row in rows],
     }
@@ -174,6 +175,10 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, 
 
 
 def _condition(row: Mapping[str, Any]) -> str:
-    if row["policy"] is not None:
-        return f"{row['condition']} {row['policy']}"
-    return str(row["memory"] or row["condition"])
+    if row["policy"] is None:
+        return str(row["memory"] or row["condition"])
+    return str(row["condition"]) if row["policy"] == "window" else f"{row['condition']} {row['policy']}"
+
+
+def _budget(value: int | str) -> int | str:
+    return "∞" if value == UNLIMITED else value

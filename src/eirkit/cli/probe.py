@@ -13,8 +13,8 @@ from rich.console import Console
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.options import IntegerList
 from eirkit.cli.output import emit, json_option, table
+from eirkit.lacuna.evidence.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
 from eirkit.lacuna.task import TaskSpec
 
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
+from eirkit.lacuna.evidence.rescue import Rescue, Setup, Truth
+from eirkit.lacuna.evidence.rescue import rescue as run_rescue
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.rescue import Rescue, Setup, Truth
-from eirkit.lacuna.rescue import rescue as run_rescue
 from eirkit.lacuna.task import TaskSpec
 
 

@@ -9,7 +9,7 @@ import click
 
 from eirkit.cli.agent_options import WorkloadNames, read_setting
 from eirkit.cli.options import IntegerList, NameList, SeedList
-from eirkit.lacuna.suite import AXES
+from eirkit.lacuna.sweeps.suite import AXES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

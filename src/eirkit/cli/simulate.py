@@ -15,8 +15,8 @@ from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
 from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.simulation import Recovery
-from eirkit.lacuna.sweep import CEILING, FLOOR, Row, first_failures, sweep
+from eirkit.lacuna.simulation.plain import Recovery
+from eirkit.lacuna.simulation.table import CEILING, FLOOR, Row, first_failures, sweep
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.workloads.full_lookup import DISTRIBUTIONS
 

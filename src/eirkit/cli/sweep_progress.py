@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from eirkit.lacuna.experiment import Progress as Sweep
+from eirkit.lacuna.sweeps.experiment import Progress as Sweep
 
 
 class SweepProgress:

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eirkit.errors import SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.cells import CONTROLLED, EXTERNAL, Access
 from eirkit.lacuna.condition import Cache, Compaction, Condition, External, KeyValue, Paging, Scratch, ScratchLru
 from eirkit.lacuna.generation import graph_of
 from eirkit.lacuna.managed import ManagedOptions, ManagedSession
@@ -18,7 +17,8 @@ from eirkit.lacuna.memory import MemorySystem, memories
 from eirkit.lacuna.policy import Outlook, Structure, find_policy, policies
 from eirkit.lacuna.retention import Retention
 from eirkit.lacuna.session import ControlledSession, Session
-from eirkit.lacuna.simulation import structure_of
+from eirkit.lacuna.simulation.plain import structure_of
+from eirkit.lacuna.sweeps.cells import CONTROLLED, EXTERNAL, Access
 from eirkit.lacuna.task import TaskInstance
 from eirkit.lacuna.view import PublicTask, publish
 from eirkit.lacuna.workload import Workload

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
+from typing import Any, TypeVar
 
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.managed import SEARCH_LIMIT
@@ -11,6 +14,8 @@ from eirkit.lacuna.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.lacuna.model import Model
 from eirkit.lacuna.session import Session
 from eirkit.lacuna.telemetry import Consultation, Exchange, Trace
+
+T = TypeVar("T")
 
 
 async def drive(
@@ -45,6 +50,16 @@ async def drive(
         log.extend(session.drain())
     trace.ending = session.ending
     return trace
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns, also where an event loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as elsewhere:
+        return elsewhere.submit(asyncio.run, work).result()
 
 
 async def _remember(memory: MemorySystem | None, call: MemoryCall) -> MemoryResult:

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 import pytest
 
 from eirkit.errors import MissingExtraError, ModelError, UsageError
-from eirkit.lacuna.making import make_model, preflight
-from eirkit.lacuna.metered import Metered
 from eirkit.lacuna.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.lacuna.serving.making import make_model, preflight
+from eirkit.lacuna.serving.metered import Metered
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, ModelServer, calls, fails, says
 
 HAS_INSPECT = find_spec("inspect_ai") is not None

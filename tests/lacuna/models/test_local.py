@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError, MissingExtraError, ModelError, UnknownNameError, UsageError
-from eirkit.lacuna.making import make_model, preflight
-from eirkit.lacuna.metered import Metered
 from eirkit.lacuna.model import Message, ModelOptions, Request, Tool
 from eirkit.lacuna.models.local import PACKAGE, weights_of
-from eirkit.lacuna.prices import load_prices
+from eirkit.lacuna.serving.making import make_model, preflight
+from eirkit.lacuna.serving.metered import Metered
+from eirkit.lacuna.serving.prices import load_prices
 
 HAS_RUNTIME = find_spec("xllamacpp") is not None
 HAS_WEIGHTS = find_spec(PACKAGE) is not None

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from eirkit.errors import InputFileError, ModelError
-from eirkit.lacuna.making import make_model, preflight
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, ToolCall, Usage
+from eirkit.lacuna.serving.making import make_model, preflight
 from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.records import append_records
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eirkit.lacuna.chat_server import ChatServer, Endpoint, make_chat_server
 from eirkit.lacuna.model import ModelOptions, models
+from eirkit.lacuna.serving.chat_server import ChatServer, Endpoint, make_chat_server
 
 ENDPOINT = Endpoint("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY")
 

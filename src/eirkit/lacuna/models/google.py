@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eirkit.lacuna.chat_server import ChatServer, Endpoint, make_chat_server
 from eirkit.lacuna.model import ModelOptions, models
+from eirkit.lacuna.serving.chat_server import ChatServer, Endpoint, make_chat_server
 
 ENDPOINT = Endpoint("google", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY")
 

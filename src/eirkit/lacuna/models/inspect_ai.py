@@ -12,9 +12,9 @@ from typing import Any
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, ToolCall, Usage, models
-from eirkit.lacuna.scrubbing import Scrubber
-from eirkit.lacuna.server_failure import model_error, refusal
-from eirkit.lacuna.vendor import load_vendor, require_vendor
+from eirkit.lacuna.serving.scrubbing import Scrubber
+from eirkit.lacuna.serving.server_failure import model_error, refusal
+from eirkit.lacuna.serving.vendor import load_vendor, require_vendor
 
 FEATURE, EXTRA = "a model through Inspect", "inspect"
 

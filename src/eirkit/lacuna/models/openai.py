@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eirkit.lacuna.chat_server import ChatServer, Endpoint, make_chat_server
 from eirkit.lacuna.model import ModelOptions, models
+from eirkit.lacuna.serving.chat_server import ChatServer, Endpoint, make_chat_server
 
 ENDPOINT = Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens")
 

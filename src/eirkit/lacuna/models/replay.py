@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError, ModelError
-from eirkit.lacuna.exchange import prompt_hash
 from eirkit.lacuna.model import ModelOptions, Reply, Request, ToolCall, Usage, models
+from eirkit.lacuna.serving.exchange import prompt_hash
 from eirkit.records import encode, read_records
 
 SCHEMA = "event/1"

@@ -1,0 +1,242 @@
+"""The causal rescue: the same task under no injection, under restoration, and under a sham of equal length.
+
+Arms are whole trajectories with an injection at every step that misses something, paired by seed and step. Tasks come
+in, with their answers; accuracies at the missed steps and paired tests go out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from eirkit.errors import SpecError
+from eirkit.lacuna.condition import Cache
+from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
+from eirkit.lacuna.evidence.pooling import deviation, mean
+from eirkit.lacuna.evidence.statistics import Interval, bootstrap, mcnemar, sign_flip
+from eirkit.lacuna.evidence.trial import run_trials
+from eirkit.lacuna.generation import generate_many, prepare
+from eirkit.lacuna.managed import ManagedSession
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.policy import find_policy
+from eirkit.lacuna.retention import Retention
+from eirkit.lacuna.session import ControlledSession, Injector, Session, inject_nothing
+from eirkit.lacuna.simulation.plain import outlook_of
+from eirkit.lacuna.task import Payload, TaskInstance, TaskSpec
+from eirkit.lacuna.telemetry import Trace
+from eirkit.lacuna.view import PublicStep, Record, publish
+from eirkit.seeds import below, words
+
+Arm = Literal["control", "oracle", "sham"]
+Truth = Literal["true", "submitted"]  # what the oracle restores
+ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
+
+
+class Oracle:
+    """Restores every missing result: the true one, or the one that the agent submitted."""
+
+    def __init__(self, task: TaskInstance, truth: Truth = "true") -> None:
+        self.task, self.truth = task, truth
+
+    def __call__(
+        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
+    ) -> tuple[Record, ...]:
+        return tuple((r, value) for r in missing if (value := self.operand(r, submitted)) is not None)
+
+    def operand(self, r: int, submitted: Mapping[int, Payload]) -> Payload | None:
+        """Return what the oracle would restore; None where nothing was ever submitted."""
+        return self.task.step(r).answer if self.truth == "true" else submitted.get(r)
+
+
+class Sham(Oracle):
+    """Carries the required label and another earlier answer of the same task: the oracle's length, not its content."""
+
+    def __call__(
+        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
+    ) -> tuple[Record, ...]:
+        restored = super().__call__(step, missing, submitted)
+        return tuple((r, self._other(step.t, r, operand, submitted)) for r, operand in restored)
+
+    def _other(self, t: int, r: int, operand: Payload, submitted: Mapping[int, Payload]) -> Payload:
+        """Return an earlier answer that differs from the operand, drawn by the task's seed."""
+        earlier = (self.operand(s, submitted) for s in range(1, t))
+        others = [value for value in earlier if value is not None and value != operand]
+        if not others:
+            # A task whose earlier answers all coincide has nothing to offer; the next value is as wrong and as long.
+            return tuple((value + 1) % self.task.spec.q for value in operand)
+        return others[int(below(words([self.task.spec.seed], 1, "sham", t, r)[0, 0], len(others)))]
+
+
+INJECTORS: dict[Arm, Callable[[TaskInstance, Truth], Injector]] = {
+    "control": lambda task, truth: inject_nothing,
+    "oracle": Oracle,
+    "sham": Sham,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The condition that all arms share."""
+
+    spec: TaskSpec
+    h: int
+    policy: str = "fifo"
+    truth: Truth = "true"
+    managed: bool = False  # the action loop in place of Controlled Retention; recovery is off in both
+
+    def session(self, task: TaskInstance, arm: Arm) -> Session:
+        public = publish(task, prepare(task.spec))
+        retention = Retention(find_policy(self.policy).for_task(outlook_of(task)), self.h)
+        inject = INJECTORS[arm](task, self.truth)
+        if self.managed:
+            return ManagedSession(public, Cache(retention), inject=inject)
+        return ControlledSession(public, retention, inject)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmRow:
+    """One arm of one model."""
+
+    model: str
+    arm: Arm
+    steps: int  # scored steps with a missing input
+    accuracy: float | None  # at those steps, pooled over trajectories; None where nothing was missing
+    scored: int  # trajectories
+    attempted: int
+    trajectory_accuracy: float | None  # over all steps, mean over trajectories
+    trajectory_accuracy_sd: float | None
+    self_consistent_accuracy: float | None
+    missed_steps: float | None  # a trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """One arm against another at the steps that both missed, paired by seed and step."""
+
+    model: str
+    arms: tuple[Arm, Arm]
+    pairs: int
+    trajectories: int
+    difference: Interval  # of accuracies at missed steps, first − second; resampled by trajectory
+    mcnemar_p: float
+    permutation_p: float  # sign flips of each trajectory's difference
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """All arms of all models."""
+
+    rows: tuple[ArmRow, ...]
+    contrasts: tuple[Contrast, ...]
+    failures: tuple[str, ...]  # trajectories lost to infrastructure, and why
+
+    @property
+    def repair_effect(self) -> float | None:
+        """Accuracy at missed steps, oracle − sham, mean over models."""
+        return mean(c.difference.estimate for c in self.contrasts if c.arms == ("oracle", "sham"))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "repair_effect": self.repair_effect,
+            "contrasts": [asdict(contrast) for contrast in self.contrasts],
+            "failures": list(self.failures),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    verdicts: tuple[Verdict, ...]
+    score: RunScore
+
+
+Runs = Mapping[int, _Run]  # by seed
+
+
+def rescue(setup: Setup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions) -> Rescue:
+    """Run every arm of every model over the seeds and compare them."""
+    if not seeds:
+        raise SpecError("no seeds given; the arms are paired by seed")
+    rows, contrasts, failures = [], [], []
+    for model in models:
+        runs, lost = _run_arms(setup, seeds, model, options)
+        failures += lost
+        rows += [_row(model, arm, runs[arm], len(seeds)) for arm in ARMS]
+        for first, second in (("oracle", "sham"), ("oracle", "control"), ("sham", "control")):
+            contrasts += _contrast(model, (first, second), runs[first], runs[second])  # type: ignore[arg-type, index]
+    return Rescue(tuple(rows), tuple(contrasts), tuple(failures))
+
+
+def _run_arms(
+    setup: Setup, seeds: Sequence[int], model: str, options: ModelOptions
+) -> tuple[dict[Arm, dict[int, _Run]], list[str]]:
+    tasks = list(generate_many(setup.spec, seeds))
+    jobs = [(arm, task) for arm in ARMS for task in tasks]
+    results = run_trials(model, options, [setup.session(task, arm) for arm, task in jobs])
+    runs: dict[Arm, dict[int, _Run]] = {arm: {} for arm in ARMS}
+    lost = []
+    for (arm, task), result in zip(jobs, results, strict=True):
+        if isinstance(result, Trace):
+            runs[arm][task.spec.seed] = _judged(task, result)
+        else:
+            lost.append(f"{model}, {arm}, seed {task.spec.seed}: {result}")
+    return runs, lost
+
+
+def _judged(task: TaskInstance, trace: Trace) -> _Run:
+    verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
+    return _Run(verdicts, score(verdicts, trace.decisions, max_turn=trace.ending == "action-limit"))
+
+
+def _row(model: str, arm: Arm, runs: Runs, attempted: int) -> ArmRow:
+    missed = [verdict.correct for run in runs.values() for verdict in run.verdicts if _affected(verdict)]
+    scores = [run.score for run in runs.values()]
+    accuracies = [found.accuracy for found in scores]
+    return ArmRow(
+        model=model,
+        arm=arm,
+        steps=len(missed),
+        accuracy=mean(map(float, missed)),
+        scored=len(scores),
+        attempted=attempted,
+        trajectory_accuracy=mean(accuracies),
+        trajectory_accuracy_sd=deviation(accuracies),
+        self_consistent_accuracy=mean(found.self_consistent_accuracy for found in scores),
+        missed_steps=mean(float(found.missed) for found in scores),
+    )
+
+
+def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs) -> list[Contrast]:
+    """Return the comparison of two arms, or nothing where they share no missed step."""
+    shared = {seed: _pairs(first[seed], second[seed]) for seed in first if seed in second}
+    by_trajectory = [pairs for pairs in shared.values() if pairs]
+    if not by_trajectory:
+        return []
+    pairs = [pair for trajectory in by_trajectory for pair in trajectory]
+    gains = [sum(a - b for a, b in trajectory) for trajectory in by_trajectory]
+    sizes = [len(trajectory) for trajectory in by_trajectory]
+
+    def difference(chosen: Sequence[int]) -> float:
+        return sum(gains[i] for i in chosen) / sum(sizes[i] for i in chosen)
+
+    return [
+        Contrast(
+            model=model,
+            arms=arms,
+            pairs=len(pairs),
+            trajectories=len(by_trajectory),
+            difference=bootstrap(difference, len(by_trajectory)),
+            mcnemar_p=mcnemar([a for a, _ in pairs], [b for _, b in pairs]).p,
+            permutation_p=sign_flip([gain / size for gain, size in zip(gains, sizes, strict=True)]).p,
+        )
+    ]
+
+
+def _pairs(first: _Run, second: _Run) -> list[tuple[bool, bool]]:
+    both = zip(first.verdicts, second.verdicts, strict=True)
+    return [(a.correct, b.correct) for a, b in both if _affected(a) and _affected(b)]
+
+
+def _affected(verdict: Verdict) -> bool:
+    return verdict.missed and verdict.scored

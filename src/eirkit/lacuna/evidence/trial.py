@@ -1,0 +1,38 @@
+"""Runs many sessions with one model, a few at a time: sessions come in; traces go out, or why there is none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from eirkit.errors import InfrastructureError
+from eirkit.lacuna.driver import drive
+from eirkit.lacuna.model import Model, ModelOptions
+from eirkit.lacuna.serving.metered import make_metered
+from eirkit.lacuna.session import Session
+from eirkit.lacuna.telemetry import Trace
+
+Result = Trace | InfrastructureError  # a run that the world broke is lost, never wrong
+
+
+def run_trials(model: str, options: ModelOptions, sessions: Sequence[Session]) -> list[Result]:
+    """Drive every session to its end with one model, made for the occasion and closed again."""
+    made = make_metered(model, options)
+    made.preflight()
+    return asyncio.run(_run_and_close(made, options.connections, sessions))
+
+
+async def _run_and_close(model: Model, connections: int, sessions: Sequence[Session]) -> list[Result]:
+    turns = asyncio.Semaphore(max(1, connections))
+
+    async def one(session: Session) -> Result:
+        async with turns:
+            try:
+                return await drive(session, model)
+            except InfrastructureError as error:
+                return error
+
+    try:
+        return list(await asyncio.gather(*map(one, sessions)))
+    finally:
+        await model.close()

@@ -1,0 +1,177 @@
+"""One run from start to records: a cell and a task come in, a finished run or a typed failure goes out.
+
+Whatever a model, a memory, a policy or a workload raises is caught here, once, and put down to the side it came from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+from eirkit.lacuna.conditions import make_session
+from eirkit.lacuna.driver import drive
+from eirkit.lacuna.evidence.attribution import RunScore, judge, score
+from eirkit.lacuna.evidence.behaviour import behave, continuations
+from eirkit.lacuna.generation import graph_of
+from eirkit.lacuna.memory import MemorySystem
+from eirkit.lacuna.model import Model
+from eirkit.lacuna.policy import Structure
+from eirkit.lacuna.serving.scrubbing import Scrubber
+from eirkit.lacuna.session import Decision
+from eirkit.lacuna.sweeps.cells import Cell
+from eirkit.lacuna.sweeps.event_lines import event_lines
+from eirkit.lacuna.sweeps.run_store import EVENT_SCHEMA, FinishedRun
+from eirkit.lacuna.task import TaskInstance
+from eirkit.lacuna.telemetry import Exchange, Trace
+from eirkit.lacuna.workload import Workload
+from eirkit.records import encode
+
+# The harness's own modules, and whose code runs next where one of them is the last on the way to an error.
+_HANDS_TO = {
+    "sweeps.attempt": "memory",
+    "driver": "model",
+    "retention": "policy",
+    "conditions": "policy",
+    "condition": "workload",
+    "session": "workload",
+    "managed": "workload",
+    "evidence.attribution": "workload",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that the world broke: never a zero, tried again on resume."""
+
+    record: dict[str, Any]  # the fields of failure/1
+
+    @property
+    def kind(self) -> str:
+        return str(self.record["kind"])
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the runs of one cell share."""
+
+    cell: Cell
+    workload: Workload
+    structure: Structure
+    model: Model
+    rules_sha256: str
+    texts: bool
+    scrub: Scrubber
+    coordinates: Mapping[str, Any]  # the cell as every run record repeats it
+
+
+async def attempt(stage: Stage, task: TaskInstance, memory: MemorySystem | None) -> FinishedRun | Failure:
+    """Run one task to its end and score it."""
+    run, trace = stage.cell.run_id(task.spec.seed), Trace()
+    try:
+        session = make_session(stage.cell.access, task, stage.workload, stage.structure)
+        if memory is not None:
+            await _reset(memory, run)
+        await drive(session, stage.model, memory, trace)
+        return finish(stage, task, trace)
+    except (SpendCapReached, UsageError):
+        raise  # nobody's failure: the user's own limit or input
+    except Exception as error:  # noqa: BLE001 - plug-ins may raise anything; it is typed, recorded and never a score
+        return Failure(_failure_record(stage, task, trace, error))
+
+
+async def _reset(memory: MemorySystem, run: str) -> None:
+    await memory.reset(run)
+
+
+def finish(stage: Stage, task: TaskInstance, trace: Trace) -> FinishedRun:
+    """Return the records of a run that came to its end."""
+    decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
+    verdicts = judge(task, stage.workload, decisions, actions)
+    run = stage.cell.run_id(task.spec.seed)
+    wrong = [[v.t, v.cause, v.kind] for v in verdicts if v.cause is not None]
+    last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
+    behaviour = _count(continuations(decisions, exchanges, actions).values())
+    if not stage.cell.access.is_controlled:
+        behaviour |= asdict(behave(graph_of(task), actions, decisions, verdicts))
+    record = {
+        "run": run,
+        "cell": stage.cell.id,
+        "seed": task.spec.seed,
+        **stage.coordinates,
+        "fingerprint": task.fingerprint,
+        "rules_sha256": stage.rules_sha256,
+        "ending": trace.ending,
+        "score": score_record(score(verdicts, decisions, max_turn=trace.ending == "action-limit")),
+        "faults": _count(decision.fault for decision in decisions),
+        "refusals": _count(action.reason for action in actions),
+        "constant": _constant(decisions),
+        "behaviour": behaviour,
+        "usage": usage_record(trace, exchanges),
+    }
+    return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
+
+
+def score_record(scored: RunScore) -> dict[str, Any]:
+    """Return a score as plain data; `RunScore(**record)` inverts it."""
+    fields = {name: getattr(scored, name) for name in RunScore.__slots__}
+    return {**fields, "errors": dict(scored.errors), "kinds": dict(sorted(scored.kinds.items()))}
+
+
+def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """Return what the run took: of the model, and of its memory; its cost is unknown where that of a reply is."""
+    usages = [exchange.reply.usage for exchange in exchanges]
+    costs = [usage.cost_usd for usage in usages]
+    return {
+        "calls": len(exchanges),
+        "cache_hits": sum([usage.from_cache for usage in usages]),
+        "input_tokens": sum([usage.input_tokens for usage in usages]),
+        "output_tokens": sum([usage.output_tokens for usage in usages]),
+        "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
+        "memory_calls": trace.memory_calls,
+    }
+
+
+def _count(kinds: Iterable[str | None]) -> dict[str, int]:
+    return dict(sorted(Counter([kind for kind in kinds if kind]).items()))
+
+
+def _constant(decisions: Sequence[Decision]) -> list[int] | None:
+    """Return the one answer that was given throughout, if there is such a one."""
+    given = {decision.submitted for decision in decisions}
+    (only,) = given if len(given) == 1 else (None,)
+    return None if only is None or len(decisions) < 2 else list(only)
+
+
+def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
+    words = stage.scrub.excerpt(str(error))
+    own = isinstance(error, InfrastructureError)
+    return {
+        "run": stage.cell.run_id(task.spec.seed),
+        "cell": stage.cell.id,
+        "seed": task.spec.seed,
+        "workload": task.spec.workload,
+        "model": stage.cell.model,
+        "condition": stage.cell.access.condition,
+        "kind": error.kind if isinstance(error, ModelError) else side_of(error),
+        "message": words if own else f"{type(error).__name__}: {words}",
+        "steps": len(trace.decisions),
+        "usage": usage_record(trace, trace.exchanges),
+    }
+
+
+def side_of(error: BaseException) -> str:
+    """Return whose code raised an error: memory, model, policy, workload, or the harness itself."""
+    side, trace = "harness", error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", "")).removeprefix("eirkit.lacuna.")
+        if module in _HANDS_TO:
+            asks_memory = trace.tb_frame.f_code.co_name == "_remember"
+            side = "harness" if trace.tb_next is None else "memory" if asks_memory else _HANDS_TO[module]
+        trace = trace.tb_next
+    return side

@@ -1,0 +1,137 @@
+"""What a sweep was: its suite and its surroundings, written once before anything runs and compared when it is resumed.
+
+Never a key: a suite that holds what the environment calls a secret is refused.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError, UsageError
+from eirkit.lacuna.conditions import make_session
+from eirkit.lacuna.generation import generate, prepare
+from eirkit.lacuna.model import Request
+from eirkit.lacuna.prompt import state
+from eirkit.lacuna.serving.prices import BUILT_IN
+from eirkit.lacuna.serving.scrubbing import Scrubber
+from eirkit.lacuna.sweeps.cells import Cell
+from eirkit.lacuna.sweeps.suite import Suite
+from eirkit.lacuna.task import TaskInstance, TaskSpec
+from eirkit.lacuna.view import Budgets, Visible, publish
+from eirkit.records import read_document, write_document
+
+FILE = "manifest.json"
+SCHEMA = "manifest/1"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The first file of a sweep's folder."""
+
+    suite: Mapping[str, Any]
+    suite_sha256: str
+    cells: int
+    runs: int
+    prompt_sha256: str  # of the rules texts and of the dialect in which states are shown
+    prices_sha256: str
+    rules: Mapping[str, str]  # the system messages of the sweep by their hash; run records name theirs
+    eirkit: str
+    python: str
+    platform: str
+    dependencies: Mapping[str, str]
+
+    def write(self, folder: Path) -> None:
+        write_document(folder / FILE, SCHEMA, asdict(self))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest in a sweep's folder."""
+    if not (folder / FILE).is_file():
+        raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
+    document = read_document(folder / FILE, SCHEMA)
+    known = {field.name for field in fields(Manifest)}
+    if missing := sorted(known - set(document)):
+        raise InputFileError(f"{folder / FILE} lacks {', '.join(missing)}; restore the file")
+    return Manifest(**{name: document[name] for name in known})
+
+
+def describe(suite: Suite, prices: Path | None, environment: Mapping[str, str]) -> Manifest:
+    """Return the manifest of a sweep that is about to begin."""
+    listed = suite.as_json()
+    if Scrubber.of_environment(environment).value(listed) != listed:
+        raise UsageError("the suite holds a secret of the environment; take it out, keys are read from the environment")
+    texts = {sha256(text.encode()).hexdigest(): text for text in Rules().of_suite(suite)}
+    return Manifest(
+        suite=listed,
+        suite_sha256=suite.sha256(),
+        cells=sum(len(grid) for grid in suite.grids),
+        runs=len(suite),
+        prompt_sha256=sha256("\n".join([*sorted(texts), dialect()]).encode()).hexdigest(),
+        prices_sha256=sha256(b"".join(path.read_bytes() for path in (BUILT_IN, prices) if path)).hexdigest(),
+        rules=texts,
+        eirkit=version("eirkit"),
+        python=platform.python_version(),
+        platform=platform.platform(terse=True),
+        dependencies=dependency_versions(),
+    )
+
+
+class Rules:
+    """The system messages of cells; making one also shows that the cell can be run."""
+
+    def __init__(self) -> None:
+        self._task: TaskInstance | None = None  # of the last cell; neighbours mostly share it
+
+    def of(self, cell: Cell) -> str:
+        """Return what an agent of this cell is told before anything else."""
+        if self._task is None or self._task.spec != cell.task:
+            self._task = generate(cell.task)
+        first = make_session(cell.access, self._task, prepare(cell.task)).request()
+        return first.messages[0].content if isinstance(first, Request) else ""
+
+    def of_suite(self, suite: Suite) -> list[str]:
+        """Return the different messages of a suite, in its order."""
+        return list(dict.fromkeys(self.of(cell) for cell, _ in suite.plan()))
+
+
+def dialect() -> str:
+    """Return one state with all parts that a state can have, as agents are shown it."""
+    spec = TaskSpec("store-recall", n=12, m=4)
+    task = publish(generate(spec), prepare(spec))
+    record, budgets = ((1, (7,)),), Budgets(1, 2, None)
+    return state(Visible(task, task.steps[3], True, record, record, record, "a note", budgets=budgets))
+
+
+def dependency_versions() -> dict[str, str]:
+    """Return the versions of all installed packages that eirkit names as dependencies, the optional ones included."""
+    names = {match.group() for line in requires("eirkit") or () if (match := _NAME.match(line))}
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def refuse_drift(then: Manifest, now: Manifest, folder: Path) -> None:
+    """Raise UsageError where a resumed sweep would leave other records than it began with."""
+    if then.suite_sha256 != now.suite_sha256:
+        raise UsageError(
+            f"the suite is not the one in {folder} ({then.cells} cells, {then.runs} runs there; {now.cells} and "
+            f"{now.runs} here, or other values); resume with --resume {folder} alone, or choose another --out"
+        )
+    if then.eirkit != now.eirkit:
+        raise UsageError(
+            f"{folder} was begun with eirkit {then.eirkit}, this is {now.eirkit}; finish it there or start anew"
+        )
+    if then.prompt_sha256 != now.prompt_sha256:
+        raise UsageError(f"the prompts have changed since {folder} was begun; start anew with another --out")

@@ -1,0 +1,189 @@
+"""What came of a sweep: its folder comes in, one row for each cell goes out; nothing else is needed for a number.
+
+Every row shows how many runs were scored of those attempted. Runs that the world broke are listed by kind, never zeros,
+and a cell in which every answer failed in the same way is marked as suspect.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eirkit.lacuna.evidence.attribution import RunScore
+from eirkit.lacuna.evidence.pooling import pool
+from eirkit.lacuna.sweeps.cells import Cell
+from eirkit.lacuna.sweeps.run_store import RUNS, read_failures, scan_runs
+from eirkit.lacuna.sweeps.suite import Suite
+from eirkit.lacuna.sweeps.suite_values import UNLIMITED
+from eirkit.records import write_document
+
+FILE, SCHEMA = "summary.json", "summary/1"
+FEWEST_ANSWERS = 8  # below so many a constant answer says nothing
+_USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Runs that are not scored because the world broke them in the same way."""
+
+    workload: str
+    model: str
+    condition: str
+    kind: str
+    message: str
+    runs: int
+    first: str  # a run, for a start
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The result of a sweep so far."""
+
+    rows: tuple[dict[str, Any], ...]
+    failures: tuple[FailureGroup, ...]
+    stopped: tuple[str, ...]  # why runs were left out
+    scored: int
+    planned: int
+
+    @property
+    def complete(self) -> bool:
+        return self.scored == self.planned
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": list(self.rows),
+            "failures": [asdict(group) for group in self.failures],
+            "stopped": list(self.stopped),
+            "scored": self.scored,
+            "planned": self.planned,
+            "complete": self.complete,
+        }
+
+    def write(self, folder: Path) -> None:
+        write_document(folder / FILE, SCHEMA, self.as_json())
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """What is known about a cell while its runs are being read."""
+
+    scores: list[RunScore] = field(default_factory=list)
+    usage: Counter[str] = field(default_factory=Counter)
+    costs: list[float | None] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    behaviour: Counter[str] = field(default_factory=Counter)
+    constants: set[tuple[int, ...] | None] = field(default_factory=set)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        usage = record["usage"]
+        self.scores.append(RunScore(**record["score"]))
+        self.usage.update({name: usage[name] for name in _USAGE})
+        self.costs.append(usage["cost_usd"])
+        self.faults.update(record["faults"])
+        self.refusals.update(record["refusals"])
+        self.behaviour.update(record["behaviour"])
+        self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
+
+    def row(self) -> dict[str, Any]:
+        scored = pool(self.scores)
+        known = [cost for cost in self.costs if cost is not None]
+        return {
+            **scored.as_json(),
+            "faults": dict(sorted(self.faults.items())),
+            "refusals": dict(sorted(self.refusals.items())),
+            "behaviour": dict(sorted(self.behaviour.items())),
+            **{name: self.usage[name] for name in _USAGE},
+            "cost_usd": math.fsum(known) if len(known) == len(self.costs) else None,
+            "suspect": self._suspect(scored.accuracy),
+        }
+
+    def _suspect(self, accuracy: float | None) -> str | None:
+        """Return why the adapter is more likely broken than the agent bad, if it is."""
+        steps = sum(score.steps for score in self.scores)
+        if not steps or accuracy is None:
+            return None
+        if not any(score.answered for score in self.scores) and len(self.faults) <= 1:
+            (kind,) = self.faults or ("unreached",)
+            most = self.refusals.most_common(1)
+            return f"every answer failed in the same way ({kind}{f', most often {most[0][0]}' if most else ''})"
+        (only,) = self.constants if len(self.constants) == 1 else (None,)
+        if only is not None and steps >= FEWEST_ANSWERS and accuracy < 0.5:
+            return f"every answer is {' '.join(map(str, only))}"
+        return None
+
+
+def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> Summary:
+    """Return the rows of a sweep from the files in its folder; a cell whose last run was read is settled at once."""
+    planned = {cell.id: len(seeds) for cell, seeds in suite.plan()}
+    failed = _open_failures(folder)
+    gathering: dict[str, _Gathering] = {}
+    settled: dict[str, dict[str, Any]] = {}
+    scored = 0
+    for record, _ in scan_runs(folder / RUNS):
+        name = record["cell"]
+        failed.get(name, {}).pop(record["run"], None)
+        gathered = gathering.setdefault(name, _Gathering())
+        gathered.add(record)
+        scored += 1
+        if len(gathered.scores) == planned[name]:
+            settled[name] = gathering.pop(name).row()
+    rows = tuple(
+        {
+            **coordinates(cell, len(seeds)),
+            **_counted(settled.get(cell.id) or gathering.get(cell.id, _Gathering()).row(), failed.get(cell.id, {})),
+        }
+        for cell, seeds in suite.plan()
+    )
+    return Summary(rows, _grouped(failed.values()), tuple(stopped), scored, sum(planned.values()))
+
+
+def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
+    """Return what tells a row from the others."""
+    task, access = cell.task, cell.access
+    return {
+        "cell": cell.id,
+        "workload": task.workload,
+        "model": cell.model,
+        "condition": access.condition,
+        "policy": access.policy,
+        "memory": access.memory,
+        "n": task.n,
+        "m": task.m,
+        "lookback": task.reach,
+        "fan_in": task.fan_in,
+        "h": access.h,
+        "pressure": task.m / access.h,
+        "b_oracle": UNLIMITED if access.reads is None else access.reads,
+        "b": UNLIMITED if access.recomputations is None else access.recomputations,
+        "seeds": seeds,
+    }
+
+
+def _counted(row: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = Counter(record["kind"] for record in failed.values())
+    return {**row, "attempted": row["scored"] + len(failed), "failures": dict(sorted(kinds.items()))}
+
+
+def _open_failures(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the last failure of each run, by cell and run."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in read_failures(folder):
+        found.setdefault(record["cell"], {})[record["run"]] = record
+    return found
+
+
+def _grouped(failed: Iterable[Mapping[str, Mapping[str, Any]]]) -> tuple[FailureGroup, ...]:
+    names = ("workload", "model", "condition", "kind", "message")
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for runs in failed:
+        for run, record in runs.items():
+            groups.setdefault(tuple(record[name] for name in names), []).append(run)
+    return tuple(
+        FailureGroup(**dict(zip(names, key, strict=True)), runs=len(runs), first=runs[0])
+        for key, runs in groups.items()
+    )
