@@ -101,3 +101,15 @@ def test_compaction_takes_its_limit():
     assert CONDITIONS["compaction"].reads == 0
     check_access(access("compaction", context_tokens=64))
     assert accuracy(access("compaction", context_tokens=64)) > 0
+
+
+def test_compaction_asks_in_the_given_words():
+    given = access("compaction", context_tokens=64, summary_prompt="Squeeze it into {characters} characters.")
+    check_access(given)
+    task = generate(TaskSpec("stepwise-sum", n=40, m=8))
+    session = make_session(given, task, prepare(task.spec))
+    trace = asyncio.run(drive(session, make_reference("recoverer", ModelOptions())))
+    asked = [exchange.request.messages[-1].content for exchange in trace.exchanges]
+    assert any("Squeeze it into 128 characters." in text for text in asked)
+    with pytest.raises(UsageError, match="belong to the compaction"):
+        check_access(access("lru", summary_prompt="Squeeze."))

@@ -96,7 +96,7 @@ REFUSED = [
     ({**PLAIN, "b_oracle": "lots"}, "is no budget; give a number or 'unlimited'"),
     ({**PLAIN, "b_oracle": -1}, "is no budget"),
     ({**PLAIN, "condition": "lru", "actions": 0}, "at least one action is needed"),
-    ({**PLAIN, "condition": "lru", "context_tokens": 99}, "the limit of the compaction condition"),
+    ({**PLAIN, "condition": "lru", "context_tokens": 99}, "belong to the compaction condition"),
     ({**PLAIN, "model_options": {"temprature": 1}}, "no model option named 'temprature'; did you mean 'temperature'"),
     ({**PLAIN, "model_options": {"retries": -1}}, "retries = -1 is impossible; give a whole number from 0"),
     ({**PLAIN, "model_options": {"timeout_seconds": float("nan")}}, "timeout_seconds = nan is impossible"),

@@ -39,6 +39,7 @@ def _axes() -> tuple[Callable[[Any], Any], ...]:
         click.option("--actions", type=IntegerList(1), help="Actions a managed run.  [default: 200]"),
         click.option("--tool-calls", is_flag=True, help="Offer actions as tools."),
         click.option("--context-tokens", type=IntegerList(1), help="The limit of the compaction condition."),
+        click.option("--summary-prompt", help="What compaction asks for; {characters} stands for the room there is."),
         click.option("--n", type=count, help="Steps.  [default: 64]"),
         click.option("--m", type=count, help="Dependency window.  [default: 16]"),
         click.option("--lookback", type=count, help="How far back references reach.  [default: m]"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.lacuna.condition import Cache, Compaction, Condition, External, KeyValue, Paging, Scratch, ScratchLru
 from eirkit.lacuna.generation import graph_of
-from eirkit.lacuna.managed import ManagedOptions, ManagedSession
+from eirkit.lacuna.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
 from eirkit.lacuna.memory import MemorySystem, memories
 from eirkit.lacuna.policy import Outlook, Structure, find_policy, policies
 from eirkit.lacuna.retention import Retention
@@ -102,14 +102,16 @@ def check_access(access: Access) -> None:
         )
     if not named.recovery and (access.reads, access.recomputations) != (0, 0):
         raise UsageError(f"condition {access.condition!r} has no recovery; leave its budgets at 0")
-    if access.context_tokens is not None and access.condition != "compaction":
-        raise UsageError("context_tokens is the limit of the compaction condition; leave it out elsewhere")
-    ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls)
+    if access.condition != "compaction" and (access.context_tokens, access.summary_prompt) != (None, None):
+        raise UsageError(
+            "context_tokens and summary_prompt belong to the compaction condition; leave them out elsewhere"
+        )
+    _options(access)
 
 
 def _check_controlled(access: Access) -> None:
     find_policy(access.policy or "")
-    if access.memory is not None or access.context_tokens is not None:
+    if (access.memory, access.context_tokens, access.summary_prompt) != (None, None, None):
         raise UsageError("Controlled Retention has no memory system and no context limit; choose another condition")
     if (access.reads, access.recomputations) != (0, 0):
         raise UsageError("Controlled Retention has no recovery; choose an agent-managed condition such as 'lru'")
@@ -128,8 +130,12 @@ def make_session(access: Access, task: TaskInstance, workload: Workload, structu
     if access.is_controlled:
         return ControlledSession(public, _retention(access.policy or "", access, outlook))
     condition = find_condition(access.condition).make(access, public, outlook)
-    options = ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls)
-    return ManagedSession(public, condition, options)
+    return ManagedSession(public, condition, _options(access))
+
+
+def _options(access: Access) -> ManagedOptions:
+    prompt = access.summary_prompt or SUMMARY_PROMPT
+    return ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls, prompt)
 
 
 def make_memory(name: str) -> MemorySystem:

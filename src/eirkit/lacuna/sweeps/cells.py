@@ -29,6 +29,7 @@ class Access:
     actions: int = ACTION_LIMIT
     tool_calls: bool = False
     context_tokens: int | None = None  # the limit of the compaction condition
+    summary_prompt: str | None = None  # what it asks for when the context is full; its own words unless given
 
     @property
     def is_controlled(self) -> bool:

@@ -30,6 +30,7 @@ from eirkit.lacuna.sweeps.suite_values import (
     read_model_options,
     read_name,
     read_seeds,
+    read_text,
     show_seeds,
 )
 from eirkit.lacuna.task import TaskSpec
@@ -58,8 +59,10 @@ _ACCESS: dict[str, Reader] = {
     "actions": read_count,
     "tool_calls": read_flag,
     "context_tokens": read_count,
+    "summary_prompt": read_text,
     "h": read_count,
 }
+_SHARED = ("actions", "tool_calls", "context_tokens", "summary_prompt")  # named alike in a suite and in Access
 AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
 _GRID_KEYS = (*AXES, "seeds", "model_options")
 _SUITE_KEYS = ("name", "texts", "grid", *_GRID_KEYS)
@@ -128,7 +131,7 @@ def make_cell(values: Mapping[str, Any], options: ModelOptions) -> Cell:
     task = TaskSpec(**{name: values[name] for name in _TASK if name in values})
     memory = values.get("memory")
     condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
-    shared = {name: values[name] for name in ("actions", "tool_calls", "context_tokens") if name in values}
+    shared = {name: values[name] for name in _SHARED if name in values}
     access = Access(
         condition=condition,
         policy=values.get("policy", "window" if condition == CONTROLLED else None),

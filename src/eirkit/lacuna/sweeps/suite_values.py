@@ -14,6 +14,7 @@ Reader = Callable[[str, Any], Any]
 
 UNLIMITED, DEFAULT = "unlimited", "default"
 MOST_SEEDS = 10_000_000
+LONGEST_TEXT = 4_096  # characters
 
 
 def read_name(key: str, value: Any) -> str:
@@ -34,6 +35,13 @@ def read_count(key: str, value: Any) -> int:
     """Return a whole number; what it may be is for the task or the condition to say."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise SpecError(f"{key} = {value!r} is no whole number; write it without quotes")
+    return value
+
+
+def read_text(key: str, value: Any) -> str:
+    """Return words for an agent."""
+    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT:
+        raise SpecError(f"{key} is no text of 1 … {LONGEST_TEXT} characters; write it in quotes")
     return value
 
 
