@@ -14,6 +14,9 @@ from eirkit.lacuna.workload import Values, Workload
 class AlternatingSum(Workload):
     """Unlike a sum it depends on the order of the references, so an agent that mixes up two records is caught."""
 
+    def rule(self, spec: TaskSpec) -> str:
+        return f"The answer is the input − the first referenced answer + the second − the third …, modulo {spec.q}."
+
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
         signed = [[value if place % 2 else -value for value in operand] for place, operand in enumerate(operands)]
         return tuple(sum(column) % spec.q for column in zip(fresh or (), *signed, strict=True))

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
-from eirkit.cli.output import table
+from eirkit.cli.output import WholeConsole, table
 
 THREE = 3  # seeds behind a published mean
 TOLERANCE = 3.0  # standard deviations of three-seed means
@@ -72,7 +71,7 @@ def show(made: dict[str, Any], arguments: Sequence[str]) -> None:
     if "--json" in arguments:
         print(json.dumps(made, ensure_ascii=False))
         return
-    console = Console(width=WIDTH)
+    console = WholeConsole(width=WIDTH)
     names = ("label", "published", "ours", "low", "high", "verdict", "published_model", "our_model")
     columns = ("figure", "published", "ours", "− 3 sd", "+ 3 sd", "verdict", "published by", "ours by")
     console.print(table(made["title"], columns, [[row[name] for name in names] for row in made["rows"]]))

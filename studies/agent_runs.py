@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from rich.console import Console
-
-from eirkit.cli.output import table
+from eirkit.cli.output import WholeConsole, table
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
@@ -148,7 +146,7 @@ def show(made: dict[str, Any], further: Mapping[str, str], arguments: Sequence[s
     if "--markdown" in arguments:
         print("\n".join(markdown(made, further)))
         return
-    console = Console(width=WIDTH)
+    console = WholeConsole(width=WIDTH)
     console.print(f"{made['title']}; ± is one standard deviation of three-seed means", soft_wrap=True)
     for title, columns, rows in tables(made, further):
         console.print(table(title, columns, rows))

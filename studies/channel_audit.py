@@ -9,9 +9,7 @@ import json
 import sys
 from typing import Any
 
-from rich.console import Console
-
-from eirkit.cli.output import table
+from eirkit.cli.output import WholeConsole, table
 from eirkit.lacuna.evidence.audit import CHANNELS, Audit
 from eirkit.lacuna.evidence.leaks import audit
 
@@ -73,7 +71,7 @@ def main(arguments: list[str]) -> None:
         return
     names = ("label", "published", "ours", "published_checks", "checks", "planted_found", "verdict")
     columns = ("figure", "published", "ours", "published checks", "our checks", "found when planted", "verdict")
-    console = Console(width=120)
+    console = WholeConsole(width=120)
     console.print(table(made["title"], columns, [[row[name] for name in names] for row in made["rows"]]))
     checks, relations = made["checks"], made["relations"]
     console.print(

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
-from eirkit.cli.output import table
+from eirkit.cli.output import WholeConsole, table
 from eirkit.lacuna.policy import find_policy
 from eirkit.lacuna.simulation.batch import count_misses
 from eirkit.lacuna.simulation.plain import first_failure
@@ -190,7 +189,7 @@ def main(arguments: list[str]) -> None:
     if "--markdown" in arguments:
         print("\n".join(markdown(document)))
         return
-    console = Console()
+    console = WholeConsole()
     columns = ("figure", "published", "ours", "− 3 sd", "+ 3 sd", "verdict")
     for title, name in (
         (f"{document['title']}, {document['seeds']} seeds", "rows"),

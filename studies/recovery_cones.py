@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
-from eirkit.cli.output import table
+from eirkit.cli.output import WholeConsole, table
 from eirkit.lacuna.cone import ConeArrays, measure_cones
 from eirkit.lacuna.graph import References, draw_references
 from eirkit.seeds import below, words
@@ -154,7 +153,7 @@ def main(arguments: list[str]) -> None:
     if "--json" in arguments:
         print(json.dumps(document, ensure_ascii=False))
         return
-    console = Console()
+    console = WholeConsole()
 
     def short(value: float) -> str:
         return f"{value:.3g}" if abs(value) < 1e4 else f"{value:.2e}"

@@ -70,7 +70,7 @@ class RecordWriter:
             self.__exit__(None, None, None)
             raise
         if self.fsync and is_new:
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
 
 def encode(schema: str, record: Mapping[str, Any]) -> bytes:
@@ -125,7 +125,7 @@ def write_document(path: Path, schema: str, document: Mapping[str, Any]) -> None
         stream.flush()
         os.fsync(stream.fileno())
     unfinished.replace(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def read_document(path: Path, schema: str) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _refuse_foreign(descriptor: int, path: Path, schema: str) -> None:
         raise InputFileError(f"{path} is not a file of {schema!r} records; write to another file")
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     # A new file survives a power cut only once the folder that names it is on disk too.
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)

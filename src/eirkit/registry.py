@@ -18,7 +18,7 @@ from eirkit.errors import InputFileError, UnknownNameError, UsageError
 
 T = TypeVar("T")
 
-_USER = "eirkit_user_"  # how the modules made of users' files begin
+USER_MODULE = "eirkit_user_"  # how the modules made of users' files begin
 # Code that is not ours may raise anything while it is loaded, and a script without a main guard may even exit.
 _FOREIGN = (Exception, SystemExit)
 
@@ -50,7 +50,7 @@ def _load_file(path: Path) -> ModuleType:
     except (OSError, ValueError) as error:
         raise InputFileError(f"cannot read {path}; give an existing path/file.py:Name") from error
     # One module for each content of each file: asking again runs nothing, an edited file is read anew.
-    name = f"{_USER}{path.stem}_{_digest(place)}_{_digest(state.st_mtime_ns, state.st_size)}"
+    name = f"{USER_MODULE}{path.stem}_{_digest(place)}_{_digest(state.st_mtime_ns, state.st_size)}"
     if name not in sys.modules:
         _run_file(name, place)
     return sys.modules[name]
@@ -132,7 +132,7 @@ class Registry(Generic[T]):
 
 def _defined_at(plugin: object) -> tuple[str, str]:
     module = str(getattr(plugin, "__module__", ""))
-    if module.startswith(_USER):
+    if module.startswith(USER_MODULE):
         module = module.rpartition("_")[0]  # without the digest of the file's content
     return module, str(getattr(plugin, "__qualname__", id(plugin)))
 

@@ -197,6 +197,13 @@ def test_methods_are_named_and_large_frontiers_are_bounded() -> None:
     assert REFINED in small.method
 
 
+def test_long_horizons_stop_at_the_fixed_point() -> None:
+    """Ten thousand steps left are refined no further than the first that changes nothing."""
+    graph = ((), (1,), (1, 2))
+    counts = {left: ours(graph, 2, 2, 3, left, 10) for left in (3, 50, 10_000)}
+    assert counts[50] == counts[10_000] == counts[3]
+
+
 def test_slots_are_independent_copies() -> None:
     graph = graph_of(generate(TaskSpec("stepwise-max", n=10, m=4, seed=1)))
     once = demand_of_frontiers(graph, 4, 2, 1, 10)

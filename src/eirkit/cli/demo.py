@@ -151,9 +151,9 @@ def _render_retention(console: Console, rows: list[dict[str, Any]]) -> None:
         for r in rows
     ]
     title = f"2. Does a policy keep it?  (steps with a missing input, mean of {len(TASKS)} tasks)"
-    console.print(table(title, ("workload", "records", "pressure", *POLICIES), shown))
+    console.print(table(title, ("workload", "records", "EIR pressure", *POLICIES), shown))
     console.print(
-        "Pressure: what must survive over what fits. Above 1 nobody is always right;\n"
+        "EIR pressure: what must survive over what fits. Above 1 nobody is always right;\n"
         "at 1 it takes the right policy. Belady sees the future, theory what can matter.\n",
         highlight=False,
     )

@@ -84,9 +84,8 @@ def _render(console: Console, document: dict[str, Any], demand: DemandCurve) -> 
         console.print(note)
     if "pressure" in document:
         under = document["pressure"]
-        console.print(
-            f"h = {under['h']} records hold {under['capacity_bits']:.1f} bits: peak pressure {under['peak']:.3f}"
-        )
+        held = f"h = {under['h']} records hold {under['capacity_bits']:.1f} bits"
+        console.print(f"{held}: pressure at most {under['peak']:.3f} at these cuts")
 
 
 def _telling(demand: DemandCurve) -> list[list[object]]:

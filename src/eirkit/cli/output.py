@@ -10,13 +10,15 @@ from typing import Any, TypeVar
 
 import click
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PIPED_WIDTH = 120  # columns where no terminal says how many there are
+WIDEST = 10_000  # columns
 
 
 def json_option(command: Command) -> Command:
@@ -31,7 +33,25 @@ def emit(document: Mapping[str, Any], as_json: bool, render: Callable[[Console],
         click.echo(json.dumps(document, ensure_ascii=plain, allow_nan=False))
     else:
         fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-        render(Console(width=PIPED_WIDTH if fixed else None))
+        render(WholeConsole(width=PIPED_WIDTH if fixed else None))
+
+
+class WholeConsole(Console):
+    """A console that folds sentences at its width but never cuts a line: half a table says less than a wide one."""
+
+    def print(self, *objects: Any, crop: bool = False, **more: Any) -> None:
+        super().print(*objects, crop=crop, **more)
+
+
+class WholeTable:
+    """A table at its natural width, however narrow the console is: a row without its name is no row."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = Measurement.get(console, options.update(max_width=WIDEST), self.table).maximum
+        yield from console.render(self.table, options.update(width=needed, max_width=needed))
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Group:
@@ -39,14 +59,12 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     listed = [[_cell(value) for value in row] for row in rows]
     made = Table(box=SIMPLE_HEAD, show_edge=False, header_style="bold")
     for position, name in enumerate(columns):
-        cells = [row[position] for row in listed if row[position]]
-        numeric = all(cell[0] in "0123456789-+–" for cell in cells)
-        single = not any(" " in cell for cell in cells)  # a lone number is never folded
-        made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric and single)
+        numeric = all(row[position][0] in "0123456789-+–" for row in listed if row[position])
+        made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
     for row in listed:
         made.add_row(*map(Text, row))
     # A title of the table's own would be folded to the table's width.
-    return Group(Text(title, style="bold"), made)
+    return Group(Text(title, style="bold"), WholeTable(made))
 
 
 def _cell(value: object) -> str:

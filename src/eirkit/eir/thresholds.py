@@ -8,7 +8,7 @@ its chain of vectors passes through. The argument is in docs/design/frontier-cou
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 from math import comb
 
@@ -20,10 +20,8 @@ from eirkit.errors import TooLargeError
 
 Labels = NDArray[np.int64]
 
-TRANSITION_LIMIT = 30_000_000  # transitions refined in one round: some seconds
+TRANSITION_LIMIT = 20_000_000  # transitions refined in one round: seconds, and well under 1 GB
 VECTOR_LIMIT = 2_000  # vectors whose order is kept as a full table
-
-_horizon_of_rest: dict[tuple[int, int, int], int] = {}
 
 
 def count_classes(window: Window, k: int, fan_in: int, reach: int, left: int, q: int) -> int:
@@ -46,30 +44,43 @@ def count_classes(window: Window, k: int, fan_in: int, reach: int, left: int, q:
     return sum(many * comb(q - 1, changes) for changes, many in enumerate(sequences))
 
 
-@cache
 def vector_labels(k: int, fan_in: int, reach: int, size: int, left: int) -> Labels:
-    """Return the class of each vector of {0 … k}^size, in lexicographic order, with `left` steps to go."""
-    if left == 0:
-        return np.zeros((k + 1) ** size, dtype=np.int64)
-    rest = _horizon_of_rest.get((k, fan_in, reach))
-    if size == reach and rest is not None and left > rest:
-        return vector_labels(k, fan_in, reach, size, rest)
-    grown = min(size + 1, reach)
-    future = vector_labels(k, fan_in, reach, grown, left - 1)
-    labels = _refine(k, size, min(fan_in, size), grown, future)
-    if size == reach and labels.max() == future.max():
-        # Classes only split with more steps; an unchanged number of them is a fixed point.
-        _horizon_of_rest[k, fan_in, reach] = left
+    """Return the class of each vector of {0 … k}^size, in lexicographic order, with `left` steps to go.
+
+    While the window fills, each further step is a window of one more; from then on the steps refine one full window,
+    and once they leave the number of classes as it was they have reached a fixed point, since classes only split.
+    """
+    growing = min(reach - size, left)
+    labels = (
+        _full_labels(k, fan_in, reach, left - growing) if size + growing == reach else _one_class(k, size + growing)
+    )
+    for held in range(size + growing - 1, size - 1, -1):
+        labels = _refine(k, held, min(fan_in, held), held + 1, labels)
     return labels
+
+
+@lru_cache(maxsize=8)
+def _full_labels(k: int, fan_in: int, reach: int, left: int) -> Labels:
+    labels = _one_class(k, reach)
+    for _ in range(left):
+        refined = _refine(k, reach, min(fan_in, reach), reach, labels)
+        if refined.max() == labels.max():
+            break
+        labels = refined
+    return labels
+
+
+def _one_class(k: int, size: int) -> Labels:
+    return np.zeros((k + 1) ** size, dtype=np.int64)
 
 
 def _refine(k: int, size: int, references: int, grown: int, future: Labels) -> Labels:
     codes = np.arange((k + 1) ** size, dtype=np.int64)
-    digits = [codes // (k + 1) ** (size - 1 - i) % (k + 1) for i in range(size)]
+    digits = [(codes // (k + 1) ** (size - 1 - i) % (k + 1)).astype(np.uint8) for i in range(size)]
     kept = codes % (k + 1) ** (grown - 1)  # the oldest frontier leaves a full window
     labels = np.zeros_like(codes)
     for chosen in combinations(range(size), references):
-        total = sum((digits[i] for i in chosen), start=np.zeros_like(codes))
+        total = sum((digits[i] for i in chosen), start=np.zeros(len(codes), dtype=np.int64))
         for fresh in range(k + 1):
             made = np.minimum(total + fresh, k)
             labels = _split(labels, future[kept * (k + 1) + made])

@@ -25,6 +25,7 @@ class Arrival:
     )  # references that a fetched record drove out: in sight too
     worked_out: dict[int, Payload] = field(default_factory=dict)  # results on the way to a recomputed one; not shown
     found: str | None = None  # passages of the last search
+    sought: set[int] = field(default_factory=set)  # steps whose number stood in a query
     reads: int = 0
     recomputations: int = 0
     recovery_depth: int = 0
@@ -35,9 +36,11 @@ class Arrival:
 
     @property
     def unavailable(self) -> tuple[int, ...]:
-        """The missing results that no interface supplies: never written, or searched for in vain."""
-        in_vain = () if self.found is None else [r for r in self.beyond if r not in self.fetched]
-        return tuple(r for r in self.beyond if r in self.unwritten or r in in_vain)
+        """The missing results that no interface supplies: never written, or searched for by number in vain.
+
+        A query that does not name a record says nothing about whether the record could be had.
+        """
+        return tuple(r for r in self.beyond if r in self.unwritten or (r in self.sought and r not in self.fetched))
 
     def decision(self, submitted: Payload | None) -> Decision:
         """Return the record of the step."""

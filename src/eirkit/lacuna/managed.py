@@ -6,6 +6,7 @@ action and changes nothing. Every reply costs at least one action, so the limit 
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,9 @@ SUMMARY_PROMPT = (
     "Your context is full. Write a summary that lets you continue: it replaces everything above. "
     "Keep every answer you may still need as a line A_t = value. At most {characters} characters."
 )
+
+
+_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class ManagedSession(Session):
         if call.verb == "search" and self._arrival is not None:
             passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages[:SEARCH_LIMIT]]
             self._arrival.found = "\n".join(passages)
+            self._arrival.sought |= {int(number) for number in _NUMBER.findall(call.text)}
             for t in records_in(self._arrival.found, self._records):
                 self._arrival.fetched[t] = self._records[t]
             self._outcomes[-1] = f"{len(passages)} passages found"

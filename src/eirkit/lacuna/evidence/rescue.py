@@ -59,9 +59,9 @@ class Sham(Oracle):
         return tuple((r, self._other(step.t, r, operand, submitted)) for r, operand in restored)
 
     def _other(self, t: int, r: int, operand: Payload, submitted: Mapping[int, Payload]) -> Payload:
-        """Return an earlier answer that differs from the operand, drawn by the task's seed."""
+        """Return an earlier answer, drawn by the task's seed: neither the operand nor what was submitted for it."""
         earlier = (self.operand(s, submitted) for s in range(1, t))
-        others = [value for value in earlier if value is not None and value != operand]
+        others = [value for value in earlier if value is not None and value not in (operand, submitted.get(r))]
         if not others:
             # A task whose earlier answers all coincide has nothing to offer; the next value is as wrong and as long.
             return tuple((value + 1) % self.task.spec.q for value in operand)

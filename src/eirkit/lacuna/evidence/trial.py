@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 
-from eirkit.errors import InfrastructureError
+from eirkit.errors import InfrastructureError, SpendCapReached, UsageError
+from eirkit.lacuna.blame import side_of
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.serving.metered import make_metered
+from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.session import Session
 from eirkit.lacuna.telemetry import Trace
 
@@ -24,6 +27,7 @@ def run_trials(model: str, options: ModelOptions, sessions: Sequence[Session]) -
 
 async def _run_and_close(model: Model, connections: int, sessions: Sequence[Session]) -> list[Result]:
     turns = asyncio.Semaphore(max(1, connections))
+    scrub = Scrubber.of_environment(os.environ)
 
     async def one(session: Session) -> Result:
         async with turns:
@@ -31,6 +35,11 @@ async def _run_and_close(model: Model, connections: int, sessions: Sequence[Sess
                 return await drive(session, model)
             except InfrastructureError as error:
                 return error
+            except (UsageError, SpendCapReached):
+                raise
+            except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; its run is lost, the others are not
+                words = scrub.text(f"{type(error).__name__}: {error}")
+                return InfrastructureError(f"{side_of(error)} failed: {words}; fix it and run again")
 
     try:
         return list(await asyncio.gather(*map(one, sessions)))

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+from eirkit.lacuna.blame import side_of
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.evidence.attribution import RunScore, judge, score
@@ -29,18 +30,6 @@ from eirkit.lacuna.task import TaskInstance
 from eirkit.lacuna.telemetry import Exchange, Trace
 from eirkit.lacuna.workload import Workload
 from eirkit.records import encode
-
-# The harness's own modules, and whose code runs next where one of them is the last on the way to an error.
-_HANDS_TO = {
-    "sweeps.attempt": "memory",
-    "driver": "model",
-    "retention": "policy",
-    "conditions": "policy",
-    "condition": "workload",
-    "session": "workload",
-    "managed": "workload",
-    "evidence.attribution": "workload",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +152,3 @@ def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Excep
         "steps": len(trace.decisions),
         "usage": usage_record(trace, trace.exchanges),
     }
-
-
-def side_of(error: BaseException) -> str:
-    """Return whose code raised an error: memory, model, policy, workload, or the harness itself."""
-    side, trace = "harness", error.__traceback__
-    while trace is not None:
-        module = str(trace.tb_frame.f_globals.get("__name__", "")).removeprefix("eirkit.lacuna.")
-        if module in _HANDS_TO:
-            asks_memory = trace.tb_frame.f_code.co_name == "_remember"
-            side = "harness" if trace.tb_next is None else "memory" if asks_memory else _HANDS_TO[module]
-        trace = trace.tb_next
-    return side

@@ -42,6 +42,7 @@ class Manifest:
     runs: int
     prompt_sha256: str  # of the rules texts and of the dialect in which states are shown
     prices_sha256: str
+    sources: Mapping[str, str]  # SHA-256 of every file that a `file.py:Name` of the suite names
     rules: Mapping[str, str]  # the system messages of the sweep by their hash; run records name theirs
     eirkit: str
     python: str
@@ -76,12 +77,25 @@ def describe(suite: Suite, prices: Path | None, environment: Mapping[str, str]) 
         runs=len(suite),
         prompt_sha256=sha256("\n".join([*sorted(texts), dialect()]).encode()).hexdigest(),
         prices_sha256=sha256(b"".join(path.read_bytes() for path in (BUILT_IN, prices) if path)).hexdigest(),
+        sources=sources_of(suite),
         rules=texts,
         eirkit=version("eirkit"),
         python=platform.python_version(),
         platform=platform.platform(terse=True),
         dependencies=dependency_versions(),
     )
+
+
+def sources_of(suite: Suite) -> dict[str, str]:
+    """Return the hash of every plug-in file that the suite names, so that a changed one is noticed."""
+    named = {
+        name
+        for cell, _ in suite.plan()
+        for name in (cell.task.workload, cell.access.policy, cell.access.memory, cell.model)
+        if name is not None and ".py:" in name
+    }
+    paths = sorted({name.partition(".py:")[0] + ".py" for name in named})
+    return {path: sha256(Path(path).read_bytes()).hexdigest() for path in paths if Path(path).is_file()}
 
 
 class Rules:
@@ -132,6 +146,10 @@ def refuse_drift(then: Manifest, now: Manifest, folder: Path) -> None:
     if then.eirkit != now.eirkit:
         raise UsageError(
             f"{folder} was begun with eirkit {then.eirkit}, this is {now.eirkit}; finish it there or start anew"
+        )
+    if changed := sorted(path for path, known in then.sources.items() if now.sources.get(path) != known):
+        raise UsageError(
+            f"{changed[0]} has changed since {folder} was begun; restore it, or start anew with another --out"
         )
     if then.prompt_sha256 != now.prompt_sha256:
         raise UsageError(f"the prompts have changed since {folder} was begun; start anew with another --out")

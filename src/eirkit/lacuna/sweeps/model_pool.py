@@ -47,7 +47,7 @@ class Journal(Ledger):
     def settle(self, held_usd: float, spent_usd: float) -> None:
         super().settle(held_usd, spent_usd)
         if spent_usd:
-            append_records(self.path, SPENT_SCHEMA, [{"usd": spent_usd}])
+            append_records(self.path, SPENT_SCHEMA, [{"usd": spent_usd}], fsync=True)
 
 
 class ModelPool:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.records import append_records, encode, read_records
+from eirkit.records import append_records, encode, read_records, sync_folder
 
 try:
     import fcntl
@@ -64,6 +64,7 @@ class RunStore:
         """
         self._events, self._runs = (os.open(self.folder / name, _FLAGS, 0o644) for name in (EVENTS, RUNS))
         self._open += [self._events, self._runs]
+        sync_folder(self.folder)  # a file whose name is lost is lost, however well its content was written
         self._ends = (0, 0)
         size = os.fstat(self._events).st_size
         for record, end in scan_runs(self.folder / RUNS):
