@@ -34,7 +34,7 @@ def cells(model, *names, control=QUICK):
 def test_the_calculator_passes_everywhere(name):
     (cell,) = cells("calculator", name)
     assert (cell.accuracy, cell.calculator_accuracy, cell.passes) == (1.0, 1.0, True)
-    assert (cell.scored, cell.steps, cell.errors) == (4, 4 * 24, {"computation": 0, "cascade": 0})
+    assert (cell.scored, cell.steps, any(cell.errors.values()), cell.failures) == (4, 4 * 24, False, {})
 
 
 def test_windows_seeds_and_threshold_are_those_that_were_registered():

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.options import IntegerList
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.output import emit, json_option, show_losses, table
 from eirkit.lacuna.evidence.capability import THRESHOLD, WINDOWS, Cell, Control, assess
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
@@ -51,7 +51,7 @@ def capability(
         "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
     }
     emit(document, as_json, lambda console: _render(console, cells))
-    return 1 if any(cell.scored < cell.attempted for cell in cells) else 0
+    return 1 if any(cell.failures for cell in cells) else 0
 
 
 def _render(console: Console, cells: Sequence[Cell]) -> None:
@@ -77,3 +77,4 @@ def _render(console: Console, cells: Sequence[Cell]) -> None:
         if chosen:
             listed = [(cell.model, cell.workload, cell.reason.partition(": ")[2]) for cell in chosen]
             console.print(table(title, ("model", "workload", "why"), listed))
+    show_losses(console, [cell.failures for cell in cells])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -65,6 +66,15 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         made.add_row(*map(Text, row))
     # A title of the table's own would be folded to the table's width.
     return Group(Text(title, style="bold"), WholeTable(made))
+
+
+def show_losses(console: Console, losses: Iterable[Mapping[str, int]]) -> None:
+    """Print why runs were not scored, each reason once with its number."""
+    total: Counter[str] = Counter()
+    for lost in losses:
+        total.update(lost)
+    for reason, runs in total.items():
+        console.print(f"not scored: {runs} {'run' if runs == 1 else 'runs'}: {reason}", markup=False, highlight=False)
 
 
 def _cell(value: object) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.options import IntegerList
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.output import emit, json_option, show_losses, table
 from eirkit.lacuna.evidence.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
@@ -84,3 +84,4 @@ def _render(console: Console, rows: Sequence[ProbeRow]) -> None:
         for row in rows
     ]
     console.print(table("Recovery probes: reads / fewest possible, over successes", columns, lines))
+    show_losses(console, [row.failures for row in rows])

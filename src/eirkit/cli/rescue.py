@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.output import emit, json_option, show_losses, table
 from eirkit.errors import UsageError
 from eirkit.lacuna.evidence.rescue import Rescue, Setup, Truth
 from eirkit.lacuna.evidence.rescue import rescue as run_rescue
@@ -73,7 +74,7 @@ def _render(console: Console, setup: Setup, found: Rescue) -> None:
         for row in found.rows
     ]
     console.print(table(title, columns, rows))
-    if not found.contrasts:
+    if not found.contrasts and not found.failures:
         console.print("Nothing was missing in any arm, so there is nothing to repair; lower --h.")
     paired = [
         (
@@ -90,5 +91,4 @@ def _render(console: Console, setup: Setup, found: Rescue) -> None:
     columns = ("model", "arms", "pairs", "difference", "95% interval", "McNemar p", "permutation p")
     if paired:
         console.print(table("Paired by seed and step, resampled by trajectory", columns, paired))
-    for failure in found.failures:
-        console.print(f"not scored: {failure}", markup=False)
+    show_losses(console, [Counter(failure.partition(": ")[2] for failure in found.failures)])

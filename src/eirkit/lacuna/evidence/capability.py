@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from eirkit.lacuna.evidence.attribution import RunScore, judge, score
+from eirkit.lacuna.evidence.attribution import CAUSES, RunScore, judge, score
 from eirkit.lacuna.evidence.pooling import deviation, mean
-from eirkit.lacuna.evidence.trial import Result, run_trials
+from eirkit.lacuna.evidence.trial import Result, losses, run_trials
 from eirkit.lacuna.generation import generate_many, prepare
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
 from eirkit.lacuna.policies.fifo import Fifo
@@ -89,6 +89,7 @@ class Cell:
     calculator_accuracy: float | None  # the same with a calculator; None where it was not tried
     passes: bool
     reason: str  # why the cell may carry claims about lost information, or may not
+    failures: dict[str, int]  # why runs were lost, those with the calculator included, and how many
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -160,10 +161,11 @@ def _cell(
         scored=len(scores),
         attempted=len(plain),
         steps=sum(run.steps for _, run in scores),
-        errors={cause: sum(run.errors[cause] for _, run in scores) for cause in ("computation", "cascade")},
+        errors={cause: sum(run.errors[cause] for _, run in scores) for cause in CAUSES},
         calculator_accuracy=with_tool,
         passes=passes,
         reason=_reason(accuracy, with_tool, threshold),
+        failures=losses(result for _, result in (*plain, *tool)),
     )
 
 

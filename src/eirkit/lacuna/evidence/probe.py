@@ -13,7 +13,7 @@ from typing import Any
 from eirkit.errors import SpecError
 from eirkit.lacuna.cone import cone_of
 from eirkit.lacuna.evidence.pooling import mean
-from eirkit.lacuna.evidence.trial import Result, run_trials
+from eirkit.lacuna.evidence.trial import Result, losses, run_trials
 from eirkit.lacuna.generation import generate_many, graph_of, prepare
 from eirkit.lacuna.managed import ACTION_LIMIT
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
@@ -207,6 +207,7 @@ class ProbeRow:
     redundant: int
     off_cone: int
     minimum: float | None  # mean
+    failures: dict[str, int]  # why probes were lost, and how many
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -249,8 +250,9 @@ def run_probes(
         sessions = [probe_session(*item) for _, moments in workloads for item in moments]
         results = iter(run_trials(model, options, sessions))
         for name, moments in workloads:
-            scores = _scored(moments, [next(results) for _ in moments])
-            rows.append(_row(name, model, scores, len(moments)))
+            own = [next(results) for _ in moments]
+            scores = _scored(moments, own)
+            rows.append(_row(name, model, scores, losses(own)))
             probes += [(name, model, score) for score in scores]
     return tuple(rows), tuple(probes)
 
@@ -260,14 +262,14 @@ def _scored(moments: Sequence[tuple[TaskInstance, Moment]], results: Sequence[Re
     return [score_probe(*moment, result) for moment, result in both if isinstance(result, Trace)]
 
 
-def _row(workload: str, model: str, scores: Sequence[ProbeScore], attempted: int) -> ProbeRow:
+def _row(workload: str, model: str, scores: Sequence[ProbeScore], lost: dict[str, int]) -> ProbeRow:
     stops = sum(score.early_stop for score in scores)
     successes = sum(score.success for score in scores)
     return ProbeRow(
         workload=workload,
         model=model,
         probes=len(scores),
-        attempted=attempted,
+        attempted=len(scores) + sum(lost.values()),
         successful=successes,
         early_stops=stops,
         at_limit=len(scores) - successes - stops,
@@ -275,4 +277,5 @@ def _row(workload: str, model: str, scores: Sequence[ProbeScore], attempted: int
         redundant=sum(score.redundant for score in scores),
         off_cone=sum(score.off_cone for score in scores),
         minimum=mean(float(score.minimum) for score in scores),
+        failures=lost,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from eirkit.errors import InfrastructureError, SpendCapReached, UsageError
 from eirkit.lacuna.blame import side_of
@@ -23,6 +24,11 @@ def run_trials(model: str, options: ModelOptions, sessions: Sequence[Session]) -
     made = make_metered(model, options)
     made.preflight()
     return asyncio.run(_run_and_close(made, options.connections, sessions))
+
+
+def losses(results: Iterable[Result]) -> dict[str, int]:
+    """Return how many runs were lost to each failure, in its own words."""
+    return dict(Counter(str(result) for result in results if isinstance(result, InfrastructureError)))
 
 
 async def _run_and_close(model: Model, connections: int, sessions: Sequence[Session]) -> list[Result]:
