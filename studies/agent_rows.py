@@ -10,23 +10,20 @@ from typing import Any
 import numpy as np
 
 from eirkit.cli.output import WholeConsole, table
+from studies import published
+from studies.published import TOLERANCE
 
-THREE = 3  # seeds behind a published mean
-TOLERANCE = 3.0  # standard deviations of three-seed means
 WIDTH = 150  # columns
 ROUNDING = 0.0005  # published figures have three digits
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One published figure, ours, and the range in which ours lies over threes of seeds."""
+class Row(published.Row):
+    """One published figure beside ours, and who made each.
 
-    label: str
-    published: float
-    ours: float
-    low: float
-    high: float
-    verdict: str  # inside | outside: arithmetic alone; model: a trait of the model that ours does not claim to have
+    A verdict may also be `model`: a trait of the model that ours does not claim to have.
+    """
+
     published_model: str
     our_model: str
     reason: str = ""  # why they differ, where they do

@@ -19,7 +19,8 @@ from eirkit.lacuna.generation import generate_many, graph_of, prepare
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_rows import ROUNDING, THREE, TOLERANCE, WIDTH, Row, document
+from studies.agent_rows import ROUNDING, WIDTH, Row, document
+from studies.published import THREE, TOLERANCE
 
 STRONG = "GPT-5.6, Claude Opus 4.6, Claude Haiku 4.5"
 FOUR = f"{STRONG}, GPT-4.1 Mini"

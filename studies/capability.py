@@ -12,7 +12,8 @@ from typing import Any
 from eirkit.lacuna.evidence.capability import Cell, Control, assess
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_rows import THREE, Row, compare, document, show, trait
+from studies.agent_rows import Row, compare, document, show, trait
+from studies.published import THREE
 
 THREES = 6  # groups of three seeds
 CALCULATOR, SLOPPY = "reference/calculator", "reference/sloppy"

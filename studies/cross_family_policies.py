@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,9 @@ from eirkit.lacuna.simulation.batch import count_misses
 from eirkit.lacuna.simulation.plain import first_failure
 from eirkit.lacuna.simulation.table import batches, gap_closed, miss_rates
 from eirkit.lacuna.task import TaskSpec
+from studies.published import THREE, TOLERANCE, Row
 
 SEEDS = 3000
-THREE = 3  # seeds behind a published mean
-TOLERANCE = 3.0  # standard deviations of three-seed means
 
 Rates = NDArray[np.float64]
 
@@ -64,18 +63,6 @@ GRID = tuple(range(16, 0, -2))
 LRU_MISS_RATE = 0.212  # at h = m = 16
 MISSING_STEPS = {"window": {16: 0.0}, "lru": {16: 13.3, 20: 5.7, 32: 0.0}}
 HIT_RATES = {4: {"lfu": 0.493, "lru": 0.438, "fixed": 0.111}, 8: {"lfu": 0.681, "lru": 0.674, "fixed": 0.174}}
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One published figure, and the range in which means over three of our seeds lie."""
-
-    label: str
-    published: float
-    ours: float
-    low: float
-    high: float
-    verdict: str  # inside | outside
 
 
 def compare(label: str, published: float, ours: float, threes: Rates, digits: int = 3) -> Row:

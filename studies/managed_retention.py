@@ -15,8 +15,9 @@ from eirkit.lacuna.evidence.rescue import Arm, ArmRow, Setup, rescue
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_rows import THREE, Row, compare, trait
+from studies.agent_rows import Row, compare, trait
 from studies.agent_runs import STRONG, Run, in_threes, in_words, pooled, run_cell, show
+from studies.published import THREE
 from studies.rescue import SLIPS, SUFFICIENT, figures
 
 SEEDS = 36

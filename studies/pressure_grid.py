@@ -23,8 +23,9 @@ from eirkit.lacuna.evidence.prediction import (
 )
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_rows import THREE, Row, compare, trait
+from studies.agent_rows import Row, compare, trait
 from studies.agent_runs import FOUR, STRONG, Run, in_threes, in_words, pooled, run_cell, show
+from studies.published import THREE
 
 SEEDS = 120
 M, CAPACITIES = 16, (16, 12, 8, 4)

@@ -13,7 +13,8 @@ from eirkit.lacuna.evidence.prediction import Recovery, reads_given_cone
 from eirkit.lacuna.evidence.probe import ProbePlan, ProbeRow, run_probes
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_rows import THREE, Row, compare, document, show, trait
+from studies.agent_rows import Row, compare, document, show, trait
+from studies.published import THREE
 
 THREES = 8  # groups of three seeds
 SPECS = [TaskSpec(name, m=8) for name in ("stepwise-sum", "stepwise-max", "stepwise-topk")]

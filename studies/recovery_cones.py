@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,10 @@ from eirkit.cli.output import WholeConsole, table
 from eirkit.lacuna.cone import ConeArrays, measure_cones
 from eirkit.lacuna.graph import References, draw_references
 from eirkit.seeds import below, words
+from studies.published import THREE, TOLERANCE, Row
 
 SEEDS = 900  # graphs of each type; a published mean is over three
-THREE = 3
 N, M, FROM_STEP = 64, 8, 32
-TOLERANCE = 3.0  # standard deviations of three-seed means
 TYPES = {1: "chain", 2: "balanced", 4: "bushy"}
 
 # The cone table: fan-in → mean size, naive cost, depth; and the ratio printed as speed-up.
@@ -36,24 +35,6 @@ PAIRS = {"equal size 56": ((56, 25), (56, 40)), "equal depth 21": ((21, 21), (48
 
 Figures = NDArray[np.float64]  # one number a graph and cone
 Reading = Callable[[int], tuple[Figures, Figures, Figures]]  # fan-in → size, naive cost, depth
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One published figure, and the range in which means over three of our graphs lie."""
-
-    label: str
-    published: float
-    ours: float
-    low: float
-    high: float
-    verdict: str  # inside | outside
-
-    @property
-    def distance(self) -> float:
-        """How far the published figure is from ours, in standard deviations of three-seed means."""
-        spread = (self.high - self.low) / (2 * TOLERANCE)
-        return (self.published - self.ours) / spread if spread else 0.0
 
 
 def row(label: str, published: float, threes: Figures) -> Row:

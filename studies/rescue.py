@@ -12,7 +12,8 @@ from typing import Any
 from eirkit.lacuna.evidence.rescue import Arm, ArmRow, Setup, rescue
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_rows import THREE, Row, compare, document, show, trait
+from studies.agent_rows import Row, compare, document, show, trait
+from studies.published import THREE
 
 THREES = 20  # groups of three seeds
 CALCULATOR, GUESSER = "reference/calculator", "reference/guesser"

@@ -66,7 +66,7 @@ def test_whatever_a_model_said_can_be_written(text, calls):
     trace = Trace([Exchange(1, request, Reply(text, tuple(calls)))])
     for texts in (True, False):
         (record,) = event_records(trace, "x", texts=texts)
-        json.loads(encode(SCHEMA, record))
+        assert json.loads(encode(SCHEMA, record))["type"] == "exchange"
 
 
 def test_arguments_that_are_no_json_fit_no_tool():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 HIDDEN = "[key]"
-SHORTEST_SECRET = 8  # characters; a shorter one is a placeholder such as "none" and may occur in honest text
+SHORTEST_SECRET = 8  # characters; a shorter one stands for no key, such as "none", and may occur in honest text
 DEEPEST_VALUE = 32  # levels of nesting
 LONGEST_EXCERPT = 240  # characters of foreign text in a message
 
@@ -26,7 +26,7 @@ class Scrubber:
 
     @classmethod
     def knowing(cls, *secrets: str | None) -> Scrubber:
-        """Return a scrubber for these; what could be a number or a placeholder is not taken for a secret."""
+        """Return a scrubber for these; what could be a number or stands for no key is not taken for a secret."""
         real = {s for s in secrets if s and len(s) >= SHORTEST_SECRET and not s.isdigit()}
         return cls(tuple(sorted(real, key=lambda s: (-len(s), s))))
 
