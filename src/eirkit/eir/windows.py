@@ -12,6 +12,7 @@ from itertools import product
 from math import comb, prod
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eirkit.eir.counting import VectorSet, Window, binomial_coefficients, count_chains, valid_vectors
 
@@ -106,19 +107,26 @@ def _close(part: Window, others: dict[Smallest, list[int]], k: int, g: int, degr
 
 
 def _types(vectors: VectorSet, g: int) -> list[Smallest]:
-    return [tuple(row) for row in np.unique(_smallest(vectors, g), axis=0).tolist()]
+    base, size = vectors.k + 1, min(g, vectors.held.shape[1])
+    present = np.flatnonzero(np.bincount(_type_codes(vectors, g))).tolist()
+    return [tuple(code // base**place % base for place in range(size)) for code in present]
 
 
-def _smallest(vectors: VectorSet, g: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    return np.sort(vectors.held, axis=1)[:, :g]
+def _type_codes(vectors: VectorSet, g: int) -> NDArray[np.int64]:
+    """Return for each vector its g smallest numbers of held values, ascending, as digits of one small integer."""
+    size = min(g, vectors.held.shape[1])
+    smallest = np.sort(np.partition(vectors.held, size - 1, axis=1)[:, :size], axis=1).astype(np.int64)
+    codes: NDArray[np.int64] = sum(
+        (smallest[:, place] * (vectors.k + 1) ** place for place in range(size)), start=np.zeros(len(vectors), np.int64)
+    )
+    return codes
 
 
 def _chains_to(vectors: VectorSet, groups: Sequence[Sequence[Smallest]], g: int, backend: str) -> list[list[int]]:
     """Return the chain counts to the vectors of each group of types."""
-    smallest = _smallest(vectors, g)
-    weights = (vectors.k + 1) ** np.arange(smallest.shape[1], dtype=np.int64)
-    codes = smallest @ weights
-    last = np.column_stack([np.isin(codes, np.array(group) @ weights) for group in groups])
+    codes = _type_codes(vectors, g)
+    wanted = [[sum(a * (vectors.k + 1) ** place for place, a in enumerate(kind)) for kind in group] for group in groups]
+    last = np.column_stack([np.isin(codes, group) for group in wanted])
     return count_chains(vectors, last, backend)
 
 
