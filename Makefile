@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect soak check format bench wheel-test clean
+.PHONY: help demo test test-slow test-local test-inspect soak fuzz check format bench wheel-test clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | soak | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | soak | fuzz | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -37,6 +37,7 @@ test-inspect: $(TOOLS)
 POINTS ?= 1000
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
+
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .
@@ -65,5 +66,5 @@ $(PACKAGE): pyproject.toml constraints.txt
 	@touch $@
 
 $(TOOLS): $(PACKAGE) requirements-dev.txt
-	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[fast,plot]'
+	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,plot,ray,vestige]'
 	@touch $@

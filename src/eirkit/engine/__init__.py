@@ -1,0 +1,1 @@
+"""Map over many pieces of work, on processes of this machine or on a Ray cluster, with the same results."""

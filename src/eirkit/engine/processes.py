@@ -1,0 +1,182 @@
+"""The default engine: worker processes on this machine, each at the end of a pipe, replaced when one dies.
+
+A worker says which piece it begins before it begins it. So the parent knows which piece was under way when a worker
+died, gives that one up, hands the rest of its batch to another, and kills whoever exceeds the time for one piece.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from eirkit.engine.limits import bound_memory
+from eirkit.engine.mapping import Bounds, Done, Lost, reason_of
+
+BATCH = 16  # pieces sent at a time, so that a worker does not wait for the parent between small ones
+WATCH_SECONDS = 0.2  # how often clocks are looked at
+
+_Numbered = tuple[int, Any]
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One process and what it was given."""
+
+    process: BaseProcess
+    pipe: Connection
+    waiting: deque[_Numbered] = field(default_factory=deque)  # given and not begun
+    current: _Numbered | None = None
+    since: float = 0.0  # when it began the current piece
+
+
+class Processes:
+    """A number of worker processes.
+
+    Args:
+        workers: how many; the cores of this machine unless given.
+    """
+
+    def __init__(self, workers: int | None = None, bounds: Bounds | None = None, batch: int = BATCH) -> None:
+        self.workers = workers or cores()
+        self.bounds, self.batch = bounds or Bounds(), batch
+        self._crew: list[_Worker] = []
+
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Done[Any] | Lost]:
+        source = enumerate(pieces)
+        returned: deque[_Numbered] = deque()  # of workers that died
+        try:
+            self._crew = [_start(function, self.bounds) for _ in range(self.workers)]
+            for worker in self._crew:
+                self._supply(worker, source, returned)
+            while any(worker.current or worker.waiting for worker in self._crew):
+                yield from self._round(function, source, returned)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        crew, self._crew = self._crew, []
+        for worker in crew:
+            worker.pipe.close()  # a worker that finds its pipe closed ends
+        for worker in crew:
+            worker.process.join(1)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+    def _round(
+        self, function: Callable[[Any], Any], source: Iterator[_Numbered], returned: deque[_Numbered]
+    ) -> Iterator[Done[Any] | Lost]:
+        ready = wait([worker.pipe for worker in self._crew], WATCH_SECONDS)
+        for position, worker in enumerate(self._crew):
+            if worker.pipe in ready:
+                try:
+                    yield from _take(worker)
+                except (EOFError, OSError):
+                    yield from self._replace(position, function, returned, _death(worker))
+            if self._is_late(worker):
+                worker.process.kill()
+                worker.process.join()
+                late = f"took more than {self.bounds.seconds:g} s; give it more time or leave it out"
+                yield from self._replace(position, function, returned, late)
+        for worker in self._crew:
+            self._supply(worker, source, returned)
+
+    def _is_late(self, worker: _Worker) -> bool:
+        limit = self.bounds.seconds
+        return worker.current is not None and limit is not None and time.monotonic() - worker.since > limit
+
+    def _replace(
+        self, position: int, function: Callable[[Any], Any], returned: deque[_Numbered], reason: str
+    ) -> Iterator[Lost]:
+        """Put a new worker in the place of one that is gone; the piece it had begun is lost, the others are not."""
+        gone = self._crew[position]
+        yield from _leftovers(gone)
+        gone.pipe.close()
+        if gone.current is not None:
+            yield Lost(gone.current[0], reason)
+        returned.extend(gone.waiting)
+        self._crew[position] = _start(function, self.bounds)
+
+    def _supply(self, worker: _Worker, source: Iterator[_Numbered], returned: deque[_Numbered]) -> None:
+        if worker.current is not None or worker.waiting:
+            return
+        while len(worker.waiting) < self.batch:
+            piece = returned.popleft() if returned else next(source, None)
+            if piece is None:
+                break
+            worker.waiting.append(piece)
+        if worker.waiting:
+            with suppress(OSError):  # it died since; the next round finds out
+                worker.pipe.send(list(worker.waiting))
+
+
+def _take(worker: _Worker) -> Iterator[Done[Any] | Lost]:
+    """Take in one message of a worker."""
+    kind, number, value = worker.pipe.recv()
+    if kind == "begin":
+        worker.current, worker.since = worker.waiting.popleft(), time.monotonic()
+        return
+    worker.current = None
+    yield Done(number, value) if kind == "done" else Lost(number, value)
+
+
+def _leftovers(worker: _Worker) -> Iterator[Any]:
+    """Take in what a worker said before it died."""
+    try:
+        while worker.pipe.poll():
+            yield from _take(worker)
+    except (EOFError, OSError):
+        return
+
+
+def _death(worker: _Worker) -> str:
+    worker.process.join(5)
+    code = worker.process.exitcode
+    if code is not None and code < 0:
+        return f"killed its worker ({signal.Signals(-code).name}); leave it out or look into it"
+    return f"ended its worker (exit code {code}); leave it out or look into it"
+
+
+def _start(function: Callable[[Any], Any], bounds: Bounds) -> _Worker:
+    # Spawned, not forked: a fork of a process with threads may hang, and workers look the same on every system.
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_work, args=(there, function, bounds), daemon=True)
+    process.start()
+    there.close()
+    return _Worker(process, here)
+
+
+def _work(pipe: Connection, function: Callable[[Any], Any], bounds: Bounds) -> None:
+    """Carry out batches until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    bound_memory(bounds.memory_bytes)
+    while True:
+        try:
+            batch = pipe.recv()
+        except (EOFError, OSError):
+            return
+        for number, piece in batch:
+            pipe.send(("begin", number, None))
+            pipe.send(_perform(function, number, piece, bounds))
+
+
+def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: Bounds) -> tuple[str, int, Any]:
+    try:
+        return "done", number, function(piece)
+    except Exception as error:  # noqa: BLE001 - a piece that raises costs itself; the parent is told why
+        return "lost", number, reason_of(error, bounds)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,97 @@
+"""Engines: every piece is accounted for once, whatever pieces do to their workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eirkit.engine.mapping import Bounds, Done, Lost
+from eirkit.engine.processes import Processes
+
+
+def act(piece: object) -> object:
+    """Do what a piece says; module-level, so that a spawned worker finds it."""
+    match piece:
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            os._exit(3)
+        case "raise":
+            raise ValueError("as asked")
+        case "hang":
+            time.sleep(600)
+        case "hog":
+            return len(bytearray(3 << 30))
+    return piece
+
+
+def sort(outcomes: Iterator[Done | Lost]) -> list[Done | Lost]:
+    return sorted(outcomes, key=lambda outcome: outcome.number)
+
+
+def test_every_piece_gives_its_value():
+    assert sort(Processes(2).map(act, range(100))) == [Done(n, n) for n in range(100)]
+
+
+def test_nothing_to_do_is_done():
+    assert list(Processes(2).map(act, [])) == []
+
+
+def test_a_poison_piece_costs_itself_and_is_named():
+    pieces = [*range(20), "die", *range(21, 40), "raise", "exit", 42]
+    found = sort(Processes(2).map(act, pieces))
+    assert [outcome.number for outcome in found] == list(range(43))
+    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, Lost)}
+    assert set(lost) == {20, 40, 41}
+    assert "SIGKILL" in lost[20]
+    assert lost[40] == "ValueError: as asked"
+    assert "exit code 3" in lost[41]
+
+
+def test_what_hangs_and_what_hogs_is_given_up():
+    bounds = Bounds(seconds=1.5, memory_bytes=1 << 30)
+    found = sort(Processes(2, bounds).map(act, [1, "hang", 2, "hog", 3]))
+    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, Lost)}
+    assert set(lost) == {1, 3}
+    assert "took more than 1.5 s" in lost[1]
+    assert "1024 MiB" in lost[3]
+
+
+def test_pieces_are_taken_as_they_are_needed():
+    taken: list[int] = []
+
+    def pieces() -> Iterator[int]:
+        for n in range(10_000):
+            taken.append(n)
+            yield n
+
+    outcomes = Processes(2, batch=4).map(act, pieces())
+    first = [next(outcomes) for _ in range(10)]
+    assert len(first) == 10
+    assert len(taken) < 200, "a corpus is not read before it is needed"
+    outcomes.close()  # type: ignore[attr-defined]
+
+
+def test_workers_end_with_the_engine():
+    engine = Processes(2)
+    outcomes = engine.map(act, range(100))
+    next(outcomes)
+    workers = [worker.process.pid for worker in engine._crew]
+    outcomes.close()  # type: ignore[attr-defined]
+    for pid in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid or 0, 0)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.sampled_from([1, 2, "raise", "die"]), max_size=12), st.integers(1, 5))
+def test_nothing_is_lost_and_nothing_comes_twice(pieces, batch):
+    found = sort(Processes(2, batch=batch).map(act, pieces))
+    assert [outcome.number for outcome in found] == list(range(len(pieces)))
+    assert [isinstance(outcome, Done) for outcome in found] == [piece in (1, 2) for piece in pieces]
