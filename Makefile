@@ -38,6 +38,10 @@ POINTS ?= 1000
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
 
+# Breaks small logs of every format in random ways and reads them.
+SECONDS ?= 60
+fuzz: $(TOOLS)
+	$(BIN)/python -m tests.fuzz_formats $(SECONDS)
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

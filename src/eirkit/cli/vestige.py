@@ -1,0 +1,13 @@
+"""The `eirkit vestige` group."""
+
+from eirkit.cli.lazy import LazyGroup
+
+group = LazyGroup(
+    "vestige",
+    help="What recorded agent runs needed, and what they lost.",
+    commands={
+        "analyze": ("eirkit.cli.vestige_analyze:analyze", "Logs to tables: what was read, written, needed and lost."),
+        "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
+        "formats": ("eirkit.cli.vestige_formats:list_formats", "What can be read."),
+    },
+)

@@ -1,0 +1,169 @@
+"""`eirkit vestige analyze`: from logs to tables and a page of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eirkit.cli.corpus_progress import CorpusProgress
+from eirkit.cli.output import emit, json_option, table
+from eirkit.vestige.analysis import Options
+from eirkit.vestige.corpus import read_corpus
+from eirkit.vestige.demand import VISIBILITIES, Visibility
+from eirkit.vestige.goal import OWN_EDITS, OwnEdits
+from eirkit.vestige.gold import open_gold
+from eirkit.vestige.occupancy import read_windows
+from eirkit.vestige.pipeline import analyze_corpus
+from eirkit.vestige.tokens import estimating_counter, exact_counter
+
+_PATH = click.Path(path_type=Path)
+SKIPPED_SHOWN = 10
+GOALS = {
+    "gold": "the reference patch",
+    "log": "the log itself",
+    "own-edits": "none given: the files that the run itself edited last",
+}
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", type=_PATH, nargs=-1, required=True)
+@click.option("--out", type=_PATH, required=True, help="A new or empty folder, or one of an earlier analysis.")
+@click.option("--gold", type=_PATH, help="Reference patches: <task>/gold.patch, or rows of instance_id and patch.")
+@click.option("--outcomes", type=_PATH, help="A file of results; what a run itself records comes first.")
+@click.option("--format", "format_name", help="Read everything as this format; see `eirkit vestige formats`.")
+@click.option("--visibility", type=click.Choice(VISIBILITIES), default="seen", show_default=True)
+@click.option("--goal-tests", is_flag=True, help="Count test files of the reference patch as goal files.")
+@click.option(
+    "--own-edits", type=click.Choice(OWN_EDITS), default="last", show_default=True, help="Goal without --gold."
+)
+@click.option("--windows", type=_PATH, help="A TOML file of context windows over the built-in one.")
+@click.option("--estimate-tokens", is_flag=True, help="A quarter of the characters instead of exact tokens.")
+@click.option("--strict", is_flag=True, help="Refuse damaged input instead of skipping and naming it.")
+@json_option
+def analyze(
+    paths: tuple[Path, ...],
+    out: Path,
+    gold: Path | None,
+    outcomes: Path | None,
+    format_name: str | None,
+    visibility: Visibility,
+    goal_tests: bool,
+    own_edits: OwnEdits,
+    windows: Path | None,
+    estimate_tokens: bool,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Read the logs at PATH and write what each run needed and lost as Parquet tables."""
+    options = Options(read_windows(windows), visibility, goal_tests, own_edits)
+    count = estimating_counter() if estimate_tokens else exact_counter()
+    patches = None if gold is None else open_gold(gold)
+    items = read_corpus(paths, outcomes=outcomes, format=format_name)
+    with CorpusProgress(paths) as progress:
+        document = analyze_corpus(items, out, options, count, gold=patches, strict=strict, progress=progress)
+    emit({**document, "visibility": visibility}, as_json, lambda console: _render(console, document, options))
+
+
+def _render(console: Console, document: Mapping[str, Any], options: Options) -> None:
+    console.print(table("What these runs needed and lost", ("figure", "value"), list(_lines(document, options))))
+    _render_largest(console, document["largest"])
+    _render_breaks(console, document["costliest_breaks"])
+    repeated = [(row["path"], row["repeat_reads"], f"{row['repeat_tokens']:,}") for row in document["repeated_files"]]
+    if repeated:
+        console.print(table("Shown again though unchanged", ("file", "reads", "tokens"), repeated))
+    _render_skipped(console, document["skipped"])
+    say = f"tables in {document['out']}; one run: `eirkit vestige show {document['out']} RUN_ID`"
+    console.print(say, markup=False, highlight=False, soft_wrap=True)
+
+
+def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
+    outcomes = ", ".join(f"{count} {name}" for name, count in document["outcomes"].items() if count)
+    yield "runs", f"{document['runs']:,} ({outcomes}), {document['turns']:,} turns"
+    yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
+    for source, count in document["goal_sources"].items():
+        yield "goal", f"{GOALS[source]} ({count} {'run' if count == 1 else 'runs'})"
+    yield from _demand_lines(document, options)
+    for unit, found in document["later_used"].items():
+        shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
+        yield "used later, peak", f"{shares} {unit}, over {found['runs']:,} runs of three tool turns or more"
+    if document["read_tokens"]:
+        yield "read", f"{document['read_tokens']:,} tokens of file content"
+        yield (
+            "… again",
+            f"{document['repeat_tokens']:,} tokens, {document['repeat_share']:.1%}: unchanged, shown before",
+        )
+        dead = f"{document['dead_read_tokens']:,} tokens, {document['dead_read_share']:.1%}"
+        yield "… in vain", f"{dead}: nothing that led to the goal used them"
+    yield from _loss_lines(document)
+
+
+def _demand_lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
+    if document["goal_access"] is None:
+        return
+    reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "read or wrote a goal file"
+    yield "goal reached", f"{document['goal_access']:.1%} of runs {reached}"
+    other = "environment" if options.visibility == "seen" else "seen"
+    covered = document["mean_peak_covered_tokens"] or 0
+    yield (
+        "peak demand",
+        f"{document['mean_peak_tokens']:,.0f} tokens in the mean, {covered:,.0f} where the goal was reached",
+    )
+    yield f"… if {other}", f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens in the mean"
+
+
+def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if document["mean_peak_context_share"] is not None:
+        yield "context", f"{document['mean_peak_context_share']:.1%} of the model's window at the peak, in the mean"
+    breaks = document["breaks"]
+    if breaks["compactions"] or breaks["clears"]:
+        yield "context lost", f"{breaks['compactions']} compactions, {breaks['clears']} clears"
+        yield "… still needed", f"{breaks['live_tokens']:,} tokens live, {breaks['dropped_tokens']:,} not carried over"
+        yield "… read again", f"{breaks['reread_tokens']:,} tokens; never again {breaks['never_reread_tokens']:,}"
+    if document["clipped_views"]:
+        yield "clipped views", f"{document['clipped_views']:,}, {document['clipped_goal_views']:,} of goal files"
+    kinds = ("edit_failures", "repeated_commands", "repeated_edits", "submits_after_failed_test")
+    found = [f"{document[kind]} {kind.replace('_', ' ')}" for kind in kinds if document[kind]]
+    if found:
+        yield "signatures", ", ".join(found)
+
+
+def _render_largest(console: Console, runs: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            run["run_id"],
+            run["turns"],
+            _amount(run["peak_demand_tokens"]),
+            run["peak_cut"],
+            f"{run['later_used_peak']:,}",
+            _amount(run["read_tokens"]),
+            _amount(run["repeat_tokens"]),
+            _amount(run["dead_read_tokens"]),
+            _amount(run["peak_context_tokens"]),
+        )
+        for run in runs
+    ]
+    columns = ("run", "turns", "peak demand", "at cut", "used later", "read", "again", "in vain", "context")
+    console.print(table("Runs with the largest demand", columns, rows))
+
+
+def _render_breaks(console: Console, breaks: list[dict[str, Any]]) -> None:
+    names = ("live_tokens", "dropped_tokens", "reread_tokens", "never_reread_tokens")
+    rows = [(one["run_id"], one["kind"], one["cut"], *(f"{one[name]:,}" for name in names)) for one in breaks]
+    if rows:
+        columns = ("run", "what", "before turn", "still needed", "not carried", "read again", "never again")
+        console.print(table("Where context was lost", columns, rows))
+
+
+def _amount(value: int | None) -> str | None:
+    return None if value is None else f"{value:,}"
+
+
+def _render_skipped(console: Console, skipped: list[dict[str, str]]) -> None:
+    for one in skipped[:SKIPPED_SHOWN]:
+        console.print(f"skipped: {one['source']}: {one['reason']}", markup=False, highlight=False, soft_wrap=True)
+    if len(skipped) > SKIPPED_SHOWN:
+        console.print(f"skipped: {len(skipped) - SKIPPED_SHOWN} more; --json and analysis.json name them all")

@@ -1,0 +1,200 @@
+"""A corpus: paths come in, the runs in them go out one at a time, each with its outcome and a name of its own.
+
+The format of a file is found from its content. A file that no run is made of is passed over; one that looks like a log
+and cannot be read is yielded as skipped with the reason. One document is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eirkit.errors import EirkitError, MissingExtraError
+from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, holds_outcomes, outcomes_within, read_outcomes
+from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents
+from eirkit.vestige.trajectory import FolderFormat, Format, Recording, formats
+from eirkit.vestige.unpacking import as_label
+
+LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
+NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
+GIVEN_UP = 10_000  # damaged parts without a single run after which a document is left
+# What scaffolds and evaluations leave beside their runs; none of it is a run.
+COMPANIONS = frozenset(
+    {
+        "all_preds.json",
+        "all_preds.jsonl",
+        "args.json",
+        "config.json",
+        "metadata.json",
+        "package.json",
+        "predictions.json",
+        "predictions.jsonl",
+        "preds.json",
+        "preds.jsonl",
+        "report.json",
+        "results.json",
+        "settings.json",
+    }
+)
+
+
+def read_corpus(
+    paths: Sequence[Path],
+    *,
+    outcomes: Path | None = None,
+    format: str | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> Iterator[Recording | Skipped]:
+    """Yield the runs at the paths in the order of names, and what was skipped.
+
+    Args:
+        outcomes: a file of results that is asked before those beside the runs; what a run itself records comes first.
+        format: the format to read everything as; found from the content where it is None.
+
+    Raises:
+        InputFileError: a path is missing, a pipe or a device, or `outcomes` cannot be read.
+        UnknownNameError: there is no such format.
+    """
+    readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
+    reading = _Reading(readers, forced=format)
+    given = read_outcomes(outcomes) if outcomes else Outcomes()
+    names = _Names()
+    for path in paths:
+        results = _Results(given, OutcomesBeside(path))
+        for document in find_documents([path], limits, reading.claims):
+            if isinstance(document, Skipped):
+                yield document
+                continue
+            for item in reading.read(document, is_given=not path.is_dir()):
+                yield item if isinstance(item, Skipped) else names.make_unique(results.join(item, document))
+
+
+class _Names:
+    """Gives a run whose name another has already taken one that says where it comes from."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def make_unique(self, run: Recording) -> Recording:
+        """Return the run under a name that no earlier one has."""
+        name = run.run_id
+        if name in self.taken:
+            name = f"{run.run_id}@{run.source}"
+        number = 2
+        while name in self.taken:
+            name, number = f"{run.run_id}@{run.source}#{number}", number + 1
+        self.taken.add(name)
+        return run if name == run.run_id else replace(run, run_id=name)
+
+
+class _Results:
+    """Adds the outcome to a run that records none: from the given file, the run's archive, or a file beside it."""
+
+    def __init__(self, given: Outcomes, beside: OutcomesBeside) -> None:
+        self.given, self.beside = given, beside
+        self._archive: tuple[str, Outcomes] = ("", Outcomes())  # the last one that was asked, by its source
+
+    def join(self, run: Recording, document: StoredDocument) -> Recording:
+        """Return a run of the document with its outcome, where one is known."""
+        if run.resolved is not None:
+            return run
+        names = run.run_id, run.task_id
+        resolved = self.given.get(*names)
+        if resolved is None and document.is_archive:
+            resolved = self._within(document).get(*names)
+        if resolved is None:
+            resolved = self.beside.get(document.parent, *names)
+        return run if resolved is None else replace(run, resolved=resolved)
+
+    def _within(self, archive: StoredDocument) -> Outcomes:
+        if self._archive[0] != archive.source:
+            self._archive = archive.source, outcomes_within(archive)
+        return self._archive[1]
+
+
+class _Reading:
+    """Finds the format of a document and reads it."""
+
+    def __init__(self, readers: Mapping[str, Format], forced: str | None) -> None:
+        self.readers, self.forced = readers, forced
+        self.folder_readers = [reader for reader in readers.values() if isinstance(reader, FolderFormat)]
+
+    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+        """Return the names in a folder that are read with another document there."""
+        return {name for reader in self.folder_readers for name in reader.claims(folder, names)}
+
+    def read(self, document: StoredDocument, *, is_given: bool, within: bool = False) -> Iterator[Recording | Skipped]:
+        """Yield the runs of a document, or why there are none; what is plainly no log is passed over unless given."""
+        try:
+            name = self._format_of(document, is_given)
+            if name is not None:
+                yield from _runs(document, name, self.readers[name])
+            elif document.is_archive and not within:
+                for member in document.members():
+                    yield from self.read(member, is_given=False, within=True)
+            elif is_given or document.name.lower().endswith(LOG_ENDINGS):
+                yield from _explain(document)
+        except MissingExtraError:
+            raise
+        except EirkitError as error:
+            yield Skipped(document.source, _without_source(str(error), document.source))
+
+    def _format_of(self, document: StoredDocument, is_given: bool) -> str | None:
+        if not document.head:
+            return None
+        if self.forced and not document.is_archive:
+            is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
+            return self.forced if is_log else None
+        return next((name for name, reader in self.readers.items() if reader.recognises(document)), None)
+
+
+def _runs(document: StoredDocument, name: str, reader: Format) -> Iterator[Recording | Skipped]:
+    runs = skipped = 0
+    try:
+        for item in reader.read(document):
+            is_run = isinstance(item, Recording)
+            runs, skipped = runs + is_run, skipped + (not is_run)
+            if is_run or skipped <= NAMED:
+                yield item
+            if not runs and skipped == GIVEN_UP:
+                yield Skipped(document.source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")
+                return
+    except EirkitError:
+        raise
+    except RecursionError:
+        yield Skipped(document.source, "nested too deeply for its reader; no agent log is")
+        return
+    except Exception as error:  # noqa: BLE001 - the one place where a reader's failure becomes a skipped file
+        cause = as_label(f"{type(error).__name__}: {error}")
+        yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
+        return
+    if skipped > NAMED:
+        yield Skipped(document.source, f"{skipped - NAMED:,} more parts are damaged; the first {NAMED} are named")
+    if not runs and not skipped:
+        yield Skipped(document.source, f"holds no run, though it looks like {name}; leave it out")
+
+
+def _explain(document: StoredDocument) -> Iterator[Skipped]:
+    if not document.head.strip():
+        yield Skipped(document.source, "is empty; leave it out")
+    elif document.is_archive:
+        yield Skipped(document.source, "is an archive in an archive; unpack the outer one")
+    elif not _is_companion(document):
+        yield Skipped(document.source, "is of no known format; see `eirkit vestige formats`")
+
+
+def _is_companion(document: StoredDocument) -> bool:
+    """True for a sound file that belongs beside runs; a damaged one raises, so that the damage is named."""
+    name = document.name.lower()
+    if name.endswith((".jsonl", ".ndjson")):
+        _, first = next(document.lines(), (0, None))
+        if isinstance(first, Exception):
+            raise first
+    elif name.endswith((".json", ".traj")):
+        document.json()
+    return document.name in COMPANIONS or holds_outcomes(document)
+
+
+def _without_source(reason: str, source: str) -> str:
+    return reason.removeprefix(source).lstrip(": ")

@@ -1,0 +1,104 @@
+"""The graph of actions and file states, and the slice of it from which a goal file is reached.
+
+In: for every turn the paths it read and the paths it wrote. Out: versioned states, and for a set of goal files which
+actions and states lead to them. Every read is an action of its own; all writes of a turn are one action, which takes
+place after the turn's reads and depends on everything read since the preceding one. Both passes are linear in the
+number of reads and writes. docs/vestige-demand.md gives the definitions, tests/vestige/reference.py a second reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Accesses: TypeAlias = tuple[Sequence[str], Sequence[str]]  # the paths that a turn read, and those it wrote
+
+
+@dataclass(frozen=True, slots=True)
+class ActionGraph:
+    """States by their place, in the order in which they were first met; turns count from 1, place 0 is turn 1."""
+
+    paths: Sequence[str]  # of each state
+    versions: Sequence[int]  # 0: as the file was before the run
+    made_at: Sequence[int]  # the turn that wrote it; 0 for the start
+    first_seen: Sequence[int]  # the turn that first read or wrote it
+    reads: Sequence[Sequence[int]]  # by turn: the state that each read consumed
+    writes: Sequence[Sequence[int]]  # by turn: the state that each write made; equal paths share one
+
+    @property
+    def turns(self) -> int:
+        return len(self.reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What of a graph leads to the goal."""
+
+    last_used: Sequence[int]  # by state: the last turn in the slice that consumes it; 0: it is not in the slice
+    uses: Sequence[int]  # by state: its reads in the slice
+    needed_reads: Sequence[Sequence[bool]]  # by turn, as in the graph
+    needed_writes: Sequence[bool]  # by turn: it has a write action in the slice
+    carriers: Sequence[int]  # by turn: the turn of the write action that depends on its reads; 0: there is none
+    sinks: int  # actions that touch a goal file themselves
+
+
+def build(turns: Iterable[Accesses]) -> ActionGraph:
+    """Return the states of a run and who consumed and made each."""
+    paths: list[str] = []
+    versions: list[int] = []
+    made_at: list[int] = []
+    first_seen: list[int] = []
+    visible: dict[str, int] = {}
+    reads: list[Sequence[int]] = []
+    writes: list[Sequence[int]] = []
+
+    def add(path: str, version: int, made: int, seen: int) -> int:
+        paths.append(path)
+        versions.append(version)
+        made_at.append(made)
+        first_seen.append(seen)
+        return len(paths) - 1
+
+    for turn, (read, written) in enumerate(turns, 1):
+        for path in read:
+            if path not in visible:
+                visible[path] = add(path, 0, 0, turn)
+        reads.append([visible[path] for path in read])
+        for path in dict.fromkeys(written) if written else ():
+            before = visible.get(path)
+            visible[path] = add(path, 1 if before is None else versions[before] + 1, turn, turn)
+        writes.append([visible[path] for path in written])
+    return ActionGraph(paths, versions, made_at, first_seen, reads, writes)
+
+
+def slice_to(graph: ActionGraph, goal: Collection[str] | None) -> Slice:
+    """Return what leads to an access of a goal file; where the goal is None every action counts as one.
+
+    One pass from the last turn to the first: whatever consumes a state comes later than what made it, and every read is
+    carried by at most one write action, the next.
+    """
+    is_goal = [True] * len(graph.paths) if goal is None else [path in goal for path in graph.paths]
+    last_used, uses = [0] * len(graph.paths), [0] * len(graph.paths)
+    needed_reads: list[Sequence[bool]] = [()] * graph.turns
+    needed_writes, carriers = [False] * graph.turns, [0] * graph.turns
+    carrier, carried, sinks = 0, False, 0
+    for place in range(graph.turns - 1, -1, -1):
+        if made := graph.writes[place]:
+            reached = any(is_goal[state] for state in made)
+            sinks += reached
+            carrier = place + 1
+            carried = needed_writes[place] = reached or any(last_used[state] for state in made)
+        carriers[place] = carrier
+        if not (consumed := graph.reads[place]):
+            continue
+        needed = []
+        for state in consumed:
+            used = carrier if carried else place + 1 if is_goal[state] else 0
+            needed.append(used > 0)
+            sinks += is_goal[state]
+            uses[state] += used > 0
+            if used > last_used[state]:
+                last_used[state] = used
+        needed_reads[place] = needed
+    return Slice(last_used, uses, needed_reads, needed_writes, carriers, sinks)

@@ -1,0 +1,94 @@
+"""Newton's method for concave log-likelihoods, and the proof that a maximum lies at infinity where it does.
+
+Near a finite maximum the steps shrink quadratically. Where the data are separated they stay about one while the
+likelihood stops growing; the last step then points to infinity, and its signs on the rows are the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from eirkit.vestige.inference.design import Floats
+
+MOST_STEPS = 100
+_STILL = 1e-9  # largest entry of a last step, in standard deviations of a column
+_FLAT = 1e-10  # twice the log-likelihood that a further step would gain
+_MOVING = 0.05  # a step this long on a flat likelihood leads to infinity
+_SHORTEST = 1e-10  # fraction of a Newton step that is still tried
+_NEGLIGIBLE = 1e-5  # entries of a direction that rounding and the other coefficients leave in it
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A log-likelihood at one place."""
+
+    value: float
+    gradient: Floats
+    information: Floats  # minus the second derivatives
+
+
+@dataclass(frozen=True, slots=True)
+class Ascent:
+    """Where the climb ended."""
+
+    theta: Floats
+    point: Point
+    step: Floats  # the Newton step that was not taken any more
+    converged: bool
+    runaway: bool  # the likelihood is flat and the steps are not: a maximum at infinity
+
+
+def climb(evaluate: Callable[[Floats], Point], start: Floats) -> Ascent:
+    """Return the maximum of a concave function, or the direction in which it has none."""
+    theta, point = start, evaluate(start)
+    for _ in range(MOST_STEPS):
+        step = newton_step(point)
+        longest = float(np.abs(step).max(initial=0.0))
+        if longest < _STILL:
+            return Ascent(theta, point, step, converged=True, runaway=False)
+        if float(point.gradient @ step) < _FLAT and longest > _MOVING:
+            return Ascent(theta, point, step, converged=False, runaway=True)
+        moved = _advance(evaluate, theta, point, step)
+        if moved is None:  # no representable progress: as near as floats allow
+            return Ascent(theta, point, step, converged=longest < np.sqrt(_STILL), runaway=False)
+        theta, point = moved
+    return Ascent(theta, point, step, converged=False, runaway=False)
+
+
+def newton_step(point: Point) -> Floats:
+    """Return the step to the maximum of the local parabola."""
+    try:
+        return np.linalg.solve(point.information, point.gradient)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(point.information, point.gradient, rcond=None)[0]
+
+
+def direction(step: Floats) -> Floats:
+    """Return a step to infinity at unit length, without the entries that are only noise."""
+    largest = np.abs(step).max(initial=0.0)
+    clean = np.where(np.abs(step) < _NEGLIGIBLE * largest, 0.0, step)
+    unit: Floats = clean / largest if largest else clean
+    return unit
+
+
+def invert(information: Floats) -> Floats:
+    """Return the inverse of an information matrix, made symmetric."""
+    inverse = np.linalg.pinv(information, hermitian=True)
+    half: Floats = (inverse + inverse.T) / 2
+    return half
+
+
+def _advance(
+    evaluate: Callable[[Floats], Point], theta: Floats, point: Point, step: Floats
+) -> tuple[Floats, Point] | None:
+    fraction = 1.0
+    while fraction > _SHORTEST:
+        there = theta + fraction * step
+        found = evaluate(there)
+        if np.isfinite(found.value) and found.value >= point.value - 1e-13 * (1 + abs(point.value)):
+            return there, found
+        fraction /= 2
+    return None

@@ -1,0 +1,91 @@
+"""What every regression gives back: terms with errors and intervals, what was left out, and words where no number is.
+
+Intervals are 95%. A number that does not exist is None and the note says why; nothing here is ever NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import erfc, exp, inf, sqrt
+from statistics import NormalDist
+
+from eirkit.errors import UnknownNameError
+
+LEVEL = 0.95
+Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_LARGEST_LOG = 700.0  # beyond it the exponential is no float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One estimated quantity."""
+
+    name: str
+    estimate: float | None
+    standard_error: float | None = None
+    low: float | None = None  # of the 95% interval
+    high: float | None = None
+    p: float | None = None  # two-sided, against zero
+    note: str = ""  # why a number is missing
+
+    def ratio(self) -> Term:
+        """Return the term as an odds or rate ratio: exponentials of the ends, the error by the delta method."""
+        estimate = _exponential(self.estimate)
+        known = estimate is not None and self.standard_error is not None
+        error = estimate * self.standard_error if known else None  # type: ignore[operator]
+        low, high = _exponential(self.low), _exponential(self.high)
+        return replace(self, estimate=estimate, standard_error=error, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """Rows that did not enter, and why."""
+
+    reason: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A fitted regression. Terms are logarithms of odds or rates; `Term.ratio` turns one round."""
+
+    terms: tuple[Term, ...]
+    n: int  # rows that entered
+    clusters: int  # among them: clusters, groups or strata, whichever the estimator takes
+    converged: bool
+    log_likelihood: float | None = None
+    excluded: tuple[Excluded, ...] = ()
+    note: str = ""
+
+    def term(self, name: str) -> Term:
+        """Return the term of that name."""
+        for term in self.terms:
+            if term.name == name:
+                return term
+        raise UnknownNameError("term", name, [term.name for term in self.terms])
+
+
+def wald(name: str, estimate: float, standard_error: float) -> Term:
+    """Return a term with a normal interval and p value; an error of zero or none at all gives neither."""
+    if not 0 < standard_error < inf:
+        return Term(name, estimate, note="its error cannot be estimated from these rows")
+    half = Z * standard_error
+    p = erfc(abs(estimate) / standard_error / sqrt(2))
+    return Term(name, estimate, standard_error, estimate - half, estimate + half, p)
+
+
+def missing(names: Iterable[str], note: str, **facts: int | tuple[Excluded, ...]) -> Fit:
+    """Return a fit without numbers and the reason; facts are its other fields."""
+    fields: Mapping[str, object] = {"n": 0, "clusters": 0, **facts}
+    terms = tuple(Term(name, None, note=note) for name in names)
+    return Fit(terms, converged=False, note=note, **fields)  # type: ignore[arg-type]
+
+
+def join_notes(notes: Iterable[str]) -> str:
+    """Return the notes that say something, each once, as one line."""
+    return "; ".join(dict.fromkeys(note for note in notes if note))
+
+
+def _exponential(value: float | None) -> float | None:
+    return None if value is None or value > _LARGEST_LOG else exp(value)

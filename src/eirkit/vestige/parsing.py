@@ -1,0 +1,95 @@
+"""JSON from strangers: bytes come in, a value goes out, or one sentence that says why it is none.
+
+Nothing here recurses on the input. What strict readers refuse but real logs hold, a lone half of a surrogate pair or a
+NaN, is read; what is no UTF-8, or nested deeper than any log, is not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from eirkit.errors import InputFileError, MissingExtraError
+
+PARSER_NESTING = 1024  # levels of JSON that the parser itself refuses to go beyond
+_MARK = b"\xef\xbb\xbf"
+_PAIR_OR_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
+)
+_LONE_LENGTH = len(rb"\ud800")
+_BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
+
+
+def parse_json(content: bytes, nesting: int) -> Any:
+    """Return the value that `content` spells.
+
+    Raises:
+        InputFileError: its text is the reason alone, without the file.
+    """
+    try:
+        value = _strict_parser()(content)
+    except ValueError as error:
+        value = _parse_leniently(content.removeprefix(_MARK), nesting, error)
+    if nesting < PARSER_NESTING and is_deeper(value, nesting):
+        raise InputFileError(f"nested deeper than {nesting} levels; no agent log is")
+    return value
+
+
+@cache
+def _strict_parser() -> Callable[[bytes], Any]:
+    try:
+        import orjson
+    except ImportError as error:
+        raise MissingExtraError("reading recorded runs", "vestige") from error
+    return orjson.loads
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """True if containers lie within one another more than so many levels deep."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        inner = []
+        for container in level:
+            for child in container.values() if type(container) is dict else container:
+                if type(child) is dict or type(child) is list:
+                    inner.append(child)
+        level = inner
+    return bool(level)
+
+
+def _parse_leniently(content: bytes, nesting: int, refusal: ValueError) -> Any:
+    if not content.strip():
+        raise InputFileError("empty; there is nothing to read")
+    if b"\0" in content:
+        raise InputFileError(f"holds a null byte at {content.index(0)}; it is no text, or was torn while written")
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise InputFileError(f"not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    if _is_bracketed_deeper(content, nesting):
+        raise InputFileError(f"nested deeper than {nesting} levels; no agent log is")
+    try:
+        return json.loads(_PAIR_OR_ESCAPE.sub(_replace_lone, content))
+    except (ValueError, RecursionError):
+        raise InputFileError(f"not JSON ({refusal}); restore or remove it") from refusal
+
+
+def _replace_lone(found: re.Match[bytes]) -> bytes:
+    escape = found.group()
+    return rb"\ufffd" if len(escape) == _LONE_LENGTH else escape
+
+
+def _is_bracketed_deeper(content: bytes, nesting: int) -> bool:
+    depth = 0
+    for token in _BRACKETS.finditer(content):
+        letter = content[token.start()]
+        if letter != 0x22:  # a quoted text
+            depth += 1 if letter in b"[{" else -1
+            if depth > nesting:
+                return True
+    return False

@@ -1,0 +1,76 @@
+"""What the output of a command carries, so that pipes can be followed and outputs given to the files they show."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+FlowKind = Literal["none", "text", "files", "search", "diff", "other", "mixed"]
+Numbering = Literal["", "tab", "colon"]
+SHOWING = frozenset({"files", "search", "diff", "mixed"})  # kinds of stream in which files' content can be
+
+
+class Flow(NamedTuple):
+    """A stream of text between commands.
+
+    `none` carries nothing, `text` what the command itself spelt out, `files` the content of files, `search` lines with
+    the name of their file before them, `diff` a patch, `mixed` several streams, `other` anything else. A tuple, because
+    one is made for every command.
+    """
+
+    kind: FlowKind
+    files: tuple[str, ...] = ()
+    text: str | None = None
+    first: int = 1  # the first line that is asked for; the stream starts there
+    last: int | None = None  # and the last; None: to the end
+    chosen: bool = False  # lines are picked by what they hold, so their numbers are not known
+    numbering: Numbering = ""  # how numbers stand before the lines
+    offset: int = 0  # what to add to such a number
+    folder: str = ""  # against which names in the stream are to be read
+    bases: tuple[str, ...] = ()  # of a search: the words that names begin with
+    parts: tuple[Flow, ...] = ()  # of a mixed stream
+    optional: bool = False  # whether it was printed at all hangs on a command before it
+
+    @property
+    def shows_files(self) -> bool:
+        """True if files' content can be in the stream."""
+        return self.kind in SHOWING
+
+
+NOTHING = Flow("none")
+OTHER = Flow("other")
+
+
+def window(flow: Flow, first: int, last: int | None) -> Flow:
+    """Return the stream of which only some lines are kept, by their place in it."""
+    if flow.kind == "text":
+        return flow._replace(kind="other", text=None)
+    if flow.chosen or flow.kind != "files" or len(flow.files) != 1:
+        return flow
+    start = flow.first + first - 1
+    ends = [end for end in (flow.last, None if last is None else flow.first + last - 1) if end is not None]
+    return flow._replace(first=start, last=min(ends) if ends else None)
+
+
+def last_lines(flow: Flow, count: int) -> Flow:
+    """Return the stream of which only the last lines are kept."""
+    if flow.kind == "files" and flow.last is not None and not flow.chosen and len(flow.files) == 1:
+        return flow._replace(first=max(flow.first, flow.last - count + 1))
+    return chosen(flow)
+
+
+def chosen(flow: Flow) -> Flow:
+    """Return the stream of which lines are picked by what they hold."""
+    if flow.kind == "text":
+        return flow._replace(kind="other", text=None)
+    return flow._replace(chosen=True) if flow.shows_files else flow
+
+
+def merged(flows: list[Flow]) -> Flow:
+    """Return the one stream that several make one after the other."""
+    kept = [flow for flow in flows if flow.kind != "none"]
+    if len(kept) <= 1:
+        return kept[0] if kept else NOTHING
+    if all(flow.kind == "text" and flow.text is not None for flow in kept):
+        return Flow("text", text="".join(flow.text or "" for flow in kept))
+    files = tuple(dict.fromkeys(path for flow in kept for path in flow.files))
+    return Flow("mixed", files=files, parts=tuple(kept)) if any(flow.shows_files for flow in kept) else OTHER

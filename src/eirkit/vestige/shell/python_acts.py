@@ -1,0 +1,161 @@
+"""The calls by which a Python program touches files, and the ledger in which they are noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from eirkit.vestige.shell.python_values import UNKNOWN_VALUE, Change, Value, carried, combined, joined_path
+from eirkit.vestige.trajectory import WriteKind
+
+
+class Ledger:
+    """What a program has done to files so far."""
+
+    def __init__(self) -> None:
+        self.changes: dict[str, Change] = {}
+        self.shown: dict[str, None] = {}  # files whose content was printed
+        self.said: set[str] = set()  # lines printed as they are spelt out
+        self.read: set[str] = set()
+        self.parts: dict[str, list[str] | None] = {}  # what was written to an open file, while all of it is known
+        self.folder = ""
+        self.line = 0  # of the statement at the program's own level
+        self.loops = 0  # around the present statement
+
+    def settled(self) -> Iterator[Change]:
+        """Yield the changes, with the content that is known of each."""
+        for path, change in self.changes.items():
+            parts = self.parts.get(path)
+            if change.kind == "whole" and parts and change.content is None:
+                yield replace(change, content="".join(parts))
+            else:
+                yield change
+
+    def place(self, text: str) -> str:
+        """Return a path as the program means it where it stands."""
+        return joined_path(self.folder, text) if self.folder else text
+
+    def change(self, texts: Sequence[str], kind: WriteKind, content: str | None = None) -> None:
+        """Note that files are changed."""
+        for text in texts:
+            path = self.place(text)
+            if not path or (path in self.changes and kind == "edit"):
+                continue
+            is_edit = kind == "whole" and path in self.read
+            self.changes[path] = Change(path, "edit" if is_edit else kind, None if is_edit else content, self.line)
+
+    def reading(self, paths: Value) -> Value:
+        """Return the content of files that are read."""
+        files = frozenset(self.place(text) for text in paths.texts)
+        self.read |= files
+        return Value(carries=files, opened=paths.texts)
+
+
+def open_file(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """A file opened for reading carries its content; for writing it is changed."""
+    # `Path(x).open("w")` has its path before it, `open(x, "w")` among its arguments.
+    own = bool(base.texts)
+    paths = base if own else arguments[0] if arguments else keywords.get("file", UNKNOWN_VALUE)
+    place = 0 if own else 1
+    given = arguments[place] if len(arguments) > place else keywords.get("mode", UNKNOWN_VALUE)
+    mode = given.texts[0] if given.texts else "r"
+    if set(mode) & set("wax+"):
+        ledger.change(paths.texts, "whole" if "w" in mode or "x" in mode else "edit")
+        if "w" in mode:
+            ledger.parts.update({ledger.place(text): [] for text in paths.texts})
+        return Value(opened=paths.texts)
+    return ledger.reading(paths)
+
+
+def write(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """What an open file is given, kept while all of it is known."""
+    for text in base.opened:
+        parts = ledger.parts.get(ledger.place(text))
+        if parts is not None and arguments and len(arguments[0].texts) == 1 and not ledger.loops:
+            parts.append(arguments[0].texts[0])
+        else:
+            ledger.parts[ledger.place(text)] = None
+    return UNKNOWN_VALUE
+
+
+def write_text(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`Path.write_text`."""
+    text = arguments[0].texts if arguments else ()
+    ledger.change(base.texts, "whole", text[0] if len(text) == 1 else None)
+    return UNKNOWN_VALUE
+
+
+def read_text(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`Path.read_text`."""
+    return replace(ledger.reading(base), opened=())
+
+
+def show(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`print` shows the content that its arguments carry."""
+    if "file" not in keywords:
+        ledger.shown.update(dict.fromkeys(sorted(carried(arguments).carries)))
+        for text in combined(lambda *words: " ".join(words), arguments).texts:
+            ledger.said.update(text.split("\n"))
+    return UNKNOWN_VALUE
+
+
+def delete(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """A file removed."""
+    ledger.change(arguments[0].texts if arguments else base.texts, "delete")
+    return UNKNOWN_VALUE
+
+
+def copy(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """A file copied: only the copy is written."""
+    if len(arguments) > 1:
+        ledger.change(arguments[1].texts, "whole")
+    return UNKNOWN_VALUE
+
+
+def move(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """A file moved."""
+    if base.texts and arguments:
+        arguments = [base, arguments[0]]
+    if len(arguments) > 1:
+        ledger.change(arguments[0].texts, "delete")
+        ledger.change(arguments[1].texts, "whole")
+    return UNKNOWN_VALUE
+
+
+def edit_in_place(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`fileinput`, which can change the files it goes through."""
+    files = arguments[0] if arguments else keywords.get("files", UNKNOWN_VALUE)
+    texts = files.texts or tuple(text for item in files.items for text in item.texts)
+    if "inplace" in keywords or len(arguments) > 1:
+        ledger.change(texts, "edit")
+        return UNKNOWN_VALUE  # what it prints goes into the file
+    return ledger.reading(Value(texts))
+
+
+def change_folder(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`os.chdir`."""
+    if arguments and len(arguments[0].texts) == 1:
+        ledger.folder = ledger.place(arguments[0].texts[0])
+    return UNKNOWN_VALUE
+
+
+Act = Callable[[Ledger, Value, list[Value], dict[str, Value]], Value]
+ACTS: dict[str, Act] = {
+    **dict.fromkeys(("open", "io.open", "codecs.open"), open_file),
+    **dict.fromkeys(("print", "pprint", "pprint.pprint", "sys.stdout.write"), show),
+    **dict.fromkeys(("os.remove", "os.unlink", "shutil.rmtree"), delete),
+    **dict.fromkeys(("shutil.copy", "shutil.copyfile", "shutil.copy2", "os.symlink", "os.link"), copy),
+    **dict.fromkeys(("os.rename", "os.replace", "shutil.move"), move),
+    **dict.fromkeys(("fileinput.input", "fileinput.FileInput", "FileInput"), edit_in_place),
+    "os.chdir": change_folder,
+}
+METHODS: dict[str, Act] = {
+    "open": open_file,
+    "write_text": write_text,
+    "write_bytes": write_text,
+    "read_text": read_text,
+    "read_bytes": read_text,
+    "unlink": delete,
+    "write": write,
+    "writelines": write,
+}

@@ -1,0 +1,273 @@
+"""Follows a parsed command from part to part: what each shows and writes, in which folder, with which variables.
+
+The table of commands comes in through the constructor; the streams that reach the agent and the writes go out. Nothing
+is executed, and loops, functions and nesting are followed only so far.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, merged
+from eirkit.vestige.shell.place import Place
+from eirkit.vestige.shell.syntax import Chain, Command, Group, Loop, Node, Pipeline, Redirect
+from eirkit.vestige.shell.words import UNKNOWN, Glob, expand, expand_text
+from eirkit.vestige.trajectory import Write, WriteKind
+
+_MOST_STEPS = 2000  # commands that are followed in one call
+_DEEPEST = 12  # functions, scripts and shells inside one another
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A write, and what decides whether it happened."""
+
+    write: Write
+    step: int  # the place of its command among all that ran
+    command: str  # its name, as errors give it
+    word: str  # its target as the command line spells it
+    firm: bool = True  # it happens only if its command succeeds; a redirection happens either way
+    line: int = 0  # of the script that wrote it, for telling by a traceback how far the script came
+
+
+class Invocation(NamedTuple):
+    """One command with its arguments."""
+
+    name: str
+    arguments: list[str]
+    stdin: Flow
+    step: int
+
+
+Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
+
+
+class Walk:
+    """One call on its way through the shell."""
+
+    def __init__(self, place: Place, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0) -> None:
+        self.place, self.commands, self.output, self.exit_code = place, commands, output, exit_code
+        self.folder = place.folder
+        self.variables: dict[str, str] = {}
+        self.functions: dict[str, Node] = {}
+        self.shown: list[Flow] = []
+        self.written: list[Written] = []
+        self.steps = 0
+        self.last_step = 0  # the command whose exit code the call has
+        self.names: list[str] = []  # of the commands, by step
+        self.cleaned: dict[str, None] = {}  # files that are as the last commit has them again
+        self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
+        self.depth = 0
+
+    def run(self, node: Node, stdin: Flow = NOTHING) -> None:
+        """Follow a part whose output goes where the call's output goes."""
+        if isinstance(node, Command):
+            self.show(self.command(node, stdin))
+        elif isinstance(node, Chain):
+            self._chain(node, stdin)
+        elif isinstance(node, Pipeline):
+            self._pipeline(node, stdin)
+        elif isinstance(node, Loop):
+            self._loop(node, stdin)
+        elif isinstance(node, Group):
+            self._group(node, stdin)
+        else:
+            self.functions[node.name] = node.body
+
+    def show(self, flow: Flow) -> None:
+        """Let a stream reach the agent."""
+        if flow.kind == "mixed":
+            self.shown.extend(flow.parts)
+        elif flow.kind != "none":
+            self.shown.append(flow)
+
+    def capture(self, node: Node, stdin: Flow = NOTHING) -> Flow:
+        """Follow a part and return its output instead of showing it."""
+        if isinstance(node, Command):
+            return self.command(node, stdin)
+        outer, self.shown = self.shown, []
+        self.run(node, stdin)
+        inner, self.shown = self.shown, outer
+        return merged(inner)
+
+    def invoke(self, words: Sequence[str], stdin: Flow = NOTHING) -> Flow:
+        """Follow a command given by its words, as `xargs` or `sudo` start one."""
+        if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
+            return OTHER
+        name = posixpath.basename(words[0])
+        self.steps += 1
+        self.last_step = self.steps
+        self.names.append(name)
+        self.depth += 1
+        flow = self._dispatch(name, Invocation(name, list(words[1:]), stdin, self.steps), words[0])
+        self.depth -= 1
+        return flow
+
+    def _dispatch(self, name: str, call: Invocation, word: str) -> Flow:
+        body = self.functions.get(name)
+        if body is not None:
+            return self._function(body, call)
+        handler = self.commands.get(name)
+        if handler is None and name.startswith("python"):
+            handler = self.commands["python"]
+        if handler is None and "/" in word:
+            handler = self.commands["./"]
+            call = call._replace(arguments=[word, *call.arguments])
+        return handler(self, call) if handler else OTHER
+
+    def within(self, node: Node, stdin: Flow = NOTHING) -> Flow:
+        """Follow a part in a shell of its own, whose folder and variables end with it."""
+        folder, variables = self.folder, self.variables
+        self.variables = dict(variables)
+        flow = self.capture(node, stdin)
+        self.folder, self.variables = folder, variables
+        return flow
+
+    def write(
+        self,
+        call: Invocation,
+        words: Sequence[str],
+        kind: WriteKind = "edit",
+        *,
+        content: str | None = None,
+        added: str | None = None,
+        firm: bool = True,
+        line: int = 0,
+    ) -> None:
+        """Note that a command writes the files that words name."""
+        for word in words:
+            paths = self.place.resolve_all([word], self.folder)
+            for path in paths:
+                change = Write(path, kind, content=content, added=added)
+                self.written.append(Written(change, call.step, call.name, word, firm, line))
+
+    def write_path(self, call: Invocation, path: str, kind: WriteKind = "edit", content: str | None = None) -> None:
+        """Note that a command writes a file whose path is already known."""
+        self.written.append(Written(Write(path, kind, content=content), call.step, call.name, path))
+
+    def paths(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the files that words name."""
+        return tuple(self.place.resolve_all(words, self.folder))
+
+    def text_of(self, path: str) -> str | None:
+        """Return a file's text where the run itself wrote it, in this call or before."""
+        for done in reversed(self.written):
+            if done.write.path == path:
+                return done.write.content
+        return self.place.texts.get(path)
+
+    def command(self, node: Command, stdin: Flow) -> Flow:
+        """Follow a simple command and return its output, as far as it is not redirected."""
+        seen = [self.within(inner) for inner in node.inner] if node.inner else ()
+        if not node.words:
+            for name, values in node.assignments:
+                self.variables[name] = " ".join(expand_text(value, self.variables) for value in values)
+        words = expand(node.words, self.variables)
+        if node.redirects:
+            stdin = self._input(node.redirects, stdin)
+        if seen and words and words[0] in ("echo", "printf", "diff"):
+            flow = chosen(merged(list(seen)))
+        else:
+            flow = self.invoke(words, stdin) if words else NOTHING
+        return self._output(node.redirects, flow) if node.redirects else flow
+
+    def _input(self, redirects: Sequence[Redirect], stdin: Flow) -> Flow:
+        for redirect in redirects:
+            if redirect.operator == "here":
+                text = expand_text(redirect.target, self.variables, unknown="")
+                is_string = text.startswith("\ue001")
+                stdin = Flow("text", text=f"{text[1:]}\n" if is_string else text)
+            elif redirect.operator == "<":
+                paths = self.paths(expand([redirect.target], self.variables))
+                stdin = Flow("files", files=paths) if len(paths) == 1 else OTHER
+        return stdin
+
+    def _output(self, redirects: Sequence[Redirect], flow: Flow) -> Flow:
+        for redirect in redirects:
+            if redirect.operator in ("<", "here"):
+                continue
+            words = expand([redirect.target], self.variables)
+            to_error = redirect.descriptor == 2 and not redirect.operator.startswith("&")
+            content = "" if to_error else _spelt(flow)
+            call = Invocation("", [], NOTHING, self.steps)
+            if words != ["/dev/null"] and words != ["/dev/stderr"]:
+                self._redirected(call, words, redirect.operator.endswith(">>"), None if to_error else content)
+            if flow.kind == "diff" and not to_error:
+                self.place.patches.update(dict.fromkeys(self.paths(words), flow.files))
+            if not to_error and words not in (["/dev/stderr"], ["/dev/stdout"], ["/dev/tty"]):
+                flow = NOTHING
+        return flow
+
+    def _redirected(self, call: Invocation, words: list[str], appends: bool, content: str | None) -> None:
+        targets = [word for word in words if not isinstance(word, Glob)]
+        if appends:
+            self.write(call, targets, "edit", added=content, firm=False)
+        else:
+            self.write(call, targets, "whole", content=content, firm=False)
+
+    def _chain(self, chain: Chain, stdin: Flow) -> None:
+        for connector, node in chain.items:
+            before, held = len(self.shown), connector == "||" and self._left_held()
+            if connector == "&&":
+                self.guards[self.steps + 1] = self.steps
+            self.run(node, stdin)
+            if connector == "||":
+                # A text that was perhaps not printed still tells where one file ends, if it is found.
+                extra = [
+                    flow._replace(optional=True) for flow in self.shown[before:] if not held or flow.kind == "text"
+                ]
+                self.shown[before:] = extra
+
+    def _left_held(self) -> bool:
+        """True if what stands before `||` showed a file and the call ended well: the right side was not needed."""
+        return self.exit_code == 0 and bool(self.output) and bool(self.shown) and self.shown[-1].shows_files
+
+    def _pipeline(self, pipeline: Pipeline, stdin: Flow) -> None:
+        folder = self.folder
+        for stage in pipeline.stages[:-1]:
+            stdin = self.capture(stage, stdin)
+        if pipeline.stages:
+            self.run(pipeline.stages[-1], stdin)
+        if len(pipeline.stages) > 1:
+            self.folder = folder
+
+    def _loop(self, loop: Loop, stdin: Flow) -> None:
+        for word in expand(loop.words, self.variables) or [UNKNOWN]:
+            names = self.place.match(word, self.folder) if isinstance(word, Glob) else [word]
+            for name in names:
+                if self.steps >= _MOST_STEPS:
+                    return
+                self.variables[loop.variable] = self._named(name) if isinstance(word, Glob) else name
+                self.run(loop.body, stdin)
+
+    def _named(self, path: str) -> str:
+        """Return a path as a word that means it in any folder."""
+        return path if path.startswith(("/", "~")) or not self.place.roots else f"{self.place.roots[0]}/{path}"
+
+    def _group(self, group: Group, stdin: Flow) -> None:
+        stdin = self._input(group.redirects, stdin)
+        if any(redirect.operator not in ("<", "here") for redirect in group.redirects):
+            flow = self.within(group.body, stdin) if group.subshell else self.capture(group.body, stdin)
+            self.show(self._output(group.redirects, flow))
+        elif group.subshell:
+            folder, variables = self.folder, self.variables
+            self.variables = dict(variables)
+            self.run(group.body, stdin)
+            self.folder, self.variables = folder, variables
+        else:
+            self.run(group.body, stdin)
+
+    def _function(self, body: Node, call: Invocation) -> Flow:
+        outer = self.variables
+        positional = {str(place): word for place, word in enumerate(call.arguments[:9], 1)}
+        self.variables = {**outer, **positional, "@": " ".join(call.arguments)}
+        flow = self.capture(body, call.stdin)
+        self.variables = outer
+        return flow
+
+
+def _spelt(flow: Flow) -> str | None:
+    return flow.text if flow.kind == "text" else "" if flow.kind == "none" else None

@@ -1,0 +1,127 @@
+"""From what a log recorded to what each turn read and wrote: a `Recording` comes in, a `Trajectory` goes out.
+
+A read is a file whose content the action put before the agent; a write is a file whose content it changed. What exactly
+counts is set down in `docs/design/what-an-action-touched.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Callable, Iterator
+
+from eirkit.vestige.shell.effects import remember, shell_touches
+from eirkit.vestige.shell.place import Place
+from eirkit.vestige.tools import TOOLS
+from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
+
+SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
+_FRESH = ("mini", "codex", "gemini")  # scaffolds that start every command anew
+_CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
+_USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
+_LOOKED_AT = 2000  # characters of an argument in which folders are looked for
+NOTHING_TOUCHED = Touches()
+
+
+def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
+    """Return a run with what its turns read and wrote.
+
+    Args:
+        recording: the run as its log tells it.
+        count: the number of tokens of a text.
+    """
+    place = place_of(recording, count)
+    turns = []
+    for number, turn in enumerate(recording.turns, 1):
+        touches = _turn_touches(turn, place)
+        tokens = turn.tokens if turn.tokens is not None else _tokens(turn, count)
+        turns.append(Turn(number, touches.reads, touches.writes, tokens, turn))
+    return Trajectory(recording, tuple(turns), place.roots[0] if place.roots else None, place.unresolved)
+
+
+def place_of(recording: Recording, count: Callable[[str], int] = len) -> Place:
+    """Return where a run begins: its repository, as the log says or as its commands show, and its folder."""
+    roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
+    scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
+    keeps = not any(name in scaffold for name in _FRESH)
+    return Place(roots=roots, folder=roots[0] if roots else "", keeps_folder=keeps, count=count)
+
+
+def touches_of(call: Call, place: Place) -> Touches:
+    """Return what one call touched, and leave in `place` what later calls need to know."""
+    if call.working_folder:
+        place.folder = call.working_folder.rstrip("/") or "/"
+    command = call.arguments.get("command", call.arguments.get("cmd"))
+    if call.tool in SHELLS or (call.tool.lower() in SHELLS):
+        folder = call.arguments.get("directory") or call.arguments.get("dir_path")
+        if isinstance(folder, str) and folder:
+            place.folder = place.absolute(folder)
+        code = call.exit_code if call.exit_code is not None else int(call.failed)
+        return shell_touches(command, call.output, code, place) if isinstance(command, str) else NOTHING_TOUCHED
+    tool = TOOLS.get(call.tool) or TOOLS.get(call.tool.lower())
+    if tool is None:
+        return NOTHING_TOUCHED
+    touches = tool(call, place)
+    for write in touches.writes:
+        remember(place, write)
+    return touches
+
+
+def written_files(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the files that a run wrote, in the order of their first write."""
+    return tuple(dict.fromkeys(write.path for turn in trajectory.turns for write in turn.writes))
+
+
+def _turn_touches(turn: RecordedTurn, place: Place) -> Touches:
+    if turn.touches is not None:
+        return turn.touches
+    if turn.rejected or not turn.calls:
+        return NOTHING_TOUCHED
+    if len(turn.calls) == 1:
+        return touches_of(turn.calls[0], place)
+    parts = [touches_of(call, place) for call in turn.calls]
+    return Touches(
+        tuple(read for part in parts for read in part.reads), tuple(write for part in parts for write in part.writes)
+    )
+
+
+def _tokens(turn: RecordedTurn, count: Callable[[str], int]) -> int:
+    return sum(count(text) for text in _texts(turn) if text)
+
+
+def _texts(turn: RecordedTurn) -> Iterator[str]:
+    yield turn.text
+    for call in turn.calls:
+        for value in call.arguments.values():
+            # A reply that holds its command in its text is not counted twice.
+            if isinstance(value, str) and value not in turn.text:
+                yield value
+        yield call.output
+
+
+def _roots(recording: Recording) -> list[str]:
+    """Return the names of the repository's folder that a run uses: the usual ones, else where it most often goes."""
+    usual: Tally[str] = Tally(_USUAL_ROOT.findall(recording.prompt[:20_000]))
+    went: Tally[str] = Tally()
+    for turn in recording.turns:
+        for call in turn.calls:
+            for value in call.arguments.values():
+                if isinstance(value, str) and "/" in value:
+                    _note_folders(value[:_LOOKED_AT], usual, went)
+    if usual:
+        first = max(usual, key=lambda name: (usual[name], name))
+        workspace = next((name for name in sorted(usual) if name.startswith("/workspace/") and "__" in name), None)
+        return _linked(workspace) if workspace and first == "/testbed" else _linked(first)
+    return [min(went, key=lambda name: (-went[name], len(name), name)).rstrip("/")] if went else []
+
+
+def _note_folders(text: str, usual: Tally[str], went: Tally[str]) -> None:
+    if "/testbed" in text or "/workspace/" in text or "/repo" in text or "/app" in text:
+        usual.update(_USUAL_ROOT.findall(text))
+    if "cd /" in text:
+        went.update(_CD.findall(text))
+
+
+def _linked(root: str) -> list[str]:
+    # OpenHands links a folder of its workspace to the place where SWE-bench keeps the repository.
+    return [root, "/testbed"] if root.startswith("/workspace/") and "__" in root else [root]

@@ -1,0 +1,146 @@
+"""`eirkit vestige` as a person or a script meets it: the run worked by hand, damaged input, and clear refusals."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EIRKIT = str(Path(sys.executable).with_name("eirkit"))
+ACCESSES = [
+    ("a.py", 100, ""), ("b.py", 50, ""), ("g.py", 200, ""), ("", 210, "g.py"),
+    ("c.py", 30, ""), ("", 40, "d.py"), ("g.py", 210, ""),
+]  # fmt: skip
+BY_HAND = {
+    "run_id": "r1",
+    "task_id": "t1",
+    "model": "m",
+    "resolved": True,
+    "goal_files": ["g.py"],
+    "turns": [
+        {
+            "reads": [{"path": read, "tokens": tokens}] if read else [],
+            "writes": [{"path": written, "tokens": tokens}] if written else [],
+            "tokens": tokens + 10,
+        }
+        for read, tokens, written in ACCESSES
+    ],
+}
+
+
+def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
+    return subprocess.run(
+        [EIRKIT, "vestige", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        check=False,
+    )
+
+
+def answer(*arguments: object) -> dict:
+    done = call(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps(BY_HAND) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def analysed(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("analysed")
+    (folder / "one.jsonl").write_text(json.dumps(BY_HAND) + "\n")
+    answer("analyze", folder / "one.jsonl", "--out", folder / "out")
+    return folder / "out"
+
+
+def test_the_run_worked_by_hand(analysed):
+    run = answer("show", analysed, "r1")
+    assert {cut["cut"]: cut["demand_tokens"] for cut in run["cuts"]} == {
+        1: 0, 2: 100, 3: 150, 4: 350, 5: 210, 6: 210, 7: 210,
+    }  # fmt: skip
+    assert (run["peak_demand_tokens"], run["peak_cut"]) == (350, 4)
+    assert [state["path"] for state in run["live_at_peak"]] == ["g.py", "a.py", "b.py"]
+
+
+def test_environment_visibility(log, tmp_path):
+    answer("analyze", log, "--out", tmp_path / "out", "--visibility", "environment")
+    run = answer("show", tmp_path / "out", "r1")
+    assert (run["cuts"][0]["demand_tokens"], run["peak_cut"]) == (350, 1)
+    assert len(run["live_at_peak"]) == 3
+
+
+def test_the_summary_is_one_document_with_what_scripts_rely_on(log, tmp_path):
+    found = answer("analyze", log, "--out", tmp_path / "out")
+    assert (found["out"], found["runs"], found["skipped"]) == (str(tmp_path / "out"), 1, [])
+    assert (found["goal_access"], found["mean_peak_tokens"]) == (1.0, 350.0)
+
+
+def test_a_run_for_reading(analysed):
+    done = call("show", analysed, "r1")
+    assert "peak demand: 350 tokens at cut 4" in done.stdout
+    assert "Live at the peak" in done.stdout
+    assert "█" in done.stdout
+
+
+def test_a_torn_line_is_skipped_and_named_and_refused_by_strict(log, tmp_path):
+    log.write_text(log.read_text() + '{"run_id": "torn", "turns": [{"reads"\n')
+    found = answer("analyze", log, "--out", tmp_path / "out")
+    assert found["runs"] == 1
+    assert found["skipped"][0]["source"] == "one.jsonl:2"
+    done = call("analyze", log, "--out", tmp_path / "strict", "--strict")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert not (tmp_path / "strict").exists()
+
+
+def test_own_edits_are_stated_as_the_goal(tmp_path):
+    session = {key: value for key, value in BY_HAND.items() if key != "goal_files"}
+    (tmp_path / "one.jsonl").write_text(json.dumps(session) + "\n")
+    done = call("analyze", tmp_path / "one.jsonl", "--out", tmp_path / "out")
+    assert "none given: the files that the run itself edited last (1 run)" in done.stdout
+    assert answer("show", tmp_path / "out", "r1")["goal_files"] == ["d.py"]
+
+
+REFUSALS = [
+    (("analyze", "{log}"), "Missing option '--out'"),
+    (("analyze", "{log}", "--out", "{log}"), "is a file; give a folder after --out"),
+    (("analyze", "{log}", "--out", "{folder}"), "no analysis; give a new or empty folder"),
+    (("analyze", "no/such", "--out", "{log}.out"), "no/such"),
+    (("analyze", "{log}", "--out", "{log}.out", "--gold", "no/such"), "no/such"),
+    (("analyze", "{log}", "--out", "{log}.out", "--format", "plian"), "did you mean 'plain'"),
+    (("analyze", "{log}", "--out", "{log}.out", "--windows", "no/such"), "no/such"),
+    (("show", "no/such", "r1"), "holds no analysis; make one with"),
+    (("show", "{analysed}", "r2"), "no run named 'r2' in .*; did you mean 'r1'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSALS, ids=lambda item: "")
+def test_wrong_input_is_one_line(arguments, message, log, analysed):
+    done = call(*(str(part).format(log=log, folder=log.parent, analysed=analysed) for part in arguments))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert re.search(message, done.stderr), done.stderr
+    assert sorted(path.name for path in log.parent.iterdir()) == ["one.jsonl"]
+
+
+def test_formats_are_listed():
+    names = [row["name"] for row in answer("formats")["formats"]]
+    assert {"plain", "claude-code", "mini-swe-agent"} <= set(names)
+    assert '"turns":[{"reads":[{"path","tokens"}]' in call("formats").stdout
+
+
+def test_help_imports_no_readers():
+    code = (
+        "import sys; from eirkit.cli import run; run(['vestige', '-h']); print({'pyarrow', 'orjson'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("set()\n")

@@ -1,0 +1,237 @@
+"""Claude Code sessions: parallel calls, branches, sub-agents, breaks, and sessions of any length."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from eirkit.vestige.source import Skipped
+from eirkit.vestige.trajectory import Recording, Usage
+from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
+from tests.vestige.recorded import recorded
+
+Entry = dict[str, Any]
+FORMAT = "claude-code"
+
+
+def entry(uuid: str, parent: str | None, kind: str, **fields: Any) -> Entry:
+    common = {"isSidechain": False, "cwd": "/repo", "sessionId": "s1", "slug": "calm-river", "version": "2.0.76"}
+    return {"uuid": uuid, "parentUuid": parent, "type": kind, **common, **fields}
+
+
+def user(uuid: str, parent: str | None, content: Any, **fields: Any) -> Entry:
+    return entry(uuid, parent, "user", message={"role": "user", "content": content}, **fields)
+
+
+def reply(uuid: str, parent: str, id: str, *blocks: Entry, **fields: Any) -> Entry:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 5, "output_tokens": 7}
+    message = {"id": id, "model": "claude-x", "role": "assistant", "content": list(blocks), "usage": usage}
+    return entry(uuid, parent, "assistant", message=message, **fields)
+
+
+def text(words: str) -> Entry:
+    return {"type": "text", "text": words}
+
+
+def use(id: str, name: str, **arguments: Any) -> Entry:
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+
+
+def result(id: str, content: Any, **fields: Any) -> list[Entry]:
+    return [{"type": "tool_result", "tool_use_id": id, "content": content, **fields}]
+
+
+PARALLEL = [
+    {"type": "summary", "summary": "Earlier work", "leafUuid": "x"},
+    user("u1", None, "Fix it"),
+    reply("a1", "u1", "m1", {"type": "thinking", "thinking": "hm"}, text("Two at once.")),
+    reply("a2", "a1", "m1", use("c1", "Bash", command="cat a.py")),
+    reply("a3", "a2", "m1", use("c2", "Read", file_path="/repo/b.py"), cwd="/repo/sub"),
+    user("r1", "a2", result("c1", "one"), toolUseResult={"stdout": "one and what was cut", "stderr": ""}),
+    user("r2", "a3", result("c2", [text("two"), text("three")])),
+    reply("a4", "r1", "m2", text("Done.")),
+]
+
+
+def test_parallel_calls_are_one_turn_with_one_usage(tmp_path: Path) -> None:
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", PARALLEL))
+    first, second = run.turns
+    assert (run.run_id, run.model, run.root, run.prompt) == ("s1", "claude-x", "/repo", "Fix it")
+    assert [(call.tool, call.output, call.working_folder) for call in first.calls] == [
+        ("bash", "one", "/repo"),
+        ("Read", "two\nthree", "/repo/sub"),
+    ]
+    assert first.calls[0].full_output == "one and what was cut"
+    assert first.usage == Usage(input_tokens=100, output_tokens=7, cached_tokens=90)
+    assert (first.text, second.text, second.calls) == ("Two at once.", "Done.", ())
+
+
+def test_a_branch_that_was_taken_back_is_left_out(tmp_path: Path) -> None:
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", text("First.")),
+        user("u2", "a1", "Wrong way"),
+        reply("a2", "u2", "m2", use("c1", "Bash", command="rm x")),
+        user("r2", "a2", result("c1", "")),
+        user("u3", "a1", "Right way"),
+        reply("a3", "u3", "m3", text("Second.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    assert [turn.text for turn in run.turns] == ["First.", "Second."]
+    assert run.details["abandoned_replies"] == 1
+
+
+def test_a_damaged_line_costs_itself_alone(tmp_path: Path) -> None:
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", text("First.")),
+        '{"uuid": "u2", "parentUuid": "a1", "type": "us',
+        "[1, 2]",
+        reply("a2", "u2", "m2", text("Second.")),
+    ]
+    damaged, no_object, run = read_with(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    assert isinstance(damaged, Skipped)
+    assert damaged.source == "s1.jsonl:3"
+    assert isinstance(no_object, Skipped)
+    assert no_object.source == "s1.jsonl:4"
+    assert isinstance(run, Recording)
+    assert [turn.text for turn in run.turns] == ["First.", "Second."]
+
+
+def test_copied_history_is_counted_once(tmp_path: Path) -> None:
+    lines = [*PARALLEL, *PARALLEL, user("u9", "a4", "Go on"), reply("a9", "u9", "m9", text("On."))]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    assert len(run.turns) == 3
+    assert [len(turn.calls) for turn in run.turns] == [2, 0, 0]
+
+
+def test_a_fork_names_where_it_comes_from(tmp_path: Path) -> None:
+    origin = {"forkedFrom": {"sessionId": "s0", "messageUuid": "u1"}}
+    lines = [user("u1", None, "Go", **origin), reply("a1", "u1", "m1", text("One."), **origin)]
+    assert only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines)).details["forked_from"] == "s0"
+
+
+def test_breaks_keep_what_took_the_place_of_the_context(tmp_path: Path) -> None:
+    boundary = entry("b1", None, "system", subtype="compact_boundary", logicalParentUuid="a1")
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", text("First.")),
+        boundary,
+        user("s1", "b1", "What happened so far", isCompactSummary=True),
+        reply("a2", "s1", "m2", text("Second.")),
+        user("u3", "a2", "<command-name>/clear</command-name>\n<command-args></command-args>"),
+        user("u4", None, "Something else"),
+        reply("a3", "u4", "m3", text("Third.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    assert [(turn.text, turn.broken, turn.carried) for turn in run.turns] == [
+        ("First.", None, ""),
+        ("Second.", "compaction", "What happened so far"),
+        ("Third.", "clear", ""),
+    ]
+
+
+def test_every_sub_agent_is_a_run_of_its_own(tmp_path: Path) -> None:
+    side = {"isSidechain": True}
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", use("c1", "Task", prompt="Look")),
+        user("x1", None, "Look", **side),
+        reply("x2", "x1", "n1", use("d1", "Bash", command="ls"), **side),
+        user("y1", None, "Look too", agentId="abc", **side),
+        user("x3", "x2", result("d1", "a.py"), **side),
+        reply("y2", "y1", "o1", text("Seen."), agentId="abc", **side),
+        user("r1", "a1", result("c1", "Found a.py")),
+        reply("a2", "r1", "m2", text("Done.")),
+    ]
+    main, first, second = read_with(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    assert isinstance(main, Recording)
+    assert isinstance(first, Recording)
+    assert isinstance(second, Recording)
+    assert [run.run_id for run in (main, first, second)] == ["s1", "s1/sidechain-1", "s1/abc"]
+    assert [call.output for call in first.turns[0].calls] == ["a.py"]
+    assert second.details["parent_run"] == "s1"
+    assert [len(turn.calls) for turn in main.turns] == [1, 0]
+
+
+def test_failures_are_told_as_the_tool_told_them(tmp_path: Path) -> None:
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", use("c1", "Bash", command="pytest")),
+        user("r1", "a1", result("c1", "Exit code 2\nno tests ran", is_error=True)),
+        entry("e1", "r1", "assistant", isApiErrorMessage=True, message={"model": "<synthetic>", "content": []}),
+        reply("a2", "e1", "m2", text("Hm.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    (call,) = run.turns[0].calls
+    assert (call.failed, call.exit_code) == (True, 2)
+    assert len(run.turns) == 2  # an error of the connection is no reply
+
+
+def test_a_session_without_replies_says_so(tmp_path: Path) -> None:
+    path = as_lines(tmp_path / "s.jsonl", [{"type": "summary", "summary": "Earlier work", "leafUuid": "x"}])
+    (nothing,) = read_with(FORMAT, path)
+    assert isinstance(nothing, Skipped)
+    assert "no reply" in nothing.reason
+    assert who_recognises(path) == [FORMAT]
+
+
+def test_parents_in_a_circle_end(tmp_path: Path) -> None:
+    lines = [reply("a1", "a2", "m1", text("One.")), reply("a2", "a1", "m2", text("Two."))]
+    assert len(only_run(FORMAT, as_lines(tmp_path / "s.jsonl", lines)).turns) == 2
+
+
+# More turns than Python has frames, and as many as the longest sessions.
+@pytest.mark.parametrize("count", [5_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_long_sessions(tmp_path: Path, count: int) -> None:
+    lines: list[Entry] = [user("u0", None, "Start")]
+    for number in range(1, count + 1):
+        lines.append(reply(f"a{number}", lines[-1]["uuid"], f"m{number}", use(f"c{number}", "Bash", command="ls")))
+        lines.append(user(f"u{number}", f"a{number}", result(f"c{number}", "x")))
+    path = tmp_path / "s1.jsonl"
+    path.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    run = only_run(FORMAT, path)
+    assert len(run.turns) == count
+    assert all(turn.calls[0].output == "x" for turn in run.turns)
+
+
+def test_a_first_line_longer_than_the_beginning_is_recognised(tmp_path: Path) -> None:
+    path = as_lines(tmp_path / "s1.jsonl", [user("u1", None, "x" * 100_000), reply("a1", "u1", "m1", text("Done."))])
+    assert who_recognises(path) == [FORMAT]
+
+
+def test_recorded_sessions_agree_with_a_separate_count() -> None:
+    folder = recorded("claude-code")
+    paths = sorted(folder.glob("*.jsonl"))
+    for path in paths:
+        run = only_run(FORMAT, path)
+        blocks, replies = count_by_hand(path)
+        assert len(run.turns) == replies, path.name
+        assert sum(len(turn.calls) for turn in run.turns) == blocks, path.name
+        assert all(call.output for turn in run.turns for call in turn.calls), path.name
+        assert who_recognises(path) == [FORMAT], path.name
+    assert len(paths) == 12
+
+
+def count_by_hand(path: Path) -> tuple[int, int]:
+    """Count calls and distinct replies by their spelling alone; none of the recorded sessions has a branch."""
+    ids, calls = set(), 0
+    for line in path.read_text().splitlines():
+        message = orjson.loads(line).get("message") or {}
+        if message.get("role") == "assistant":
+            ids.add(message["id"])
+            calls += line.count('"type":"tool_use"')
+    return calls, len(ids)
+
+
+@pytest.mark.parametrize(
+    "name, broken",
+    [("compaction_session", "compaction"), ("clear_split_session", "clear"), ("slug_multi_clear_file1", "clear")],
+)
+def test_recorded_breaks_are_found(name: str, broken: str) -> None:
+    run = only_run(FORMAT, recorded("claude-code") / f"{name}.jsonl")
+    assert [turn.broken for turn in run.turns] == [None, broken]
+    assert bool(run.turns[1].carried) == (broken == "compaction")

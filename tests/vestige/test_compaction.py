@@ -1,0 +1,116 @@
+"""What a break took and what getting it back cost, worked out by hand."""
+
+from __future__ import annotations
+
+from eirkit.vestige.compaction import break_costs, break_cuts, dropped_states
+from eirkit.vestige.trajectory import Break, Read, RecordedTurn, Trajectory, Turn, Write
+from tests.vestige.runs import of_turns
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def turn(
+    number: int,
+    reads: tuple[Read, ...] = (),
+    writes: tuple[Write, ...] = (),
+    broken: Break | None = None,
+    carried: str = "",
+) -> Turn:
+    return Turn(number, reads, writes, 10 * number, RecordedTurn(broken=broken, carried=carried))
+
+
+A = "def first(x):\n    return x + 1\n\ndef second(y):\n    return y + 2\n"  # four telling lines, one blank
+SUMMARY = "The file a.py holds:\n  def first(x):\nThe rest of it is elsewhere."  # one of the four, squeezed
+
+# Tokens of the turns: 10, 20, 30, 40, 50, 60. Turn 3 begins after a compaction.
+RUN = of_turns(
+    [
+        turn(1, (Read("src/a.py", content=A), Read("b.py", content="b = 1 + 1\n"))),
+        turn(2, (Read("c.py", content="c = 2 + 2\n"), Read("d.py", lines={7: "d = 3 + 3"}))),
+        turn(3, (), (), "compaction", SUMMARY),
+        turn(4, (Read("src/a.py", content=A),), (Write("src/a.py"),)),
+        turn(5, (), (Write("b.py"),)),
+        turn(6, (Read("b.py", content="new"),)),
+    ]
+)
+LIVE = {3: {"src/a.py": 100, "b.py": 40, "c.py": 8, "d.py": 4}}
+
+
+def test_breaks_are_found() -> None:
+    assert break_cuts(RUN) == (3,)
+    assert break_cuts(of_turns([turn(1)])) == ()
+
+
+def test_each_live_state_has_its_fate() -> None:
+    by_path = {state.path: state for state in dropped_states(RUN, LIVE, words)}
+    a, b, c, d = by_path["src/a.py"], by_path["b.py"], by_path["c.py"], by_path["d.py"]
+    assert [a.fate, b.fate, c.fate, d.fate] == ["reread", "overwritten", "never", "never"]
+    # One of a.py's four telling lines is in the summary: 100 × (1 − 1/4) = 75 tokens were dropped.
+    assert (a.carried_share, a.dropped_tokens, a.named) == (0.25, 75, True)
+    # It was read again in turn 4, the second after the break: 30 + 40 tokens on; A has 9 words between spaces.
+    assert (a.reread_turn, a.turns_until, a.tokens_until, a.reread_tokens) == (4, 2, 70, words(A))
+    # b.py was read again only after a write had made another version of it.
+    assert (b.reread_turn, b.turns_until, b.tokens_until, b.reread_tokens) == (None, None, None, 0)
+    assert (b.named, d.dropped_tokens, d.kind) == (False, 4, "compaction")
+
+
+def test_the_cost_of_a_break_is_summed() -> None:
+    [cost] = break_costs(RUN, dropped_states(RUN, LIVE, words), words)
+    assert (cost.cut, cost.kind, cost.carried_tokens) == (3, "compaction", words(SUMMARY))
+    assert (cost.live_files, cost.live_tokens) == (4, 100 + 40 + 8 + 4)
+    assert cost.dropped_tokens == 75 + 40 + 8 + 4
+    assert (cost.reread_files, cost.reread_tokens, cost.reread_turns) == (1, words(A), 1)
+    assert (cost.overwritten_files, cost.never_reread_files, cost.never_reread_tokens) == (1, 2, 8 + 4)
+
+
+def test_a_break_with_nothing_live_still_has_a_row() -> None:
+    run = of_turns([turn(1), turn(2, broken="clear")])
+    assert dropped_states(run, {}, words) == ()
+    [cost] = break_costs(run, (), words)
+    assert (cost.kind, cost.live_files, cost.carried_tokens) == ("clear", 0, 0)
+
+
+def test_what_a_whole_write_replaced_is_no_longer_what_is_live() -> None:
+    # The summary repeats a line of the version that turn 2 wrote over, and none of the one in force.
+    before, after = "value = compute(1)\n", "value = compute(2)\n"
+    run = of_turns(
+        [
+            turn(1, (Read("a.py", content=before),)),
+            turn(2, (), (Write("a.py", kind="whole", content=after),)),
+            turn(3, broken="compaction", carried=before),
+        ]
+    )
+    [state] = dropped_states(run, {3: {"a.py": 6}}, words)
+    assert state.carried_share == 0.0
+
+
+def test_a_file_that_the_carried_text_repeats_in_full_was_not_dropped() -> None:
+    run = of_turns([turn(1, (Read("a.py", content=A),)), turn(2, broken="compaction", carried=f"a.py:\n{A}")])
+    [state] = dropped_states(run, {2: {"a.py": 9}}, words)
+    assert (state.carried_share, state.dropped_tokens) == (1.0, 0)
+
+
+def test_two_breaks_are_judged_apart() -> None:
+    run = of_turns(
+        [
+            turn(1, (Read("a.py", content=A),)),
+            turn(2, broken="compaction"),
+            turn(3, (Read("a.py", content=A),)),
+            turn(4, broken="clear"),
+            turn(5),
+        ]
+    )
+    first, second = dropped_states(run, {2: {"a.py": 9}, 4: {"a.py": 9}}, words)
+    assert (first.fate, first.reread_turn, second.fate) == ("reread", 3, "never")
+    assert [cost.kind for cost in break_costs(run, (first, second), words)] == ["compaction", "clear"]
+
+
+def test_many_breaks_take_linear_work() -> None:
+    # 2,000 breaks over one large file: a scan of the whole past at each would take minutes.
+    turns = [turn(1, (Read("a.py", content=A * 200),))]
+    turns += [turn(number, broken="compaction", carried="short") for number in range(2, 2_002)]
+    run: Trajectory = of_turns(turns)
+    live = {number: {"a.py": 1} for number in range(2, 2_002)}
+    assert len(dropped_states(run, live, words)) == 2_000

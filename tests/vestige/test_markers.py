@@ -1,0 +1,45 @@
+"""Marks of clipping, and texts that only speak of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from eirkit.vestige.markers import clip_marks
+
+CUT = {
+    "a\n<response clipped><NOTE>Only part of this file has been shown to you.</NOTE>": "response_clipped",
+    "head<elided_chars>812 characters elided</elided_chars>\ntail": "elided_middle",
+    "x\n[... Observation truncated due to length ...]\ny": "observation",
+    "x\n... [1,204 characters truncated] ...\ny": "counted",
+    "x\n[37 lines omitted]\ny": "counted",
+    "x\n… [12 lines truncated] …\ny": "counted",
+    "x…431 tokens truncated…y": "spread",
+    "x\n[... omitted 12 of 400 lines ...]\ny": "codex",
+    "x\n[... truncated ...]\ny": "bracketed",
+    "x\n[... output truncated ...]\ny": "codex",
+    "x\n... [CONTENT TRUNCATED] ...\ny": "capital",
+    "[File content truncated: showing lines 1-2000 of 5000 total lines.]\nx": "content",
+    "<warning>The output of your last command was too long.\nTry another.</warning>": "note",
+    "Output truncated after 30000 characters\n": "stated",
+}
+WHOLE = (
+    "",
+    "def truncated(text):\n    return text[:80] + '...'\n",
+    "The list was omitted because it is too long.\n",
+    "# response clipped by the server\n",
+    "elided_chars = 3\n",
+    "TRUNCATED = True\n",
+    "[truncated]\n",
+)
+
+
+@pytest.mark.parametrize("text", CUT)
+def test_a_mark_is_found_where_it_stands(text: str) -> None:
+    marks = clip_marks(text)
+    assert marks[0].kind == CUT[text]
+    assert 0 <= marks[0].start < marks[0].end <= len(text)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_talk_of_truncation_is_no_mark(text: str) -> None:
+    assert clip_marks(text) == ()

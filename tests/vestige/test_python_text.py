@@ -1,0 +1,73 @@
+"""What a Python program would do to files, told without running it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eirkit.vestige.shell.python_text import effects_of
+
+PROGRAMS = {
+    "open('a', 'w').write('x')": (["a"], []),
+    "open('a', mode='a').write('x')": (["a"], []),
+    "with open('a') as f:\n    t = f.read()\nwith open('a', 'w') as f:\n    f.write(t)": (["a"], []),
+    "p = 'a'\nfor q in [p, 'b']:\n    open(q, 'w')": (["a", "b"], []),
+    "for q, n in [('a', 1), ('b', 2)]:\n    open(q, 'w')": (["a", "b"], []),
+    "files = {'a': 1, 'b': 2}\nfor name, n in files.items():\n    print(name)\nopen('c', 'w')": (["c"], []),
+    "import os\nopen(os.path.join('d', 'a'), 'w')": (["d/a"], []),
+    "from pathlib import Path\n(Path('d') / 'a').write_text('x')": (["d/a"], []),
+    "from pathlib import Path\nbase = Path('d')\n(base / 'a').open('w').write('')": (["d/a"], []),
+    "name = 'a'\nopen(f'd/{name}.py', 'w')": (["d/a.py"], []),
+    "def fix(path, old='x'):\n    open(path, 'w')\nfix('a')\nfix(path='b')": (["a", "b"], []),
+    "def main():\n    open('a', 'w')\nif __name__ == '__main__':\n    main()": (["a"], []),
+    "def unused():\n    open('a', 'w')": ([], []),
+    "import sys\nopen(sys.argv[1], 'w')": (["given"], []),
+    "import os\nos.rename('a', 'b')\nos.remove('c')": (["a", "b", "c"], []),
+    "import shutil\nshutil.copy('a', 'b')\nshutil.move('c', 'd')": (["b", "c", "d"], []),
+    "import fileinput\nfor line in fileinput.input('a', inplace=True):\n    print(line)": (["a"], []),
+    "import os\nos.chdir('d')\nopen('a', 'w')": (["d/a"], []),
+    "import tempfile, os\nopen(os.path.join(tempfile.mkdtemp(), 'a'), 'w')": ([], []),
+    "print(open('a').read())": ([], ["a"]),
+    "for i, line in enumerate(open('a')):\n    if 'x' in line:\n        print(i, line.rstrip())": ([], ["a"]),
+    "lines = open('a').readlines()\nprint(''.join(lines[3:9]))": ([], ["a"]),
+    "import re\nprint(re.findall('x', open('a').read()))": ([], ["a"]),
+    "print(len(open('a').read()))": ([], []),
+    "print('x' in open('a').read())": ([], []),
+    "text = open('a').read()\nprint('done')": ([], []),
+    "answer = Response(open('a'))\nprint(answer)": ([], []),
+    "open('a', 'w'": ([], []),
+}
+
+
+@pytest.mark.parametrize("text", PROGRAMS)
+def test_effects_of_a_program(text: str) -> None:
+    effects = effects_of(text, ("fix.py", "given"))
+    written, shown = PROGRAMS[text]
+    assert [change.path for change in effects.writes] == written
+    assert list(effects.shown) == shown
+
+
+def test_commands_that_a_program_starts_are_told() -> None:
+    text = "import os, subprocess\nos.system('rm a')\nsubprocess.run(['sed', '-i', 's/x y/z/', 'b'])"
+    assert effects_of(text).commands == ("rm a", "sed -i 's/x y/z/' b")
+
+
+def test_what_is_written_is_known_where_it_is_spelt_out() -> None:
+    effects = effects_of("with open('a', 'w') as f:\n    f.write('one\\n')\n    f.write('two\\n')")
+    assert effects.writes[0].content == "one\ntwo\n"
+
+
+def test_a_write_in_a_loop_has_no_known_content() -> None:
+    assert effects_of("f = open('a', 'w')\nfor i in [1, 2]:\n    f.write('x')").writes[0].content is None
+
+
+@given(st.text(alphabet="open('a','w').rd\n ()[]{}=:+x1\\\"", max_size=300))
+@settings(max_examples=200, deadline=None)
+def test_no_program_is_too_strange(text: str) -> None:
+    effects_of(f"open({text}")
+
+
+@pytest.mark.parametrize("text", ["open(" + "(" * 5000, "open(x)" + "+x" * 50_000, "open('\\d')\n" * 10_000])
+def test_programs_have_bounds(text: str) -> None:
+    effects_of(text)

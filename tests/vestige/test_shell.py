@@ -1,0 +1,226 @@
+"""The shell as far as it is followed: here-documents, the two parsers, folders, variables, hostile text."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eirkit.vestige.corpus import read_corpus
+from eirkit.vestige.shell.effects import shell_touches
+from eirkit.vestige.shell.grammar import parse, parse_with_grammar
+from eirkit.vestige.shell.lifting import lift
+from eirkit.vestige.shell.place import Place
+from eirkit.vestige.shell.plain import parse_plain
+from eirkit.vestige.shell.words import Glob, expand, open_word
+from eirkit.vestige.trajectory import Recording, Span, Touches
+from tests.vestige.recorded import recorded
+
+WORDS = st.sampled_from(
+    ["cat", "a.py", "'x y'", '"$v"', "|", "&&", "||", ";", "\n", "(", ")", "{", "}", "<<EOF", "EOF", ">", ">>", "<",
+     "$(", "`", "for f in", "do", "done", "if", "then", "fi", "sed -i", "python -c", "\\", "*", "#", "'", '"', "git",
+     "&", "é", "\0", "{\U000fffff", "<<<"]
+)  # fmt: skip
+# A machine that is busy with other work slows both sizes alike; quadratic time would give a ratio of 16.
+LINEAR_RATIO = 10
+SMALLEST_MEASURED_SECONDS = 0.02
+
+
+def touch(command: str, output: str = "text\n", exit_code: int = 0, place: Place | None = None) -> Touches:
+    return shell_touches(command, output, exit_code, place or Place(roots=("/repo",), folder="/repo"))
+
+
+@given(st.one_of(st.text(), st.lists(WORDS, max_size=40).map(" ".join)), st.text(max_size=200), st.integers(-1, 2))
+@settings(max_examples=300, deadline=None)
+def test_no_text_is_too_strange(command: str, output: str, exit_code: int) -> None:
+    touches = touch(command, output, exit_code)
+    assert all(read.path and "\0" not in read.path for read in touches.reads)
+    assert all(write.path and "\0" not in write.path for write in touches.writes)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a=(",
+        "|",
+        "${",
+        "<<a\n",
+        "$(",
+        "'",
+        '"',
+        "`",
+        "a && ",
+        "(",
+        "{a,b}",
+        "for x in ",
+        "cat <<E\n",
+        "f() { f; }\nf;",
+        "* ",
+    ],
+)
+def test_time_grows_with_length_and_not_faster(unit: str) -> None:
+    def seconds(count: int) -> float:
+        start = time.process_time()
+        touch(unit * count)
+        return time.process_time() - start
+
+    size = 20_000 // len(unit)
+    small = max(seconds(size), SMALLEST_MEASURED_SECONDS)
+    assert seconds(4 * size) <= LINEAR_RATIO * small
+
+
+@pytest.mark.parametrize("command", ["(" * 5000, "$(" * 5000, "a && " * 20_000 + "b", "x" * 3_000_000, "a|" * 30_000])
+def test_depth_and_length_have_bounds(command: str) -> None:
+    parse(command)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["cat", "a.py", "-n", "'1,5p'", '"def f"', "x=1", "if", "|", "12", "--a=b", ""]), min_size=1
+    ).map(" ".join)
+)
+def test_plain_commands_come_out_of_both_parsers_alike(command: str) -> None:
+    plain = parse_plain(command)
+    assert plain is None or plain == parse_with_grammar(command)
+
+
+@pytest.mark.parametrize("name", ["mini-swe-agent-v1", "mini-swe-agent-v2"])
+def test_recorded_plain_commands_come_out_of_both_parsers_alike(name: str) -> None:
+    seen = 0
+    for recording in read_corpus([recorded(name)]):
+        for turn in recording.turns if isinstance(recording, Recording) else ():
+            for call in turn.calls:
+                plain = parse_plain(call.arguments["command"])
+                seen += plain is not None
+                assert plain is None or plain == parse_with_grammar(call.arguments["command"])
+    assert seen > 1000
+
+
+def test_a_here_document_ends_at_its_own_line_alone() -> None:
+    lifted = lift("cat <<'EOF' > a && ls\nthe EOF\n EOF\nEOF\npwd <<-X\n\ttwo\n\tX\n")
+    assert [body.text for body in lifted.bodies] == ["the EOF\n EOF\n", "two\n"]
+    assert "pwd" in lifted.skeleton
+    assert "the EOF" not in lifted.skeleton
+
+
+def test_a_shift_is_no_here_document() -> None:
+    assert lift("echo $((1 << 4)); cat a").bodies == ()
+
+
+@pytest.mark.parametrize(
+    ("quote", "content"), [("'EOF'", "a $v \\$w\n"), ("EOF", "a 1 $w\n"), ('"EOF"', "a $v \\$w\n")]
+)
+def test_variables_act_in_here_documents_without_quotes(quote: str, content: str) -> None:
+    touches = touch(f"v=1; cat > out <<{quote}\na $v \\$w\nEOF", "")
+    assert touches.writes[0].content == content
+
+
+def test_words_expand() -> None:
+    found = expand([open_word("a*"), "b c", open_word("{x,y}.py")], {})
+    assert found == ["a*", "b c", "x.py", "y.py"]
+    assert isinstance(found[0], Glob)
+
+
+@pytest.mark.parametrize(
+    ("command", "span"),
+    [
+        ("sed -n '10,12p' f", Span(10, 12)),
+        ("sed -n '10,+2p' f", Span(10, 12)),
+        ("sed -n 10p f", Span(10, 10)),
+        ("head -n 3 f", Span(1, 3)),
+        ("head -3 f", Span(1, 3)),
+        ("head -n 12 f | tail -n 3", Span(10, 12)),
+        ("tail -n +10 f | head -n 3", Span(10, 12)),
+        ("cat f | sed -n '10,12p'", Span(10, 12)),
+        ("sed -n '8,20p' f | sed -n '3,5p'", Span(10, 12)),
+        ("awk 'NR>=10 && NR<=12' f", Span(10, 12)),
+        ("awk 'NR==10,NR==12' f", Span(10, 12)),
+        ("cat f", None),
+    ],
+)
+def test_ranges_are_told(command: str, span: Span | None) -> None:
+    read = touch(command, "a\nb\nc\n").reads[0]
+    assert read.requested == span
+    if span is None or span.last > span.first:
+        first = span.first if span else 1
+        assert read.lines == {first: "a", first + 1: "b", first + 2: "c"}
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("nl -ba f | sed -n '7,8p'", "     7\tx\n     8\ty\n"),
+        ("cat -n f | tail -2", "     7\tx\n     8\ty\n"),
+        ("grep -n . f", "7:x\n8:y\n"),
+        ("nl -ba f | grep -n .", "1:     7\tx\n2:     8\ty\n"),
+        ("sed -n '5,9p' f | grep -n .", "3:x\n4:y\n"),
+        ("grep -rn . d", "d/f:7:x\nd/f-8-y\n"),
+    ],
+)
+def test_numbers_that_a_viewer_prints_are_the_lines_numbers(command: str, output: str) -> None:
+    assert touch(command, output).reads[0].lines == {7: "x", 8: "y"}
+
+
+def test_headings_divide_an_output() -> None:
+    reads = touch("echo == a; cat a; echo == b; head -2 b", "== a\n1\n2\n== b\n3\n").reads
+    assert [(read.path, read.content) for read in reads] == [("a", "1\n2\n"), ("b", "3\n")]
+
+
+def test_ranges_divide_an_output() -> None:
+    reads = touch("sed -n '1,2p' a; sed -n '5,6p' b", "1\n2\n3\n4\n").reads
+    assert [(read.path, read.lines) for read in reads] == [("a", {1: "1", 2: "2"}), ("b", {5: "3", 6: "4"})]
+
+
+def test_line_numbers_divide_an_output() -> None:
+    reads = touch("cat -n a; cat -n b", "     1\tx\n     2\ty\n     1\tz\n").reads
+    assert [(read.path, read.lines) for read in reads] == [("a", {1: "x", 2: "y"}), ("b", {1: "z"})]
+
+
+def test_names_that_head_prints_divide_an_output() -> None:
+    reads = touch("head -n 1 a b", "==> a <==\n1\n\n==> b <==\n2\n").reads
+    assert [(read.path, (read.content or "").strip()) for read in reads] == [("a", "1"), ("b", "2")]
+
+
+def test_what_cannot_be_divided_is_shared_by_tokens() -> None:
+    place = Place(roots=("/repo",), folder="/repo", count=len)
+    reads = touch("cat a b", "x" * 10, place=place).reads
+    assert [(read.path, read.content, read.tokens) for read in reads] == [("a", None, 5), ("b", None, 5)]
+
+
+def test_a_view_that_the_scaffold_cut_says_so_and_numbers_only_its_beginning() -> None:
+    text = "one\n" * 400 + "tw<elided_chars>50 characters elided</elided_chars>\nlast\n"
+    read = touch("cat a", text).reads[0]
+    assert read.clipped
+    assert read.lines is not None
+    assert max(read.lines) == 400
+
+
+def test_a_shell_that_lives_on_keeps_its_folder_and_one_that_does_not_forgets_it() -> None:
+    lasting, fresh = Place(("/repo",), "/repo"), Place(("/repo",), "/repo", keeps_folder=False)
+    for place in (lasting, fresh):
+        touch("cd src", "", place=place)
+    assert touch("cat a.py", place=lasting).reads[0].path == "src/a.py"
+    assert touch("cat a.py", place=fresh).reads[0].path == "a.py"
+
+
+def test_a_folder_that_is_not_there_is_not_entered() -> None:
+    place = Place(("/repo",), "/repo")
+    touch("cd gone", "bash: cd: gone: No such file or directory\n", 1, place)
+    assert touch("cat a.py", place=place).reads[0].path == "a.py"
+
+
+def test_globs_that_match_nothing_known_are_counted() -> None:
+    place = Place(("/repo",), "/repo")
+    assert touch("cat src/*.py", place=place).reads == ()
+    assert place.unresolved == 1
+    touch("ls src", "src/a.py src/b.txt\n", place=place)
+    assert [read.path for read in touch("cat src/*.py", place=place).reads] == ["src/a.py"]
+
+
+def test_content_of_a_written_file_is_kept() -> None:
+    write = touch("cat > a.py <<'EOF'\nx = 1\nEOF", "").writes[0]
+    assert (write.kind, write.content) == ("whole", "x = 1\n")
+    write = touch("echo y >> a.py", "").writes[0]
+    assert (write.kind, write.added) == ("edit", "y\n")
