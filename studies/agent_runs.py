@@ -37,12 +37,17 @@ class Run:
     behaviour: Behaviour
 
 
-def run_cell(spec: TaskSpec, access: Access, agent: str, seeds: Sequence[int]) -> list[Run]:
-    """Return the runs of one reference agent, in the order of the seeds."""
+def run_cell(spec: TaskSpec, access: Access, agent: str, seeds: Sequence[int], p: float | None = None) -> list[Run]:
+    """Return the runs of one reference agent, in the order of the seeds.
+
+    Args:
+        p: the probability of the agent's trait, its own unless given.
+    """
     workload, runs = prepare(spec), []
+    options = ModelOptions() if p is None else ModelOptions(extra={"p": p})
     tasks = list(generate_many(spec, seeds))
     sessions = [make_session(access, task, workload) for task in tasks]
-    for task, trace in zip(tasks, run_trials(f"reference/{agent}", ModelOptions(), sessions), strict=True):
+    for task, trace in zip(tasks, run_trials(f"reference/{agent}", options, sessions), strict=True):
         if isinstance(trace, InfrastructureError):
             raise trace
         verdicts = judge(task, workload, trace.decisions, trace.actions)

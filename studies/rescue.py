@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from eirkit.lacuna.evidence.claims import gate
 from eirkit.lacuna.evidence.rescue import Arm, ArmRow, Setup, rescue
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.task import TaskSpec
@@ -44,6 +45,16 @@ def threes(setup: Setup, model: str) -> dict[Arm, list[ArmRow]]:
         for row in rescue(setup, seeds, [model], ModelOptions()).rows:
             found[row.arm].append(row)
     return found
+
+
+def controls() -> list[dict[str, Any]]:
+    """Return what the agents reach at full information: the arms of one that fails would claim nothing."""
+    cells = {
+        "Store–Recall": gate(GUESSER, TaskSpec("store-recall"), ModelOptions()),
+        "Stepwise Maximum": gate(CALCULATOR, TaskSpec("stepwise-max"), ModelOptions()),
+        "Stepwise Sum": gate(CALCULATOR, TaskSpec("stepwise-sum"), ModelOptions()),
+    }
+    return [{"workload": family, "agent": cell.model, **cell.standing()} for family, cell in cells.items()]
 
 
 def figures(rows: list[ArmRow], figure: Figure) -> list[float]:
@@ -97,8 +108,12 @@ def sufficient_capacity() -> Iterator[Row]:
 
 def study() -> dict[str, Any]:
     """Return the comparison as one document."""
-    rows = [*store_recall(), *stepwise_maximum(), *sufficient_capacity()]
-    return document("rescue", "Causal rescue: restoration repairs, a sham of equal length does not", rows)
+    standings = controls()
+    families = {"Store–Recall": store_recall, "Stepwise Maximum": stepwise_maximum, "Stepwise Sum": sufficient_capacity}
+    passed = [entry["workload"] for entry in standings if entry["passes"]]
+    rows = [row for family in passed for row in families[family]()]
+    title = "Causal rescue: restoration repairs, a sham of equal length does not"
+    return document("rescue", title, rows, controls=standings)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Kills sweeps with SIGKILL at random moments and resumes them: nothing may be lost, nothing may be there twice.
 
+One of them asks a server on loopback, writes down every dollar and keeps replies: what was paid for is paid for once.
+
 python -m tests.soak [POINTS [SEED]]
 """
 
@@ -14,14 +16,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eirkit.lacuna.serving.funds import SPENT, SPENT_SCHEMA, Funds
+from eirkit.lacuna.serving.reply_cache import ReplyCache
 from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
 from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, read_events, scan_runs
 from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.records import read_records
+from tests.lacuna.servers import ModelServer, answers_as
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
+CONNECTIONS = 4  # to the server: so many replies may be paid for and lost with a kill
+PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
+REPLY_USD = 0.11  # at that price, for the 110 tokens that the server counts
+CAP_USD = 10_000.0  # never reached, but held
+ROUNDING = 1e-6  # dollars; sums of a few thousand floats
 COMMAND_EVERY = 20  # one point in so many kills the command itself; the others a copy of this process, which is quicker
 
 SUITES: dict[str, dict[str, Any]] = {
@@ -41,77 +55,145 @@ SUITES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A sweep that is killed, and where its money is kept."""
+
+    name: str
+    document: dict[str, Any]
+    prices: Path | None = None  # None: it costs nothing
+
+    def funds(self, cut: Path) -> Funds:
+        return Funds() if self.prices is None else Funds(CAP_USD, self.prices, _cache(cut))
+
+    def arguments(self, cut: Path) -> list[str]:
+        """Return the same for the command line."""
+        if self.prices is None:
+            return []
+        return ["--cap-usd", str(CAP_USD), "--prices", str(self.prices), "--cache", str(_cache(cut))]
+
+
+def _cache(cut: Path) -> Path:
+    return cut.with_suffix(".replies")
+
+
+def _paid(url: str, folder: Path) -> Subject:
+    prices = folder / "prices.toml"
+    prices.write_text(PRICES)
+    options = {"base_url": url, "connections": CONNECTIONS, "max_tokens": 20}
+    tasks = {"workload": "store-recall", "n": 12, "m": 6, "h": 3, "seeds": "0:12"}
+    return Subject("paid", {"model": "openai/any", **tasks, "model_options": options}, prices)
+
+
 def soak(points: int, seed: int, folder: Path) -> int:
     """Kill until the number of points is reached; return it, or raise AssertionError at the first fault."""
     rng = random.Random(seed)
-    whole = {name: _whole(name, folder) for name in SUITES}
-    killed = sweeps = 0
-    while killed < points:
-        name = rng.choice(list(SUITES))
-        cut = folder / f"cut-{sweeps}"
-        killed += _kill_until_done(name, cut, whole[name][1], rng, points - killed)
-        _compare(name, cut, whole[name][0])
-        shutil.rmtree(cut)
-        sweeps += 1
+    with _server() as url:
+        subjects = [*(Subject(name, document) for name, document in SUITES.items()), _paid(url, folder)]
+        whole = {subject.name: _whole(subject, folder) for subject in subjects}
+        killed = sweeps = 0
+        while killed < points:
+            subject = rng.choice(subjects)
+            cut = folder / f"cut-{sweeps}"
+            kills = _kill_until_done(subject, cut, whole[subject.name][1], rng, points - killed)
+            _compare(subject, cut, whole[subject.name][0])
+            if subject.prices is not None:
+                _check_money(cut, kills)
+            shutil.rmtree(cut)
+            killed, sweeps = killed + kills, sweeps + 1
     print(f"{killed} kills in {sweeps} sweeps: nothing lost, nothing twice")
     return killed
 
 
-def _whole(name: str, folder: Path) -> tuple[Path, float]:
+@contextmanager
+def _server() -> Iterator[str]:
+    """A model behind HTTP in a process of its own, which outlives every kill."""
+    command = [sys.executable, "-m", "tests.soak", "--serve"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+def _serve() -> int:
+    """Answer as the calculator does until whoever asked for it is gone."""
+    with ModelServer(answers_as("calculator")) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
+    return 0
+
+
+def _whole(subject: Subject, folder: Path) -> tuple[Path, float]:
     """Run a suite without interruption; return its folder and how long it took."""
-    out, started = folder / f"whole-{name}", time.monotonic()
-    start_sweep(read_suite(SUITES[name]), out)
+    out, started = folder / f"whole-{subject.name}", time.monotonic()
+    start_sweep(read_suite(subject.document), out, subject.funds(out))
     return out, time.monotonic() - started
 
 
-def _kill_until_done(name: str, cut: Path, seconds: float, rng: random.Random, most: int) -> int:
+def _kill_until_done(subject: Subject, cut: Path, seconds: float, rng: random.Random, most: int) -> int:
     """Start a sweep and kill it again and again, until it survives or was killed often enough; then let it finish."""
     killed = 0
     while killed < most:
         # Most moments fall into the sweep, some before its manifest and some after its end.
         moment = rng.uniform(0, 0.6 * seconds)
         if rng.randrange(COMMAND_EVERY):
-            died = _kill_copy(name, cut, moment)
+            died = _kill_copy(subject, cut, moment)
         else:
-            died = _kill_command(name, cut, moment + 0.3)
+            died = _kill_command(subject, cut, moment + 0.3)
         if not died:
             break
         killed += 1
-    _go_on(name, cut)
+    _go_on(subject, cut)
     return killed
 
 
-def _go_on(name: str, cut: Path) -> None:
+def _go_on(subject: Subject, cut: Path) -> None:
     if (cut / "manifest.json").exists():
-        resume_sweep(cut)
+        resume_sweep(cut, funds=subject.funds(cut))
     else:
-        start_sweep(read_suite(SUITES[name]), cut)
+        start_sweep(read_suite(subject.document), cut, subject.funds(cut))
 
 
-def _kill_copy(name: str, cut: Path, moment: float) -> bool:
+def _check_money(cut: Path, kills: int) -> None:
+    """Assert that every kept reply was written down as paid, and that only what was in flight was paid for twice."""
+    replies, cache = ReplyCache(_cache(cut)), _cache(cut)
+    kept, spent = len(replies), sum(record["usd"] for record in read_records(cut / SPENT, SPENT_SCHEMA))
+    replies.close()
+    least, most = kept * REPLY_USD, (kept + CONNECTIONS * kills) * REPLY_USD
+    assert least - ROUNDING <= spent <= most + ROUNDING, f"{spent} spent on {kept} replies over {kills} kills"
+    for path in cache.parent.glob(f"{cache.name}*"):
+        path.unlink()
+
+
+def _kill_copy(subject: Subject, cut: Path, moment: float) -> bool:
     """Go on in a copy of this process and kill it after a moment; True if it was not finished."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            _go_on(name, cut)
+            _go_on(subject, cut)
             code = 0
         finally:
             os._exit(code)
     time.sleep(moment)
     os.kill(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the sweep {name} failed by itself"
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the sweep {subject.name} failed by itself"
     return os.WIFSIGNALED(status)
 
 
-def _kill_command(name: str, cut: Path, moment: float) -> bool:
+def _kill_command(subject: Subject, cut: Path, moment: float) -> bool:
     """The same with the command as people run it."""
     suite = cut.with_suffix(".json.toml")
-    suite.write_text(_as_toml(SUITES[name]))
+    suite.write_text(_as_toml(subject.document))
     where = ["--resume", str(cut)] if (cut / "manifest.json").exists() else [str(suite), "--out", str(cut)]
     process = subprocess.Popen(
-        [EIRKIT, "lacuna", "run", *where, "--json"],
+        [EIRKIT, "lacuna", "run", *where, *subject.arguments(cut), "--json"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -137,26 +219,37 @@ def _as_toml(document: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _compare(name: str, cut: Path, whole: Path) -> None:
+def _compare(subject: Subject, cut: Path, whole: Path) -> None:
     """Assert that a sweep that was killed left what an uninterrupted one leaves."""
-    if name == "scripted":
-        for file in (EVENTS, RUNS, "manifest.json", "summary.json"):
+    if subject.name == "scripted":
+        control = [f"control/{file}" for file in (EVENTS, RUNS, "manifest.json", "summary.json")]
+        for file in (EVENTS, RUNS, "manifest.json", "summary.json", *control):
             assert (cut / file).read_bytes() == (whole / file).read_bytes(), f"{file} of {cut} differs"
-    assert _records(cut) == _records(whole), f"the records of {cut} differ"
+    other = [pair for pair in zip(_records(cut), _records(whole), strict=True) if pair[0] != pair[1]]
+    assert not other, f"the records of {subject.name} differ: {other[0]}"
 
 
 def _records(folder: Path) -> list[str]:
-    """Return every record but for places and times, in an order that does not depend on who was first."""
+    """Return every record but for places, times and payments, in an order that does not depend on who was first."""
     runs = [record for record, _ in scan_runs(folder / RUNS)]
     assert sum(run["events"]["bytes"] for run in runs) == (folder / EVENTS).stat().st_size, "bytes of nobody"
     events = [event for run in runs for event in read_events(folder, run["events"])]
     plain = [{key: value for key, value in run.items() if key not in ("events", "usage")} for run in runs]
-    timeless = [{key: value for key, value in event.items() if key != "latency_seconds"} for event in events]
-    return sorted(json.dumps(record) for record in [*plain, *timeless])
+    return sorted(json.dumps(_lasting(record)) for record in [*plain, *events])
+
+
+def _lasting(value: Any) -> Any:
+    """Return a record without what no two sweeps share: how long things took, and what was paid for again."""
+    if not isinstance(value, dict):
+        return value
+    passing = ("cost_usd", "from_cache")
+    return {key: _lasting(item) for key, item in value.items() if not (key.endswith("_seconds") or key in passing)}
 
 
 def main(arguments: list[str]) -> int:
     """Run the soak; the seed is printed so that a failure can be repeated."""
+    if arguments == ["--serve"]:
+        return _serve()
     points = int(arguments[0]) if arguments else 1000
     seed = int(arguments[1]) if len(arguments) > 1 else time.time_ns() % 1_000_000
     print(f"{points} points, seed {seed}", flush=True)

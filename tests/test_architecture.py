@@ -22,9 +22,11 @@ ROOMS = {
     "lacuna": {"base", "eir", "lacuna"},
     "vestige": {"base", "eir", "vestige"},
     "surface": {"base", "eir", "lacuna", "vestige"},
+    "testing": {"base", "eir", "lacuna", "vestige"},  # conformance suites for authors of plug-ins
+    "diagnosis": {"base", "eir", "lacuna", "vestige"},  # what `eirkit doctor` says
     "report": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface"},
     "bridges": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface"},
-    "cli": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "cli"},
+    "cli": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "testing", "diagnosis", "cli"},
 }
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "handler", "misc", "data2"}
 BANNED_ENDINGS = ("_", "_v0", "_v1", "_v2", "_new", "_old")

@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 
 import pytest
-from studies import managed_retention, pressure_grid
+from studies import managed_retention, pressure_grid, shapes
 from studies.agent_rows import compare, trait
 from studies.agent_runs import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, markdown, pivot, worded
 
-SEEDS = range(6)
+SEEDS = range(3)
 PAGE = Path(__file__).parents[1] / "docs" / "agents-under-pressure.md"
 STUDIES = {"pressure-grid": pressure_grid, "managed-retention": managed_retention}
 FIELDS = {"label", "published", "ours", "low", "high", "verdict"}
@@ -101,6 +101,56 @@ def test_a_memory_chosen_by_the_agent_holds_as_much_as_text_as_in_keys(documents
     by_name = {(entry["cell"], entry["h"]): entry["accuracy"] for entry in cells}
     for h in managed_retention.CAPACITIES:
         assert by_name["recoverer, scratch, no reads", h] == by_name["recoverer, kv, no reads", h]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_shape_names_its_models_and_says_why_where_it_does_not_come_out(documents, name):
+    for line in documents[name]["shapes"]:
+        assert any(model in line["published"] for model in ("Claude", "GPT", "four models", "not named"))
+        assert line.get("ours by", "reference/").startswith("reference/")
+        assert bool(line["why not"]) == (line["verdict"] != shapes.REPRODUCED)
+
+
+def shape_of(documents, claim, agent):
+    (line,) = (
+        line
+        for line in documents["managed-retention"]["shapes"]
+        if claim in line["shape"] and line["ours by"] == f"reference/{agent}"
+    )
+    return line
+
+
+def test_what_is_not_written_is_lost_in_text_and_kept_in_keys(documents):
+    for p in ("0.4", "0.0"):
+        line = shape_of(documents, "key–value above text", f"note-taker, p = {p}")
+        assert line["verdict"] == f"{shapes.REPRODUCED} / {shapes.DIFFERS}"  # reads bring everything back
+    line = shape_of(documents, "key–value above text", "note-taker, p = 1.0")
+    assert line["verdict"] == f"{shapes.DIFFERS} / {shapes.REPRODUCED}"  # every note costs an action that reads need
+    assert shape_of(documents, "Scratch below LRU", "note-taker, p = 0.0")["verdict"].startswith(shapes.REPRODUCED)
+
+
+def test_a_memory_that_costs_more_than_it_holds_lies_below_the_floor(documents):
+    assert shape_of(documents, "Scratch below the floor, most at h = 16", "note-taker, p = 1.0")["verdict"] == (
+        shapes.REPRODUCED
+    )
+    assert "at h = 16" in shape_of(documents, "Scratch–LRU below the floor", "note-taker, p = 0.4")["no reads"]
+
+
+def test_signs_orders_and_places_by_hand():
+    up, down = [0.5, 0.7], [0.4, 0.3]
+    assert shapes.above(up, down) == shapes.Judged("+0.250 ± 0.150", 2, 2, True)
+    assert shapes.below(up, down).verdict == shapes.DIFFERS
+    assert shapes.below(down, up).verdict == shapes.above(up, down).verdict == shapes.REPRODUCED
+    assert shapes.above([0.9, 0.4, 0.4], [0.5, 0.5, 0.5]).verdict == shapes.UNSETTLED  # in 1 of 3, and on average
+    assert shapes.ordered({"a": up, "b": down}).verdict == shapes.REPRODUCED
+    assert shapes.ordered({"a": up, "b": up}).verdict == shapes.DIFFERS
+    assert shapes.never_rises({"a": up, "b": up}).verdict == shapes.REPRODUCED
+    floor = {4: [0.6, 0.6], 2: [0.5, 0.5]}
+    assert shapes.lowest_at(4, {4: [0.4, 0.5], 2: [0.5, 0.5]}, floor) == shapes.Judged(
+        "-0.150 ± 0.050 at h = 4", 2, 2, True
+    )
+    assert shapes.lowest_at(2, {4: [0.4, 0.5], 2: [0.5, 0.5]}, floor).verdict == shapes.DIFFERS
+    assert shapes.lowest_at(4, floor, floor).verdict == shapes.DIFFERS  # nowhere below
 
 
 def test_verdicts_in_words():

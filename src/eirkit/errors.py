@@ -9,7 +9,8 @@
     │   ├── InputFileError    a file that is missing, malformed or not what it claims
     │   └── MissingExtraError an optional dependency that is not installed
     ├── InfrastructureError   the world failed, not the input and not the agent: exit code 1
-    │   └── ModelError        a model gave no usable reply; its kind says whether trying again can help
+    │   ├── ModelError        a model gave no usable reply; its kind says whether trying again can help
+    │   └── StoreError        a memory system did not answer in time, or not as one
     └── SpendCapReached       the money the user allowed is used up: a clean stop, exit code 1
 
 A message says what is wrong and ends in what to do about it.
@@ -93,6 +94,10 @@ class ModelError(InfrastructureError):
     def __init__(self, message: str, kind: str, retry_after_seconds: float | None = None) -> None:
         self.kind, self.retry_after_seconds = kind, retry_after_seconds
         super().__init__(message)
+
+
+class StoreError(InfrastructureError):
+    """A memory system that is late, gone, or returns what no memory system returns."""
 
 
 class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked for, not a fault

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -23,12 +24,27 @@ USER_MODULE = "eirkit_user_"  # how the modules made of users' files begin
 _FOREIGN = (Exception, SystemExit)
 
 
+_moved: dict[str, Path] = {}  # files named from another working directory, and where they are
+
+
+def relocate(name: str, place: Path) -> None:
+    """Take a file that is named by this path from another place from now on."""
+    _moved[name] = place
+
+
+def located(name: str) -> Path:
+    """Return where a file is that was named by this path."""
+    return _moved.get(name, Path(name))
+
+
 def load_object(reference: str, family: str = "object") -> Any:
     """Return what `package.module:Name` or `path/file.py:Name` refers to; the module's code is run, once."""
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
         raise UsageError(f"{reference!r} is not a reference; write package.module:Name or path/file.py:Name")
-    module = _load_file(Path(module_name)) if module_name.endswith(".py") else _load_module(module_name)
+    # A document on stdout must stay one, whatever a plug-in says while it is loaded.
+    with redirect_stdout(sys.stderr):
+        module = _load_file(located(module_name)) if module_name.endswith(".py") else _load_module(module_name)
     try:
         return getattr(module, attribute)
     except AttributeError:
@@ -121,7 +137,8 @@ class Registry(Generic[T]):
             )
         (point,) = points.values()
         try:
-            plugin: T = point.load()
+            with redirect_stdout(sys.stderr):
+                plugin: T = point.load()
         except _FOREIGN as error:
             cause = f"{type(error).__name__}: {error}"
             raise UsageError(

@@ -14,7 +14,7 @@ import click
 import pytest
 
 import eirkit
-from eirkit.cli import ROOT
+from eirkit.cli import ROOT, run
 from eirkit.cli.lazy import LazyGroup
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
@@ -22,13 +22,14 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
 LONG = ("lacuna", "generate", "stepwise-sum", "--count", "10000000", "--out")
 
 
-def call(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+def call(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [EIRKIT, *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=60,
         env={**os.environ, **environment},
+        cwd=cwd,
         check=False,
     )
 
@@ -261,3 +262,28 @@ def test_completion_scripts_are_valid_shell(shell, tmp_path):
         file = tmp_path / "script"
         file.write_text(script)
         assert subprocess.run([shell, "-n", file], capture_output=True, check=False).stderr == b""
+
+
+@pytest.mark.parametrize("command", ["simulate", "rescue", "probe", "capability"])
+def test_an_option_that_is_refused_is_not_offered(capsys, command):
+    assert run(["lacuna", command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--seeds" in shown
+    assert "--seed " not in shown
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("run", ["stepwise-topk", "reference/calculator", "openai/…", "belady", "scratch-lru"]),
+        ("rescue", ["store-recall", "reference/sloppy", "belady"]),
+        ("probe", ["stepwise-max", "reference/recoverer", "lfu"]),
+        ("capability", ["full-lookup", "local/…"]),
+        ("simulate", ["running-max", "theory"]),
+        ("generate", ["running-max"]),
+    ],
+)
+def test_help_lists_the_names_that_may_be_given(capsys, command, names):
+    assert run(["lacuna", command, "--help"]) == 0
+    shown = "".join(capsys.readouterr().out.split())  # lines break within names
+    assert [name for name in names if name not in shown] == []

@@ -249,3 +249,25 @@ def test_progress_shows_in_a_terminal_only(tmp_path):
     assert process.wait() == 0
     assert b"cells 1/1" in shown
     assert b"steps/s" in shown
+
+
+def test_what_fails_the_control_is_listed_and_its_causes_are_not_shown(tmp_path, call):
+    line = (*SMALL[:-1], "reference/calculator,reference/sloppy", "--set", "p=0.5", "--h", "4,2")
+    done = call(*line, "--out", tmp_path / "out")
+    assert done.returncode == 0, "a verdict of the control is no failure of the sweep"
+    sloppy = [text for text in done.stdout.splitlines() if text.lstrip().startswith("reference/sloppy")]
+    assert [text.count("withheld") for text in sloppy] == [3, 3]
+    assert "withheld" not in "".join(t for t in done.stdout.splitlines() if t.lstrip().startswith("reference/calc"))
+    assert "excluded: reference/sloppy, stepwise-sum: only 0." in done.stdout
+    assert "no capability control" not in done.stdout
+    bare = call(*line, "--no-control", "--out", tmp_path / "bare").stdout
+    assert "withheld" not in bare
+    assert "no capability control was run: causes are descriptive; add --control" in bare
+
+
+def test_a_dry_run_counts_the_control_where_it_would_be_run(tmp_path, answer):
+    arguments = (*SMALL[:-1], "openai/gpt-5-mini", "--h", "4,2", "--seeds", "0:100", "--dry-run")
+    without, controlled = answer(*arguments), answer(*arguments, "--control")
+    assert (without["control"]["runs"], controlled["control"]["runs"]) == (0, 9)
+    assert controlled["calls"] == without["calls"] + 9 * 12
+    assert controlled["cost_usd"] == pytest.approx(without["cost_usd"] + controlled["control"]["cost_usd"])

@@ -18,6 +18,7 @@ import pytest
 from eirkit.errors import UsageError
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import Message, Model, ModelOptions, Reply, Request, models
+from eirkit.lacuna.models.reference import AGENTS
 from eirkit.lacuna.prompt import render
 from eirkit.lacuna.serving.exchange import read_reply_record, reply_record
 from eirkit.lacuna.serving.making import make_model, preflight
@@ -60,9 +61,13 @@ SUBJECTS = {
     "inspect": loopback("inspect/openai-api/loopback/m"),
     "local": lambda folder: ("local/smollm2", nullcontext()),
     "openai": loopback("openai/m"),
-    "reference": lambda folder: ("reference/calculator", nullcontext()),
     "replay": recorded,
+    "scripted": lambda folder: ("scripted/extractor", nullcontext()),
 }
+
+
+# One provider, many agents: each of them is held to the contract.
+REFERENCES = [f"reference/{name}" for name in AGENTS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +91,14 @@ class Subject:
         return asyncio.run(run())
 
 
-@pytest.fixture(params=models.names())
+@pytest.fixture(params=[*(name for name in models.names() if name != "reference"), *REFERENCES])
 def subject(request, tmp_path, monkeypatch):
-    if request.param not in SUBJECTS:
+    if request.param not in SUBJECTS and request.param not in REFERENCES:
         pytest.fail(f"say in SUBJECTS how a test can reach {request.param!r}")
     for name in KEYS:
         monkeypatch.setenv(name, CANARY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    string, partner = SUBJECTS[request.param](tmp_path)
+    string, partner = SUBJECTS.get(request.param, lambda _: (request.param, nullcontext()))(tmp_path)
     with partner as server:
         url = server.url if isinstance(server, ModelServer) else None
         made = Subject(string, ModelOptions(base_url=url, timeout_seconds=30))

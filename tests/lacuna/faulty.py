@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import ModelError
+from eirkit.lacuna.memories.null import Null
 from eirkit.lacuna.model import Model, ModelOptions, Reply, Request
 from eirkit.lacuna.models.reference import make_reference
 from eirkit.lacuna.policy import Policy, Record
@@ -20,7 +22,7 @@ class Answering:
 
     def __init__(self, name: str, options: ModelOptions) -> None:
         self.options = options
-        self._agent = make_reference(name, options)
+        self._agent = make_reference(name, replace(options, extra={}))
 
     async def reply(self, request: Request) -> Reply:
         await asyncio.sleep(0)
@@ -74,19 +76,13 @@ def make_plain(name: str, options: ModelOptions) -> Model:
     return Answering(name, options)
 
 
-class BrokenMemory:
+class BrokenMemory(Null):
     """Takes everything and breaks when it is asked."""
-
-    async def reset(self, scope: str) -> None: ...
-
-    async def write(self, text: str) -> None: ...
-
-    async def flush(self) -> None: ...
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         raise KeyError("in the memory")
 
-    async def close(self) -> None:
+    async def teardown(self) -> None:
         raise RuntimeError("even at the end")
 
 

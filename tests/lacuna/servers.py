@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eirkit.lacuna.model import Message, ModelOptions, Request
+from eirkit.lacuna.models.reference import make_reference
+
 REASONS = {200: "OK", 302: "Found", 400: "Bad Request", 401: "Unauthorized", 429: "Too Many Requests"}
 DROP_PAUSE_SECONDS = 0.02  # lets what was written reach the client before the connection is cut
 
@@ -157,6 +160,26 @@ def as_json(content: Any, **answer: Any) -> Answer:
 def says(text: Any, **answer: Any) -> Answer:
     """Return a proper reply with this content."""
     return as_json(document({"role": "assistant", "content": text}), **answer)
+
+
+def answers_as(name: str, delay_seconds: float = 0.0) -> Callable[[Received], Answer]:
+    """Return a script that answers as a reference agent does."""
+    agent = make_reference(name, ModelOptions())
+
+    def answer(received: Received) -> Answer:
+        messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])
+        return says(_now(agent, Request(messages)), delay_seconds=delay_seconds)
+
+    return answer
+
+
+def _now(agent: Any, request: Request) -> str:
+    """Return the reply of an agent that never waits."""
+    try:
+        agent.reply(request).send(None)
+    except StopIteration as done:
+        return str(done.value.text)
+    raise AssertionError("a reference agent waited")
 
 
 def calls(*functions: tuple[Any, Any]) -> Answer:

@@ -130,8 +130,8 @@ def test_notes_never_outgrow_their_room(texts, lru):
 def test_external_memory_is_asked_and_shows_the_last_records():
     condition = External(retention(task_of(), "window", 1))
     condition.submit(1, (1,), True)
-    assert condition.perform(Write(1), NEAR) == MemoryCall("write", NEAR[1])
-    assert condition.perform(Search("A_01"), NEAR) == MemoryCall("search", "A_01")
+    assert condition.perform(Write(1), NEAR) == MemoryCall("write", NEAR[1], (1,))
+    assert condition.perform(Search("A_01"), NEAR) == MemoryCall("search", "A_01", (1,))
     assert condition.obtainable(1)
     assert not condition.obtainable(2)
     assert reason(condition, Write(2), near={}) == "not-at-hand"

@@ -13,7 +13,6 @@ from eirkit.lacuna.conditions import (
     condition_names,
     default_reads,
     find_condition,
-    make_memory,
     make_session,
 )
 from eirkit.lacuna.driver import drive
@@ -21,6 +20,7 @@ from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.models.reference import make_reference
 from eirkit.lacuna.policy import policies
+from eirkit.lacuna.stores.making import make_memory
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 
@@ -37,7 +37,7 @@ def access(condition: str, **more: object) -> Access:
 def accuracy(given: Access, agent: str = "recoverer") -> float:
     task = generate(SPEC)
     session = make_session(given, task, prepare(SPEC))
-    memory = make_memory(given.memory) if given.memory else None
+    memory = make_memory(given.memory_plan) if given.memory_plan else None
     trace = asyncio.run(drive(session, make_reference(agent, ModelOptions()), memory))
     assert trace.ending == "finished"
     return sum(d.submitted == task.step(d.t).answer for d in trace.decisions) / SPEC.n

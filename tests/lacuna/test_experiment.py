@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna.model import Message, ModelOptions, Request
-from eirkit.lacuna.models.reference import make_reference
+from eirkit.lacuna.serving.funds import SPENT, Funds
 from eirkit.lacuna.sweeps.experiment import Progress, resume_sweep, start_sweep
 from eirkit.lacuna.sweeps.lanes import FAILURES_IN_A_ROW
-from eirkit.lacuna.sweeps.model_pool import SPENT, Funds
 from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, read_events, read_failures, scan_runs
 from eirkit.lacuna.sweeps.suite import Suite, read_suite
 from eirkit.records import read_records
-from tests.lacuna.servers import Answer, ModelServer, Received, fails, says
+from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, fails, says
 
 HERE = "tests.lacuna.faulty"
 SMALL = {"workload": "stepwise-sum", "model": "reference/calculator", "n": 12, "m": 4, "h": [4, 2], "seeds": "0:20"}
@@ -45,7 +43,7 @@ def as_set(folder: Path) -> list[str]:
 def _timeless(record: Any) -> Any:
     if not isinstance(record, dict):
         return record
-    return {key: _timeless(value) for key, value in record.items() if key != "latency_seconds"}
+    return {key: _timeless(value) for key, value in record.items() if not key.endswith("_seconds")}
 
 
 class Stopped(BaseException):
@@ -253,7 +251,7 @@ BROKEN_SIDES = [
 def test_a_fault_is_put_down_to_the_side_it_came_from(tmp_path, change, side, message):
     sound = {"n": 12, "m": 4, "h": 2, "model": "reference/calculator", "workload": "stepwise-sum", "seeds": "0:2"}
     both = read_suite({"grid": [{**sound, **change}, {**sound, "h": 3}]})
-    summary = start_sweep(both, tmp_path)
+    summary = start_sweep(both, tmp_path, control=False)
     assert [(row["scored"], row["attempted"]) for row in summary.rows] == [(0, 2), (2, 2)], "the rest is finished"
     (group,) = summary.failures
     assert (group.kind, group.message) == (side, message)
@@ -297,32 +295,12 @@ def test_events_lost_with_the_power_are_made_again(tmp_path):
 # --- a real server ---------------------------------------------------------------------------------------------------
 
 
-def scripted(delay_seconds: float = 0.0) -> Callable[[Received], Answer]:
-    """Answer over HTTP as the calculator does."""
-    agent = make_reference("calculator", ModelOptions())
-
-    def answer(received: Received) -> Answer:
-        messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])
-        return says(_now(agent, Request(messages)), delay_seconds=delay_seconds)
-
-    return answer
-
-
-def _now(agent: Any, request: Request) -> str:
-    """Return the reply of an agent that never waits."""
-    try:
-        agent.reply(request).send(None)
-    except StopIteration as done:
-        return str(done.value.text)
-    raise AssertionError("a reference agent waited")
-
-
 def served(url: str, **changes: Any) -> Suite:
     return suite(**{"model": "openai/any", "h": 2, "seeds": "0:6", "model_options": {"base_url": url}, **changes})
 
 
 def test_a_served_model_leaves_the_records_of_the_same_agent_in_process(tmp_path):
-    with ModelServer(scripted()) as server:
+    with ModelServer(answers_as("calculator")) as server:
         summary = start_sweep(served(server.url), tmp_path / "served")
     local = start_sweep(suite(h=2, seeds="0:6"), tmp_path / "local")
     for name in ("accuracy", "errors", "miss_rate", "first_error_at_first_miss", "scored"):
@@ -333,7 +311,7 @@ def test_a_served_model_leaves_the_records_of_the_same_agent_in_process(tmp_path
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_connections_bound_what_is_asked_at_once(tmp_path, connections):
-    with ModelServer(scripted(delay_seconds=0.005)) as server:
+    with ModelServer(answers_as("calculator", delay_seconds=0.005)) as server:
         options = {"base_url": server.url, "connections": connections}
         start_sweep(served(server.url, model_options=options), tmp_path)
         assert server.busiest == connections
@@ -345,7 +323,7 @@ PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-0
 def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
     prices, folder = tmp_path / "prices.toml", tmp_path / "out"
     prices.write_text(PRICES)
-    with ModelServer(scripted()) as server:
+    with ModelServer(answers_as("calculator")) as server:
         small = {"base_url": server.url, "max_tokens": 20, "connections": 2}
         wanted = served(server.url, model_options=small)
         cap = Funds(cap_usd=4.0, prices=prices)
@@ -368,7 +346,7 @@ def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
 
 
 def test_a_cache_spares_what_an_interrupted_run_had_asked(tmp_path):
-    with ModelServer(scripted()) as server:
+    with ModelServer(answers_as("calculator")) as server:
         wanted = served(server.url)
         start_sweep(wanted, tmp_path / "first", Funds(cache=tmp_path / "replies.db"))
         asked = len(server.received)
@@ -455,4 +433,6 @@ def test_progress_counts_runs_cells_and_steps(tmp_path):
 
 def test_no_file_is_left_unfinished(tmp_path):
     start_sweep(suite(seeds=0), tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {".lock", EVENTS, RUNS, "manifest.json", "summary.json"}
+    files = {".lock", EVENTS, RUNS, "manifest.json", "summary.json"}
+    assert {p.name for p in tmp_path.iterdir()} == files | {"control"}
+    assert {p.name for p in (tmp_path / "control").iterdir()} == files

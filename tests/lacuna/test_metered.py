@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import pairwise
 
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, Usage
+from eirkit.lacuna.serving.funds import SPENT, Journal
 from eirkit.lacuna.serving.metered import (
     LONGEST_WAIT_SECONDS,
     MAY_BE_BILLED,
@@ -242,6 +243,30 @@ def test_a_cap_without_a_price_is_refused():
     for attempt in (model.preflight, lambda: ask(model)):
         with pytest.raises(UsageError, match="add it to a price file"):
             attempt()
+
+
+def test_a_cap_holds_beyond_what_a_price_covers_because_nothing_is_sent():
+    tier = replace(PRICE, up_to_tokens=100)  # the request has 100 bytes and a frame, so it may have more tokens
+    capped = metered(PAID, price=tier, ledger=Ledger(cap_usd=1000.0))
+    with pytest.raises(SpendCapReached, match="may be longer than the 100 tokens for which the price of"):
+        ask(capped)
+    assert (capped.model.asked, capped.ledger.spent_usd) == (0, 0.0)
+    assert len(ask(metered(PAID, price=tier))) == 1, "without a cap it is sent"
+    assert len(ask(metered(PAID, price=replace(PRICE, up_to_tokens=132), ledger=Ledger(cap_usd=1000.0)))) == 1
+
+
+def test_a_journal_that_cannot_be_written_costs_no_reply_and_allows_no_further_call(tmp_path):
+    (tmp_path / SPENT).mkdir()  # whatever is written there fails
+    model = metered(PAID, price=PRICE, ledger=Journal(1.0, tmp_path))
+    assert ask(model)[0].text == PAID.text, "what was paid for is kept"
+    with pytest.raises(InfrastructureError, match="what is spent cannot be written down; make room and go on"):
+        ask(model)
+    assert model.model.asked == 1
+    (tmp_path / SPENT).rmdir()
+    assert len(ask(model)) == 1
+    again = Journal(1.0, tmp_path)
+    again.read()
+    assert again.spent_usd == pytest.approx(2 * PAID_USD, abs=ROUNDING), "what could not be written was written later"
 
 
 def test_calls_in_flight_are_waited_for_before_giving_up():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
 from eirkit.lacuna.model import Message, Request, Tool, Usage
-from eirkit.lacuna.serving.prices import BUILT_IN, Price, estimate, load_prices, read_prices
+from eirkit.lacuna.serving.prices import BUILT_IN, Price, add_up, estimate, load_prices, read_prices
 
 DAY = date(2026, 1, 31)
 DOLLARS = st.integers(0, 10_000).map(lambda cents: cents / 100)
@@ -133,3 +133,15 @@ def test_an_estimate_without_a_price_says_that_it_does_not_know():
 def test_the_most_is_never_below_the_expected(calls, prompt, reply, limit, full, output):
     found = estimate(calls, prompt, reply, limit, Price(full, output, full, DAY))
     assert found.most_usd >= found.cost_usd >= 0
+
+
+def test_an_estimate_beyond_what_a_price_covers_is_unknown():
+    price = Price(1.0, 2.0, 1.0, DAY, up_to_tokens=1000)
+    within, doubtful, beyond = (estimate(10, chars * 10, 100, 50, price) for chars in (900, 3_900, 4_100))
+    assert None not in (within.cost_usd, within.most_usd)
+    assert doubtful.cost_usd is not None, "975 tokens by the rule of thumb"
+    assert doubtful.most_usd is None, "but up to 3,900"
+    assert (beyond.cost_usd, beyond.most_usd) == (None, None)
+    both = add_up([within, doubtful])
+    assert (both.calls, both.most_usd) == (20, None)
+    assert both.cost_usd == within.cost_usd + doubtful.cost_usd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -238,7 +239,62 @@ def test_the_quitter_gives_up_at_its_rate():
     assert kept_on == pytest.approx(0.5, abs=FOUR_SIGMA * (0.25 / len(misses)) ** 0.5)
 
 
+# --- habits of models that look after their own memory
+
+
+@pytest.mark.parametrize("condition", ["kv", "scratch", "scratch-lru", "external"])
+def test_the_note_taker_writes_answers_of_every_kind_at_its_rate(condition):
+    task = task_of("store-recall", n=400, m=8)
+    for p in (0.0, 0.4, 1.0):
+        trace = run_reference("note-taker", managed(task, condition, 4, actions=PLENTY), p=p)
+        kept = [a for a in trace.actions if a.action.startswith(("WRITE", "NOTE"))]
+        answers = task.spec.n - 1  # after the last one comes DONE
+        assert len(kept) / answers == pytest.approx(p, abs=FOUR_SIGMA * (p * (1 - p) / answers) ** 0.5)
+        kinds = {a.t % 2 for a in kept}
+        assert kinds == ({0, 1} if p else set())
+
+
+@pytest.mark.parametrize("condition", ["fifo", "lru", "window", "belady", "paging"])
+@pytest.mark.parametrize("reads", [None, 3])
+def test_where_nothing_is_to_be_written_the_note_taker_is_the_recoverer(condition, reads):
+    task = task_of("store-recall", n=40)
+    taker, plain = (
+        run_reference(name, managed(task, condition, 2, reads=reads)) for name in ("note-taker", "recoverer")
+    )
+    assert taker.actions == plain.actions
+    assert taker.decisions == plain.decisions
+
+
+@pytest.mark.parametrize("workload", COMPUTING)
+def test_the_substituter_takes_the_visible_record_with_the_nearest_label(workload):
+    task = task_of(workload, seed=2)
+    operate = prepare(task.spec).operate
+    for trace in (run_reference("substituter", s) for s in (controlled(task, 2), managed(task, "fifo", 2))):
+        own = own_answers(trace)
+        for d in trace.decisions:
+            retained = [t for t in (d.t - 2, d.t - 1) if t > 0]
+            taken = [r if r not in d.missing else min(retained, key=lambda t, r=r: (abs(t - r), t)) for r in d.required]
+            assert d.submitted == operate(task.spec, task.step(d.t).input, [own[t] for t in taken])
+        assert any(d.missing for d in trace.decisions) or workload == "running-max"
+
+
+def test_the_substituter_recovers_before_it_substitutes_and_omits_where_nothing_is_visible():
+    task = task_of("stepwise-sum")
+    recovered = run_reference("substituter", managed(task, "lru", 2, reads=None, actions=PLENTY))
+    assert accuracy(task, recovered) == 1
+    empty, calculator = (
+        run_reference(name, managed(task, "scratch", 4), p=0) for name in ("substituter", "calculator")
+    )
+    assert own_answers(empty) == own_answers(calculator)
+
+
 # --- all of them
+
+
+def test_every_agent_is_listed_in_the_documentation():
+    for page in ("models.md", "session.md"):
+        text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
+        assert [name for name in AGENTS if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("name", AGENTS)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def boundaries() -> list[tuple[int, int]]:
     ends, events, runs = [(0, 0)], 0, 0
     for batch in BATCHES:
         for run in batch:
-            place = {"offset": events, "bytes": len(run.events), "count": run.count}
+            place = {"offset": events, "bytes": len(run.events), "count": run.count, "crc32": zlib.crc32(run.events)}
             runs += len(encode("run/1", {**run.record, "events": place}))
             events += len(run.events)
         ends.append((events, runs))
@@ -124,6 +125,37 @@ def test_bytes_of_a_dead_writer_do_not_end_up_in_a_record(tmp_path):
     assert write(tmp_path, [finished("c-1")]) == ["c-0"]
     assert write(tmp_path) == ["c-0", "c-1"]
     assert (tmp_path / EVENTS).read_bytes() == finished("c-0").events + finished("c-1").events
+
+
+@given(data=st.data())
+def test_a_page_that_the_power_cut_left_empty_takes_its_run_and_what_follows(whole, tmp_path_factory, data):
+    """Sizes are right, names are right, and somewhere there are zeros where events or run lines should be."""
+    folder = tmp_path_factory.mktemp("zeros")
+    events, runs = (bytearray(content) for content in whole)
+    file = data.draw(st.sampled_from([events, runs]))
+    start = data.draw(st.integers(0, len(file) - 1))
+    end = data.draw(st.integers(start + 1, len(file)))
+    file[start:end] = bytes(end - start)
+    for name, content in ((EVENTS, events), (RUNS, runs)):
+        (folder / name).write_bytes(content)
+    everything = [run for batch in BATCHES for run in batch]
+    present = write(folder)
+    ends = [at for at, _ in (run_ends() if file is events else [(at, 0) for _, at in run_ends()])]
+    assert present == [run.record["run"] for run, at in zip(everything, ends, strict=True) if at <= start]
+    write(folder, everything[len(present) :])
+    assert contents(folder) == whole
+    shutil.rmtree(folder)
+
+
+def run_ends() -> list[tuple[int, int]]:
+    """Where each run ends in the two files."""
+    found, events, runs = [], 0, 0
+    for run in (run for batch in BATCHES for run in batch):
+        place = {"offset": events, "bytes": len(run.events), "count": run.count, "crc32": zlib.crc32(run.events)}
+        events += len(run.events)
+        runs += len(encode("run/1", {**run.record, "events": place}))
+        found.append((events, runs))
+    return found
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,7 @@ def test_the_graph_is_in_the_record(swept):
 def test_the_order_in_which_runs_ended_does_not_matter(swept, tmp_path):
     folder, suite, summary = swept
     lines = (folder / RUNS).read_bytes().splitlines(keepends=True)
+    shutil.copytree(folder / "control", tmp_path / "control")
     for seed in range(3):
         random.Random(seed).shuffle(lines)
         (tmp_path / RUNS).write_bytes(b"".join(lines))

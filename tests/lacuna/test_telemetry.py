@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eirkit.lacuna.model import Message, Reply, Request, ToolCall, Usage
 from eirkit.lacuna.serving.exchange import prompt_hash
 from eirkit.lacuna.session import ActionTaken, Decision
+from eirkit.lacuna.sweeps.attempt import usage_record
 from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, decisions_of, event_records
 from eirkit.records import append_records, encode, read_records
 from tests.lacuna.sessions import CONDITIONS, controlled, managed, run_reference, task_of
@@ -79,12 +80,17 @@ def test_arguments_that_are_no_json_fit_no_tool():
         encode(SCHEMA, record)
 
 
+def usage_of(trace):
+    return usage_record(trace, trace.exchanges)
+
+
 def test_what_a_run_cost_is_added_up():
     replies = [Reply("", usage=usage) for usage in (Usage(1, 2, 1, 0.5, True), Usage(10, 20, 0, 0.25))]
-    assert Trace([Exchange(1, ASKED, reply) for reply in replies]).usage() == Usage(11, 22, 1, 0.75, False)
-    unknown = Trace([Exchange(1, ASKED, Reply("", usage=Usage(cost_usd=None)))])
-    assert unknown.usage().cost_usd is None
-    assert Trace().usage() == Usage()
+    found = usage_of(Trace([Exchange(1, ASKED, reply) for reply in replies]))
+    tokens = [found[name] for name in ("input_tokens", "output_tokens", "cached_tokens")]
+    assert (found["calls"], found["cache_hits"], tokens, found["cost_usd"]) == (2, 1, [11, 22, 1], 0.75)
+    assert usage_of(Trace([Exchange(1, ASKED, Reply("", usage=Usage(cost_usd=None)))]))["cost_usd"] is None
+    assert not any(usage_of(Trace()).values())
 
 
 def test_memory_calls_are_written_down():
@@ -94,6 +100,7 @@ def test_memory_calls_are_written_down():
     found = next(record for record in records if record["verb"] == "search")
     assert found["passages"] == len(found["found"]) == 1
     bare = [record for record in event_records(trace, "x", texts=False) if record["type"] == "memory"]
+    said = {"returned_characters", "lacking", "held", "mislabelled"}
     assert {frozenset(record) for record in bare} == {
-        frozenset({"run", "type", "t", "verb", "passages", "latency_seconds"})
+        frozenset({"run", "type", "t", "verb", "passages", "latency_seconds"} | said)
     }

@@ -20,6 +20,7 @@ ROOT = LazyGroup(
         "demo": ("eirkit.cli.demo:demo", "The main questions answered on embedded defaults."),
         "eir": ("eirkit.cli.eir:group", "Exact bits that must survive a point in a task."),
         "lacuna": ("eirkit.cli.lacuna:group", "Generated tasks with controlled access to earlier results."),
+        "doctor": ("eirkit.cli.doctor:doctor", "What can be used here, what is missing, and how to get it."),
         "vestige": ("eirkit.cli.vestige:group", "What recorded agent runs needed, and what they lost."),
         "completion": ("eirkit.cli.completion:completion", "Print the completion script of your shell."),
     },

@@ -13,10 +13,12 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.options import NameList, SeedList, WorkloadName, task_options
+from eirkit.cli.options import NameList, NamingOption, SeedList, WorkloadName, task_options_of_many
 from eirkit.errors import UsageError
-from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.model import ModelOptions, models
+from eirkit.lacuna.models.reference import AGENTS
 from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -43,7 +45,7 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
                 raise UsageError(f"agents take many seeds; write --seeds {spec.seed} instead of --seed {spec.seed}")
             return command(specs=tuple(replace(spec, workload=name) for name in workload_names), **given)
 
-        with_spec = task_options(with_specs)
+        with_spec = task_options_of_many(with_specs)
 
         @wraps(with_spec)
         def without_argument(**given: Any) -> Any:
@@ -52,6 +54,8 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
         option = click.option(
             "--workload",
             "workload_names",
+            cls=NamingOption,
+            known=workloads.names,
             type=WorkloadNames(),
             default=default,
             required=default is None,
@@ -78,8 +82,8 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         @wraps(command)
-        def with_models(models: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
-            names = tuple(dict.fromkeys(name for listed in models for name in listed))
+        def with_models(named: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
+            names = tuple(dict.fromkeys(name for listed in named for name in listed))
             fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections")
             chosen = {name: given.pop(name) for name in fields}
             options = ModelOptions(**chosen, seed=given.pop("model_seed"), extra=dict(map(read_setting, extra)))
@@ -97,7 +101,9 @@ def _model_options(default: str | None) -> tuple[Callable[[Any], Any], ...]:
     return (
         click.option(
             "--model",
-            "models",
+            "named",
+            cls=NamingOption,
+            known=known_models,
             type=NameList(),
             multiple=True,
             default=None if default is None else [default],
@@ -118,6 +124,11 @@ def _model_options(default: str | None) -> tuple[Callable[[Any], Any], ...]:
             "--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2."
         ),
     )
+
+
+def known_models() -> list[str]:
+    """Return how models may be named: the agents that come with us, and the providers of others."""
+    return [*(f"reference/{name}" for name in AGENTS), *(f"{p}/…" for p in models.names() if p != "reference")]
 
 
 def read_setting(text: str) -> tuple[str, Any]:

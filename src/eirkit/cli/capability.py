@@ -8,11 +8,14 @@ import click
 from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
+from eirkit.cli.bench_options import Errand, Finding, errand_options
 from eirkit.cli.options import IntegerList
-from eirkit.cli.output import emit, json_option, show_losses, table
+from eirkit.cli.output import json_option, show_losses, table
 from eirkit.lacuna.evidence.capability import THRESHOLD, WINDOWS, Cell, Control, assess
+from eirkit.lacuna.evidence.trial import Bench
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.sweeps.suite_values import show_seeds
+from eirkit.lacuna.task import TaskSpec, without_seed
 
 ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
 
@@ -30,6 +33,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
 @click.option("--calculator/--no-calculator", default=True, show_default=True, help="Also with a calculator at hand.")
 @seeds_option()
 @model_options()
+@errand_options
 @json_option
 def capability(
     specs: tuple[TaskSpec, ...],
@@ -39,19 +43,39 @@ def capability(
     seeds: Sequence[int],
     model_names: tuple[str, ...],
     model_options: ModelOptions,
+    errand: Errand,
     as_json: bool,
 ) -> int:
-    """Run each model where nothing is missing; cells below the threshold carry no claims about lost information."""
+    """Run each model where nothing is missing; cells below the threshold carry no claims about lost information.
+
+    Exits with 1 if a cell is below the threshold.
+    """
     control = Control(seeds, windows, threshold, calculator)
-    cells = assess(model_names, specs, control, model_options)
-    document = {
-        "rows": [cell.as_json() for cell in cells],
+    for spec in specs:
+        control.tasks(spec)  # what cannot be run at all is wrong usage here, and no verdict about a model
+
+    def work(bench: Bench) -> Finding:
+        cells = assess(model_names, specs, control, model_options, bench)
+        document = {
+            "rows": [cell.as_json() for cell in cells],
+            "threshold": threshold,
+            "eligible": [[cell.model, cell.workload] for cell in cells if cell.passes],
+            "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
+        }
+        failed = any(cell.failures or not cell.passes for cell in cells)
+        return Finding(document, lambda console: _render(console, cells), 1 if failed else 0)
+
+    settings = {
+        "tasks": [without_seed(spec) for spec in specs],
+        "windows": list(windows),
         "threshold": threshold,
-        "eligible": [[cell.model, cell.workload] for cell in cells if cell.passes],
-        "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
+        "calculator": calculator,
+        "seeds": show_seeds(seeds),
+        "models": list(model_names),
+        "options": model_options.asked(),
     }
-    emit(document, as_json, lambda console: _render(console, cells))
-    return 1 if any(cell.failures for cell in cells) else 0
+    names = (*model_names, *(spec.workload for spec in specs))
+    return errand.run("capability", settings, names, work, as_json)
 
 
 def _render(console: Console, cells: Sequence[Cell]) -> None:

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from eirkit.cli.chart import bars, save_curve
-from eirkit.cli.options import IntegerList, WorkloadName, task_options
+from eirkit.cli.options import IntegerList, WorkloadCommand, WorkloadName, task_options
 from eirkit.cli.output import emit, json_option, table
 from eirkit.eir.demand import ClassCount, DemandCurve, pressure
 from eirkit.lacuna.generation import from_graph, generate, graph_of, prepare
@@ -21,7 +21,7 @@ LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 WARM_UP = "unscored warm-up steps are treated as required"
 
 
-@click.command()
+@click.command(cls=WorkloadCommand)
 @click.argument("workload", type=WorkloadName())
 @task_options
 @click.option("--graph", type=click.Path(path_type=Path), help='Take references from {"steps":[{"t","refs"}]}.')

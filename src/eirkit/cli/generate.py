@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from eirkit.cli.options import WorkloadName, task_options
+from eirkit.cli.options import WorkloadCommand, WorkloadName, task_options
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
 from eirkit.lacuna.generation import from_graph, generate_batches, prepare
@@ -23,7 +23,7 @@ SCHEMA = "task/1"
 CHUNK = 64  # tasks a write: few locks, little memory
 
 
-@click.command()
+@click.command(cls=WorkloadCommand)
 @click.argument("workload", type=WorkloadName())
 @task_options
 @click.option("--graph", type=click.Path(path_type=Path), help='Take references from {"steps":[{"t","refs"}]}.')

@@ -10,39 +10,39 @@ from typing import Any
 import click
 from rich.console import Console, Group
 
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
+from eirkit.cli.memory_table import LEGEND, memory_columns, memory_remarks
+from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.errors import UsageError
-from eirkit.lacuna.sweeps.estimation import CellEstimate, estimate_suite, total
-from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.manifest import read_manifest
-from eirkit.lacuna.sweeps.model_pool import Funds
+from eirkit.lacuna.evidence.claims import NOT_RUN
+from eirkit.lacuna.evidence.rehearsal import Rehearsal
+from eirkit.lacuna.serving.funds import Funds
+from eirkit.lacuna.serving.prices import add_up
+from eirkit.lacuna.sweeps.control import rehearse_controls
+from eirkit.lacuna.sweeps.estimation import CellEstimate, estimate_suite
+from eirkit.lacuna.sweeps.experiment import recorded_suite, resume_sweep, start_sweep
 from eirkit.lacuna.sweeps.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.sweeps.suite_values import UNLIMITED
 from eirkit.lacuna.sweeps.summary import Summary
 
-_PATH = click.Path(path_type=Path)
-
 
 @click.command()
-@click.argument("suite", type=_PATH, required=False)
+@click.argument("suite", type=PATH, required=False)
 @axis_options
-@click.option("--out", type=_PATH, help="A new or empty folder; a fresh one under ./out unless given.")
-@click.option("--resume", type=_PATH, metavar="DIR", help="Finish the sweep in this folder; enough by itself.")
-@click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost; run nothing.")
-@click.option("--cap-usd", type=click.FloatRange(0), help="Stop cleanly before more than this is spent.")
-@click.option("--prices", type=_PATH, help="A price file over the built-in one.")
-@click.option("--cache", type=_PATH, help="A file that keeps replies; what it holds is not asked again.")
+@click.option("--out", type=PATH, help="A new or empty folder; a fresh one under ./out unless given.")
+@click.option("--resume", type=PATH, metavar="DIR", help="Finish the sweep in this folder; enough by itself.")
+@control_option
+@funds_options
 @json_option
 def run(
     suite: Path | None,
     out: Path | None,
     resume: Path | None,
+    control: bool | None,
     dry_run: bool,
-    cap_usd: float | None,
-    prices: Path | None,
-    cache: Path | None,
+    funds: Funds,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -55,20 +55,19 @@ def run(
         raise UsageError("--resume writes where the sweep was begun; leave out --out")
     wanted = _wanted(suite, resume, given_keys(options))
     if dry_run:
-        return _estimate(wanted, prices, as_json)
+        return _estimate(wanted, control, funds.prices, as_json)
     folder = resume or out or _announced(fresh_folder(Path("out"), wanted.name))
-    funds = Funds(cap_usd, prices, cache)
     try:
         with SweepProgress() as progress:
             if resume is None:
-                summary = start_sweep(wanted, folder, funds, progress)
+                summary = start_sweep(wanted, folder, funds, progress, control)
             else:
-                summary = resume_sweep(folder, wanted, funds, progress)
+                summary = resume_sweep(folder, wanted, funds, progress, control)
     except KeyboardInterrupt:
         click.echo(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {folder}`", err=True)
         return 130
     emit({"out": str(folder), **summary.as_json()}, as_json, lambda console: _render(console, folder, summary))
-    return 0 if summary.complete else 1
+    return 0 if summary.complete and not summary.failures else 1
 
 
 def _wanted(suite: Path | None, resume: Path | None, given: Mapping[str, Any]) -> Suite:
@@ -76,7 +75,7 @@ def _wanted(suite: Path | None, resume: Path | None, given: Mapping[str, Any]) -
     if suite is not None:
         return load_suite(suite, given)
     if resume is not None:
-        return read_suite(read_manifest(resume).suite, given)
+        return recorded_suite(resume, given)
     if not {"workload", "model"} <= given.keys():
         raise UsageError("nothing to run; give a SUITE.toml, or --workload and --model, or --resume DIR")
     return read_suite(given)
@@ -95,9 +94,17 @@ def fresh_folder(parent: Path, name: str) -> Path:
     return parent / f"{name}-{number}"
 
 
-def _estimate(suite: Suite, prices: Path | None, as_json: bool) -> int:
-    estimates = estimate_suite(suite, prices)
-    document = {"rows": [one.as_json() for one in estimates], **asdict(total(estimates)), "runs": len(suite)}
+def _estimate(suite: Suite, control: bool | None, prices: Path | None, as_json: bool) -> int:
+    estimates, rehearsal = estimate_suite(suite, prices), Rehearsal(prices)
+    rehearse_controls(suite, control, rehearsal)
+    controls = [part for _, part in rehearsal.estimates]
+    totals = add_up([*(one.expected for one in estimates), *controls])
+    document = {
+        "rows": [one.as_json() for one in estimates],
+        **asdict(totals),
+        "runs": len(suite),
+        "control": {**asdict(add_up(controls)), "runs": rehearsal.runs},
+    }
     emit(document, as_json, lambda console: _render_estimates(console, estimates, document))
     return 0
 
@@ -109,19 +116,14 @@ def _render_estimates(console: Console, estimates: list[CellEstimate], document:
         "calls": [row["calls"] for row in rows],
         "tokens in": [row["input_tokens"] for row in rows],
         "tokens out": [row["output_tokens"] for row in rows],
-        "cost": [_dollars(row["cost_usd"]) for row in rows],
-        "at most": [_dollars(row["most_usd"]) for row in rows],
+        "cost": [dollars(row["cost_usd"]) for row in rows],
+        "at most": [dollars(row["most_usd"]) for row in rows],
     }
     console.print(_table("One trial run a cell with a reference agent, times its seeds", rows, columns))
-    cost, most = _dollars(document["cost_usd"]), _dollars(document["most_usd"])
-    calls, tokens = document["calls"], document["input_tokens"] + document["output_tokens"]
-    console.print(
-        f"{document['runs']:,} runs, {calls:,} calls, {tokens:,} tokens, {cost}, at most {most}", markup=False
-    )
-
-
-def _dollars(amount: float | None) -> str:
-    return "unknown" if amount is None else f"${amount:,.2f}"
+    if controls := document["control"]["runs"]:
+        calls = document["control"]["calls"]
+        console.print(f"and {controls:,} runs, {calls:,} calls, of the full-information control", markup=False)
+    show_totals(console, document)
 
 
 def _render(console: Console, folder: Path, summary: Summary) -> None:
@@ -129,12 +131,22 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
     columns: dict[str, Sequence[object]] = {
         "scored": [f"{row['scored']}/{row['attempted']}" for row in rows],
         "accuracy": [_with_spread(row) for row in rows],
-        "aligned": [row["first_error_at_first_miss"] for row in rows],
+        "aligned": [_claim(row, row["first_error_at_first_miss"]) for row in rows],
         "computation": [row["errors"]["computation"] for row in rows],
-        "supply": [row["errors"]["state_supply"] for row in rows],
-        "cascade": [row["errors"]["cascade"] for row in rows],
+        "supply": [_claim(row, row["errors"]["state_supply"]) for row in rows],
+        "cascade": [_claim(row, row["errors"]["cascade"]) for row in rows],
     }
     console.print(_table("Accuracy, and why steps were wrong", rows, columns))
+    legend(
+        console,
+        aligned="runs whose first error is at their first miss",
+        computation="wrong by itself",
+        supply="a needed answer was not to be had",
+        cascade="follows from an earlier wrong answer",
+    )
+    if stored := [row for row in rows if row["memory_system"] is not None]:
+        console.print(_table("External memory", stored, memory_columns(stored)))
+        console.print(LEGEND, markup=False, highlight=False)
     for line in _remarks(summary):
         console.print(line, markup=False, highlight=False)
     if not summary.complete:
@@ -142,16 +154,27 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
     console.print(f"records in {folder}", markup=False, highlight=False)
 
 
+def _claim(row: Mapping[str, Any], figure: object) -> object:
+    """Return a figure about lost information, unless the cell failed the control."""
+    return WITHHELD if row["control"] is not None and not row["claims"] else figure
+
+
 def _with_spread(row: Mapping[str, Any]) -> str | None:
     return None if row["accuracy"] is None else f"{row['accuracy']:.3f}±{row['accuracy_sd']:.3f}"
 
 
 def _remarks(summary: Summary) -> Iterator[str]:
+    for model, workload, reason in summary.excluded:
+        yield f"excluded: {model}, {workload}: {reason.removeprefix('excluded: ')}"
+    if any(row["control"] is None and row["scored"] for row in summary.rows):
+        which = "" if all(row["control"] is None for row in summary.rows) else " for some models"
+        yield f"{NOT_RUN}{which}: causes are descriptive; add --control"
     for row in summary.rows:
         if row["suspect"]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
+    yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None])
     yield from (f"stopped: {line}" for line in summary.stopped)
 
 

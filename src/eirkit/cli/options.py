@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -97,7 +97,32 @@ class WorkloadName(ParamType):
         return [CompletionItem(n) for n in workloads.names() if n.startswith(incomplete)]
 
 
-def task_options(command: Command) -> Command:
+class NamingOption(click.Option):
+    """An option whose help lists the names that are known, looked up when help is asked for."""
+
+    def __init__(self, *declarations: Any, known: Callable[[], Iterable[str]], **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self.known = known
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0], f"{record[1]}  [known: {', '.join(self.known())}]")
+
+
+class WorkloadCommand(click.Command):
+    """A command with an argument WORKLOAD, whose help lists the known ones."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("WORKLOAD"):
+            formatter.write_text(f"{', '.join(workloads.names())}, or module:Name, or path/file.py:Name")
+
+
+def task_options_of_many(command: Command) -> Command:
+    """Add the task options to a command that takes many seeds; --seed is out of sight, and refused with advice."""
+    return task_options(command, hide_seed=True)
+
+
+def task_options(command: Command, *, hide_seed: bool = False) -> Command:
     """Add the task options; the command receives one `spec` whose workload is its `workload` argument."""
 
     @wraps(command)
@@ -114,7 +139,7 @@ def task_options(command: Command) -> Command:
         click.option("--digits", type=int, default=_DEFAULT.digits, show_default=True, help="Digits a value."),
         click.option("--slots", type=int, default=_DEFAULT.slots, show_default=True, help="Values a record."),
         click.option("--k", type=int, default=_DEFAULT.k, show_default=True, help="Values a frontier (top-k)."),
-        click.option("--seed", type=int, default=_DEFAULT.seed, show_default=True),
+        click.option("--seed", type=int, default=_DEFAULT.seed, show_default=True, hidden=hide_seed),
         click.option("--queries", default=_DEFAULT.queries, show_default=True, help="Full Lookup: uniform or zipf."),
         click.option("--warm-up", type=int, default=_DEFAULT.warm_up, help="Leading steps left unscored."),
     )

@@ -7,7 +7,10 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from contextlib import redirect_stdout
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, TextIO, TypeVar
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -20,18 +23,35 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 PIPED_WIDTH = 120  # columns where no terminal says how many there are
 WIDEST = 10_000  # columns
+WITHHELD = "withheld"  # in the place of a figure that may not be claimed
+
+
+_reserved: ContextVar[TextIO | None] = ContextVar("_reserved", default=None)  # stdout, while others may not have it
 
 
 def json_option(command: Command) -> Command:
-    """Add --json to a command; it arrives as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(command)
+    """Add --json to a command; it arrives as `as_json`. What plug-ins print meanwhile goes to stderr."""
+
+    @wraps(command)
+    def reserving(as_json: bool, **given: Any) -> Any:
+        if not as_json:
+            return command(as_json=False, **given)
+        token = _reserved.set(sys.stdout)
+        try:
+            with redirect_stdout(sys.stderr):
+                return command(as_json=True, **given)
+        finally:
+            _reserved.reset(token)
+
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(reserving)  # type: ignore[return-value]
 
 
 def emit(document: Mapping[str, Any], as_json: bool, render: Callable[[Console], None]) -> None:
     """Print the document, as JSON or for reading."""
     if as_json:
-        plain = not (sys.stdout.encoding or "").lower().startswith("utf")
-        click.echo(json.dumps(document, ensure_ascii=plain, allow_nan=False))
+        stdout = _reserved.get() or sys.stdout
+        plain = not (stdout.encoding or "").lower().startswith("utf")
+        click.echo(json.dumps(document, ensure_ascii=plain, allow_nan=False), file=stdout)
     else:
         fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
         render(WholeConsole(width=PIPED_WIDTH if fixed else None))
@@ -60,12 +80,20 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     listed = [[_cell(value) for value in row] for row in rows]
     made = Table(box=SIMPLE_HEAD, show_edge=False, header_style="bold")
     for position, name in enumerate(columns):
-        numeric = all(row[position][0] in "0123456789-+–" for row in listed if row[position])
+        shown = [row[position] for row in listed if row[position] not in ("", WITHHELD)]
+        numeric = all(cell[0] in "0123456789-+–" for cell in shown)
         made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
     for row in listed:
         made.add_row(*map(Text, row))
     # A title of the table's own would be folded to the table's width.
     return Group(Text(title, style="bold"), WholeTable(made))
+
+
+def legend(console: Console, **meanings: str) -> None:
+    """Print what terse headings mean, under their table."""
+    console.print(
+        "; ".join(f"{name}: {text}" for name, text in meanings.items()), style="dim", markup=False, highlight=False
+    )
 
 
 def show_losses(console: Console, losses: Iterable[Mapping[str, int]]) -> None:

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import click
 from click.core import ParameterSource
 from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.options import IntegerList
-from eirkit.cli.output import emit, json_option, show_losses, table
+from eirkit.cli.bench_options import Errand, Finding, errand_options
+from eirkit.cli.options import IntegerList, NamingOption
+from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.lacuna.evidence.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
+from eirkit.lacuna.evidence.trial import Bench
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.policy import policies
+from eirkit.lacuna.sweeps.suite_values import show_seeds
+from eirkit.lacuna.task import TaskSpec, without_seed
 
 
 @click.command(context_settings={"default_map": {"m": 8}})
 @workload_options("stepwise-sum,stepwise-max,stepwise-topk")
 @click.option("--fan-ins", type=IntegerList(1), help="Several, pooled; 2,4 unless --fan-in or this is given.")
 @click.option("--h", type=click.IntRange(1), default=8, show_default=True, help="Records held.")
-@click.option("--policy", default="lru", show_default=True, help="Which records are held when the loss occurs.")
+@click.option(
+    "--policy",
+    cls=NamingOption,
+    known=policies.names,
+    default="lru",
+    show_default=True,
+    help="Which records are held when the loss occurs.",
+)
 @click.option("--from-step", type=click.IntRange(1), help="The loss is the first one from here; half the task.")
 @seeds_option()
 @model_options()
+@errand_options
 @json_option
 def probe(
     specs: tuple[TaskSpec, ...],
@@ -36,18 +47,34 @@ def probe(
     seeds: Sequence[int],
     model_names: tuple[str, ...],
     model_options: ModelOptions,
+    errand: Errand,
     as_json: bool,
 ) -> int:
     """Give each model one lost result to rebuild: it chooses what to read, the harness computes."""
     plan = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
-    rows, probes = run_probes(specs, seeds, plan, model_names, model_options)
-    document: dict[str, Any] = {
-        "rows": [row.as_json() for row in rows],
+
+    def work(bench: Bench) -> Finding:
+        rows, probes = run_probes(specs, seeds, plan, model_names, model_options, bench)
+        document = {
+            "rows": [row.as_json() for row in rows],
+            "plan": asdict(plan),
+            "probes": [
+                {"workload": workload, "model": model, **asdict(found), "reads": len(found.order)}
+                for workload, model, found in probes
+            ],
+        }
+        lost = any(row.probes < row.attempted for row in rows)
+        return Finding(document, lambda console: _render(console, rows), 1 if lost else 0)
+
+    settings = {
+        "tasks": [without_seed(spec) for spec in specs],
         "plan": asdict(plan),
-        "probes": [{"workload": w, "model": m, **asdict(found), "reads": len(found.order)} for w, m, found in probes],
+        "seeds": show_seeds(seeds),
+        "models": list(model_names),
+        "options": model_options.asked(),
     }
-    emit(document, as_json, lambda console: _render(console, rows))
-    return 1 if any(row.probes < row.attempted for row in rows) else 0
+    names = (*model_names, *(spec.workload for spec in specs), policy)
+    return errand.run("probe", settings, names, work, as_json)
 
 
 def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
@@ -84,4 +111,11 @@ def _render(console: Console, rows: Sequence[ProbeRow]) -> None:
         for row in rows
     ]
     console.print(table("Recovery probes: reads / fewest possible, over successes", columns, lines))
+    legend(
+        console,
+        early="gave up before it knew",
+        limit="ran out of actions",
+        redundant="steps read again",
+        minimum="fewest reads, mean",
+    )
     show_losses(console, [row.failures for row in rows])

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.output import emit, json_option, show_losses, table
+from eirkit.cli.bench_options import Errand, Finding, control_option, errand_options
+from eirkit.cli.options import NamingOption
+from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.errors import UsageError
+from eirkit.lacuna.evidence.capability import Cell
+from eirkit.lacuna.evidence.claims import GATE, NOT_RUN, gate_all
 from eirkit.lacuna.evidence.rescue import Rescue, Setup, Truth
 from eirkit.lacuna.evidence.rescue import rescue as run_rescue
+from eirkit.lacuna.evidence.trial import Bench
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.policy import find_policy
+from eirkit.lacuna.policy import find_policy, policies
+from eirkit.lacuna.sweeps.suite_values import show_seeds
 from eirkit.lacuna.task import TaskSpec
 
 
 @click.command(context_settings={"default_map": {"m": 8}})
 @workload_options("store-recall")
 @click.option("--h", type=click.IntRange(1), default=4, show_default=True, help="Records held.")
-@click.option("--policy", default="fifo", show_default=True, help="Which records are held.")
+@click.option(
+    "--policy",
+    cls=NamingOption,
+    known=policies.names,
+    default="fifo",
+    show_default=True,
+    help="Which records are held.",
+)
 @click.option("--managed", is_flag=True, help="In the action loop instead of Controlled Retention.")
 @click.option(
     "--truth",
@@ -31,8 +44,10 @@ from eirkit.lacuna.task import TaskSpec
     show_default=True,
     help="What the oracle restores: the true result, or what the agent submitted.",
 )
+@control_option
 @seeds_option()
 @model_options()
+@errand_options
 @json_option
 def rescue(
     specs: tuple[TaskSpec, ...],
@@ -40,9 +55,11 @@ def rescue(
     policy: str,
     managed: bool,
     truth: Truth,
+    control: bool | None,
     seeds: Sequence[int],
     model_names: tuple[str, ...],
     model_options: ModelOptions,
+    errand: Errand,
     as_json: bool,
 ) -> int:
     """Run three arms over the same tasks: nothing, the missing result, or a sham of equal length at every miss."""
@@ -50,14 +67,48 @@ def rescue(
         raise UsageError("one workload at a time; run the command again for another")
     find_policy(policy)
     setup = Setup(specs[0], h, policy, truth, managed)
-    found = run_rescue(setup, seeds, model_names, model_options)
-    condition = {"workload": specs[0].workload, "m": specs[0].m, "h": h, "policy": policy, "truth": truth}
-    document: dict[str, Any] = {**found.as_json(), **condition, "managed": managed, "seeds": len(seeds)}
-    emit(document, as_json, lambda console: _render(console, setup, found))
-    return 1 if found.failures else 0
+
+    def work(bench: Bench) -> Finding:
+        controls = gate_all(model_names, setup.spec, model_options, control, bench)
+        found = run_rescue(setup, seeds, model_names, model_options, bench)
+        document = _document(setup, len(seeds), found, controls)
+        lost = found.failures or any(cell.failures for cell in controls.values())
+        return Finding(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
+
+    settings = {
+        **setup.as_json(),
+        "seeds": show_seeds(seeds),
+        "models": list(model_names),
+        "options": model_options.asked(),
+    }
+    return errand.run("rescue", settings, (*model_names, specs[0].workload, policy), work, as_json)
 
 
-def _render(console: Console, setup: Setup, found: Rescue) -> None:
+def _document(setup: Setup, seeds: int, found: Rescue, controls: Mapping[str, Cell]) -> dict[str, Any]:
+    """Return the result as one document; the mean effect is over the models that may carry claims."""
+    document = found.as_json()
+    for row in (*document["rows"], *document["contrasts"]):
+        cell = controls.get(row["model"])
+        row |= {"control": None if cell is None else cell.standing(), "claims": cell is not None and cell.passes}
+    condition = {"workload": setup.spec.workload, "m": setup.spec.m, "h": setup.h, "policy": setup.policy}
+    return {
+        **document,
+        "repair_effect": found.repair_effect_of(_may_claim(found, controls)),
+        **condition,
+        "truth": setup.truth,
+        "managed": setup.managed,
+        "seeds": seeds,
+        "threshold": GATE.threshold,
+        "excluded": [[cell.model, cell.workload, cell.reason] for cell in controls.values() if not cell.passes],
+    }
+
+
+def _may_claim(found: Rescue, controls: Mapping[str, Cell]) -> set[str]:
+    """Return the models that have not failed the control."""
+    return {row.model for row in found.rows if row.model not in controls or controls[row.model].passes}
+
+
+def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str, Cell]) -> None:
     spec = setup.spec
     title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {setup.policy}: accuracy at steps with a missing input"
     columns = ("model", "arm", "missed steps", "accuracy", "whole trajectory", "self-consistent", "scored")
@@ -74,8 +125,22 @@ def _render(console: Console, setup: Setup, found: Rescue) -> None:
         for row in found.rows
     ]
     console.print(table(title, columns, rows))
+    legend(
+        console,
+        control="nothing is injected",
+        oracle="what is missing",
+        sham="another value under the same label, as long",
+    )
     if not found.contrasts and not found.failures:
         console.print("Nothing was missing in any arm, so there is nothing to repair; lower --h.")
+    _render_contrasts(console, found, _may_claim(found, controls))
+    for line in _remarks(found, controls):
+        console.print(line, markup=False, highlight=False)
+    lost = Counter(failure.partition(": ")[2] for failure in found.failures)
+    show_losses(console, [lost, *(cell.failures for cell in controls.values())])
+
+
+def _render_contrasts(console: Console, found: Rescue, allowed: set[str]) -> None:
     paired = [
         (
             c.model,
@@ -87,8 +152,16 @@ def _render(console: Console, setup: Setup, found: Rescue) -> None:
             f"{c.permutation_p:.2g}",
         )
         for c in found.contrasts
+        if c.model in allowed
     ]
     columns = ("model", "arms", "pairs", "difference", "95% interval", "McNemar p", "permutation p")
     if paired:
         console.print(table("Paired by seed and step, resampled by trajectory", columns, paired))
-    show_losses(console, [Counter(failure.partition(": ")[2] for failure in found.failures)])
+
+
+def _remarks(found: Rescue, controls: Mapping[str, Cell]) -> Iterator[str]:
+    for cell in controls.values():
+        if not cell.passes:
+            yield f"excluded: {cell.model}, {cell.workload}: {cell.reason.removeprefix('excluded: ')}"
+    if open_to_doubt := [model for model in dict.fromkeys(row.model for row in found.rows) if model not in controls]:
+        yield f"{NOT_RUN} of {', '.join(open_to_doubt)}: differences are descriptive; add --control"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.agent_options import WorkloadNames, read_setting
-from eirkit.cli.options import IntegerList, NameList, SeedList
+from eirkit.cli.agent_options import WorkloadNames, known_models, read_setting
+from eirkit.cli.options import IntegerList, NameList, NamingOption, SeedList
+from eirkit.errors import UsageError
+from eirkit.lacuna.conditions import CONDITIONS
+from eirkit.lacuna.policy import policies
+from eirkit.lacuna.sweeps.cells import CONTROLLED
 from eirkit.lacuna.sweeps.suite import AXES
+from eirkit.lacuna.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,13 +32,16 @@ def axis_options(command: Command) -> Command:
 def _axes() -> tuple[Callable[[Any], Any], ...]:
     count, names = IntegerList(0), NameList()
     return (
-        click.option("--workload", type=WorkloadNames(), help="One, or several separated by commas; so for all lists."),
-        click.option("--model", type=names, multiple=True, help="provider/name; may be given again."),
+        _naming(
+            "--workload", workloads.names, "One, or several separated by commas; so for all lists.", WorkloadNames()
+        ),
+        _naming("--model", known_models, "provider/name; may be given again.", names, multiple=True),
         click.option("--seeds", type=SeedList(), help="3, 0,4,9 or 0:300 (300 excluded).  [default: 0:3]"),
         click.option("--h", type=IntegerList(1), help="Records held.  [default: m]"),
-        click.option("--condition", type=names, help="controlled, floor, fifo, lru, kv, scratch, paging, …"),
-        click.option("--policy", type=names, help="Which records are held under control.  [default: window]"),
-        click.option("--memory", type=names, help="External memory systems."),
+        _naming("--condition", known_conditions, "How earlier answers are had.  [default: controlled]", names),
+        _naming("--policy", policies.names, "Which records are held under control.  [default: window]", names),
+        click.option("--memory", type=names, help="External memory systems; `eirkit doctor` lists them."),
+        click.option("--panel", type=names, help="native, or strict: the memory holds h records, nothing is visible."),
         click.option("--b-oracle", type=names, help="Direct retrievals a run: a number or unlimited.  [default: 0]"),
         click.option("--b", type=names, help="Recomputed steps a run: a number or unlimited.  [default: 0]"),
         click.option("--actions", type=IntegerList(1), help="Actions a managed run.  [default: 200]"),
@@ -53,8 +61,24 @@ def _axes() -> tuple[Callable[[Any], Any], ...]:
     )
 
 
+def _naming(
+    name: str, known: Callable[[], Iterable[str]], text: str, kind: Any, *, multiple: bool = False
+) -> Callable[[Any], Any]:
+    return click.option(name, cls=NamingOption, known=known, type=kind, multiple=multiple, help=text)
+
+
+def known_conditions() -> list[str]:
+    return [CONTROLLED, *CONDITIONS, "any policy"]
+
+
 def _how_models_are_asked() -> tuple[Callable[[Any], Any], ...]:
     return (
+        click.option(
+            "--memory-set",
+            multiple=True,
+            metavar="MEMORY.NAME=VALUE",
+            help="A setting of a memory system, such as vector.embedding=minilm.",
+        ),
         click.option("--base-url", help="An OpenAI-compatible server."),
         click.option("--temperature", type=float, help="Where it is taken.  [default: 0]"),
         click.option("--max-tokens", type=int, help="A reply.  [default: 1024]"),
@@ -80,4 +104,18 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
         asked["seed"] = options["model_seed"]
     if options["extra"]:
         asked["extra"] = dict(map(read_setting, options["extra"]))
+    if options["memory_set"]:
+        given["memory_options"] = _memory_options(options["memory_set"])
     return {**given, "model_options": asked} if asked else given
+
+
+def _memory_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return settings by memory; what stands before the last dot of a name is the memory."""
+    found: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        name, value = read_setting(setting)
+        memory, dot, key = name.rpartition(".")
+        if not dot:
+            raise UsageError(f"{setting!r} names no memory; write MEMORY.NAME=VALUE, such as vector.embedding=minilm")
+        found.setdefault(memory, {})[key] = value
+    return found

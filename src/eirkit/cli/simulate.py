@@ -10,24 +10,34 @@ import click
 from rich.console import Console, Group
 from rich.progress import Progress
 
-from eirkit.cli.options import IntegerList, NameList, SeedList, WorkloadName, task_options
+from eirkit.cli.options import (
+    IntegerList,
+    NameList,
+    NamingOption,
+    SeedList,
+    WorkloadCommand,
+    WorkloadName,
+    task_options_of_many,
+)
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
 from eirkit.lacuna.generation import prepare
-from eirkit.lacuna.policy import find_policy
+from eirkit.lacuna.policy import find_policy, policies
 from eirkit.lacuna.simulation.plain import Recovery
 from eirkit.lacuna.simulation.table import CEILING, FLOOR, Row, first_failures, sweep
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.workloads.full_lookup import DISTRIBUTIONS
 
 
-@click.command()
+@click.command(cls=WorkloadCommand)
 @click.argument("workload", type=WorkloadName())
-@task_options
+@task_options_of_many
 @click.option("--h", "capacities", type=IntegerList(1), default="16,12,8,4", show_default=True, help="Records held.")
 @click.option(
     "--policy",
     "names",
+    cls=NamingOption,
+    known=policies.names,
     type=NameList(),
     default="fifo,lru,theory,belady",
     show_default=True,

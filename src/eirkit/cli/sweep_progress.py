@@ -42,6 +42,8 @@ class SweepProgress:
             self._bar.update(self._task, completed=now.runs, total=now.planned_runs, state=self._state(now))
 
     def _state(self, now: Sweep) -> str:
+        if now.control:
+            return now.control
         rate = now.steps / max(1e-9, monotonic() - self._started)
         parts = [
             f"cells {now.cells}/{now.planned_cells}",

@@ -20,6 +20,7 @@ from eirkit.lacuna.task import Payload, TaskSpec, show_record
 Values = Mapping[int, Payload]
 
 # A record as it is shown, and as people and models write it down: A_7=42, A_07: 42, A_7 = 42, 13.
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _RECORD = re.compile(r"\bA_([0-9]{1,6}) ?[=:] ?([0-9]{1,20}(?:,? [0-9]{1,20})*)", re.ASCII)
 
 
@@ -102,30 +103,43 @@ class Cache(Condition):
         return None if t in self.retention else self.retention.admit(t, step)
 
 
-class External(Cache):
-    """The last h records stay visible; everything else must come from an external memory system."""
+class Stored(Condition):
+    """Nothing stays visible: every record must come from an external memory system."""
 
     commands = ("WRITE", "SEARCH")
 
-    def __init__(self, retention: Retention) -> None:
-        super().__init__(retention)
+    def __init__(self) -> None:
         self._written: set[int] = set()
 
     def obtainable(self, t: int) -> bool:
         return t in self._written
-
-    def fetch(self, t: int, values: Payload, step: int) -> int | None:
-        return None  # shown for the step, not retained
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
         match action:
             case Write(t):
                 record = _seen(t, near)
                 self._written.add(t)
-                return MemoryCall("write", record)
+                return MemoryCall("write", record, (t,))
             case Search(query):
-                return MemoryCall("search", query)
+                return MemoryCall("search", query, tuple(dict.fromkeys(map(int, _NUMBER.findall(query)))))
         return super().perform(action, near)
+
+
+class External(Stored):
+    """The last h records stay visible; everything else must come from an external memory system."""
+
+    def __init__(self, retention: Retention) -> None:
+        super().__init__()
+        self.retention = retention
+
+    def at_hand(self) -> AtHand:
+        return AtHand(tuple(self.retention.held()))
+
+    def consume(self, refs: tuple[int, ...]) -> None:
+        self.retention.touch(refs)
+
+    def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
+        return self.retention.admit(t, t) if takes_slot else None
 
 
 class KeyValue(Condition):
@@ -255,6 +269,11 @@ def records_in(text: str, records: Values) -> frozenset[int]:
     """Return the steps whose record stands in the text with the right values; of several for a step the last counts."""
     written = {int(label): tuple(map(int, values.replace(",", " ").split())) for label, values in _RECORD.findall(text)}
     return frozenset(t for t, values in written.items() if t in records and values[: len(records[t])] == records[t])
+
+
+def labels_in(text: str) -> frozenset[int]:
+    """Return the steps whose label stands in the text with any value."""
+    return frozenset(int(label) for label, _ in _RECORD.findall(text))
 
 
 def _seen(t: int, near: Mapping[int, str]) -> str:

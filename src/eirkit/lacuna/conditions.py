@@ -10,15 +10,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eirkit.errors import SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.condition import Cache, Compaction, Condition, External, KeyValue, Paging, Scratch, ScratchLru
+from eirkit.lacuna.condition import (
+    Cache,
+    Compaction,
+    Condition,
+    External,
+    KeyValue,
+    Paging,
+    Scratch,
+    ScratchLru,
+    Stored,
+)
 from eirkit.lacuna.generation import graph_of
 from eirkit.lacuna.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
-from eirkit.lacuna.memory import MemorySystem, memories
 from eirkit.lacuna.policy import Outlook, Structure, find_policy, policies
 from eirkit.lacuna.retention import Retention
 from eirkit.lacuna.session import ControlledSession, Session
 from eirkit.lacuna.simulation.plain import structure_of
-from eirkit.lacuna.sweeps.cells import CONTROLLED, EXTERNAL, Access
+from eirkit.lacuna.stores.making import check_plan
+from eirkit.lacuna.sweeps.cells import CONTROLLED, EXTERNAL, NATIVE, STRICT, Access
 from eirkit.lacuna.task import TaskInstance
 from eirkit.lacuna.view import PublicTask, publish
 from eirkit.lacuna.workload import Workload
@@ -42,7 +52,7 @@ def _cache(policy: str) -> Maker:
 
 
 def _external(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
-    return External(_retention("window", access, outlook))
+    return Stored() if access.panel == STRICT else External(_retention("window", access, outlook))
 
 
 def _compaction(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
@@ -94,8 +104,7 @@ def check_access(access: Access) -> None:
         )
     if (access.memory is None) == (access.condition == EXTERNAL):
         raise UsageError(f"condition {EXTERNAL!r} needs a memory system, and no other takes one; use a second [[grid]]")
-    if access.memory is not None:
-        memories.get(access.memory)
+    _check_memory(access)
     if named.reads is None and access.reads == 0:
         raise UsageError(
             f"condition {access.condition!r} shows what is read and nothing else; allow it reads (b_oracle)"
@@ -109,8 +118,18 @@ def check_access(access: Access) -> None:
     _options(access)
 
 
+def _check_memory(access: Access) -> None:
+    if access.panel not in (NATIVE, STRICT):
+        raise UnknownNameError("panel", access.panel, (NATIVE, STRICT))
+    if access.memory_plan is not None:
+        check_plan(access.memory_plan)
+    elif access.panel == STRICT or access.memory_settings:
+        raise UsageError("a panel and memory settings go with a memory system; give memory or leave them out")
+
+
 def _check_controlled(access: Access) -> None:
     find_policy(access.policy or "")
+    _check_memory(access)
     if (access.memory, access.context_tokens, access.summary_prompt) != (None, None, None):
         raise UsageError("Controlled Retention has no memory system and no context limit; choose another condition")
     if (access.reads, access.recomputations) != (0, 0):
@@ -136,11 +155,6 @@ def make_session(access: Access, task: TaskInstance, workload: Workload, structu
 def _options(access: Access) -> ManagedOptions:
     prompt = access.summary_prompt or SUMMARY_PROMPT
     return ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls, prompt)
-
-
-def make_memory(name: str) -> MemorySystem:
-    """Return a new external memory with this name; nothing is opened yet."""
-    return memories.get(name)()
 
 
 def _retention(policy: str, access: Access, outlook: Outlook) -> Retention:

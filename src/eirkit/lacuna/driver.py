@@ -9,11 +9,11 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.managed import SEARCH_LIMIT
+from eirkit.lacuna.consulting import MEMORY_SECONDS, consult
 from eirkit.lacuna.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.lacuna.model import Model
 from eirkit.lacuna.session import Session
-from eirkit.lacuna.telemetry import Consultation, Exchange, Trace
+from eirkit.lacuna.telemetry import Exchange, Trace
 
 T = TypeVar("T")
 
@@ -24,25 +24,28 @@ async def drive(
     memory: MemorySystem | None = None,
     trace: Trace | None = None,
     clock: Callable[[], float] = perf_counter,
+    memory_seconds: float = MEMORY_SECONDS,
 ) -> Trace:
     """Run a session to its end and return everything that happened.
 
     What the model or the memory system raises passes through; a session raises nothing that an agent could provoke.
 
     Args:
-        memory: empty, in a scope of its own; whoever made it resets and closes it.
+        memory: empty, in a scope of its own; whoever made it sets it up, resets it and tears it down.
         trace: where to write, so that a run which breaks off leaves what it had.
         clock: seconds, for the latency of the memory system; models report their own.
+        memory_seconds: how long the memory system may take for one call.
     """
     trace = Trace() if trace is None else trace
     log = trace.log
     while (request := session.request()) is not None:
         t = session.position
         if isinstance(request, MemoryCall):
-            start = clock()
-            result = await _remember(memory, request)
-            log.append(Consultation(t, request, result.passages, clock() - start))
-            session.receive_memory(result)
+            if memory is None:
+                raise InfrastructureError("the session asks for an external memory and has none; give --memory")
+            consultation = await consult(memory, t, request, session.submitted, clock, memory_seconds)
+            log.append(consultation)
+            session.receive_memory(MemoryResult(consultation.passages))
         else:
             reply = await model.reply(request)
             log.append(Exchange(t, request, reply))
@@ -60,13 +63,3 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     with ThreadPoolExecutor(1) as elsewhere:
         return elsewhere.submit(asyncio.run, work).result()
-
-
-async def _remember(memory: MemorySystem | None, call: MemoryCall) -> MemoryResult:
-    if memory is None:
-        raise InfrastructureError("the session asks for an external memory and has none; give --memory")
-    if call.verb == "write":
-        await memory.write(call.text)
-        return MemoryResult()
-    await memory.flush()
-    return MemoryResult(tuple(await memory.search(call.text, SEARCH_LIMIT)))

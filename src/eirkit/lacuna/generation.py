@@ -56,7 +56,10 @@ def generate_batch(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskB
     """Return the tasks of many seeds; row i equals `generate` at seed i to the byte."""
     workload = prepare(spec)
     keys = _as_keys(spec, seeds)
-    return _fill(workload, spec, keys, workload.references(spec, keys))
+    batch = _fill(workload, spec, keys, workload.references(spec, keys))
+    if len(keys) and not type(workload).__module__.startswith("eirkit."):
+        _refuse_moods(workload, batch)
+    return batch
 
 
 def generate_batches(spec: TaskSpec, seeds: Sequence[int], largest: int = BATCH) -> Iterator[TaskBatch]:
@@ -106,6 +109,20 @@ def graph_of(task: TaskInstance) -> Graph:
 def demand_of(task: TaskInstance, cuts: Sequence[int] | None = None) -> DemandCurve:
     """Return EIR after each step of the task, or after the chosen steps alone."""
     return prepare(task.spec).demand(task.spec, graph_of(task), cuts)
+
+
+def _refuse_moods(workload: Workload, batch: TaskBatch) -> None:
+    """Raise ContractError where a workload that is not ours makes another task of the same seed."""
+    spec, first = batch.spec, batch.seeds[:1]
+    again = _fill(workload, spec, first, workload.references(spec, first))
+    for what, once, twice in (
+        ("references", batch.references[:1], again.references),
+        ("answers", batch.answers[:1], again.answers),
+    ):
+        if once.shape != twice.shape or not np.array_equal(once, twice):
+            raise ContractError(
+                f"{spec.workload} gives other {what} for the same seed; let them depend on the arguments alone"
+            )
 
 
 def _as_keys(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> NDArray[np.uint64]:

@@ -6,14 +6,13 @@ action and changes nothing. Every reply costs at least one action, so the limit 
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from dataclasses import dataclass, replace
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.arrival import Arrival
 from eirkit.lacuna.condition import Condition, Refused, records_in
-from eirkit.lacuna.memory import MemoryCall, MemoryResult
+from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult
 from eirkit.lacuna.model import Message, Reply, Request
 from eirkit.lacuna.prompt import Renderer, render
 from eirkit.lacuna.protocol import (
@@ -36,15 +35,10 @@ from eirkit.lacuna.task import Payload, show_record
 from eirkit.lacuna.view import Budgets, PublicTask, Visible
 
 ACTION_LIMIT = 200
-SEARCH_LIMIT = 5  # passages a search shows
-LONGEST_PASSAGE = 2_000  # characters of one passage
 SUMMARY_PROMPT = (
     "Your context is full. Write a summary that lets you continue: it replaces everything above. "
     "Keep every answer you may still need as a line A_t = value. At most {characters} characters."
 )
-
-
-_NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +120,7 @@ class ManagedSession(Session):
         if call.verb == "search" and self._arrival is not None:
             passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages[:SEARCH_LIMIT]]
             self._arrival.found = "\n".join(passages)
-            self._arrival.sought |= {int(number) for number in _NUMBER.findall(call.text)}
+            self._arrival.sought |= set(call.steps)
             for t in records_in(self._arrival.found, self._records):
                 self._arrival.fetched[t] = self._records[t]
             self._outcomes[-1] = f"{len(passages)} passages found"

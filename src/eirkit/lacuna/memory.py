@@ -1,15 +1,19 @@
 """The memory family: external systems that store what an agent writes and give back what it searches for.
 
-Adapters see text and labels that were revealed; prompts, parsing and scoring are out of their reach.
+Adapters see labels and text that were revealed; prompts, parsing and scoring are out of their reach. Whatever an
+adapter raises is put down to the memory system; see docs/add-a-memory.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from eirkit.registry import Registry
+
+SEARCH_LIMIT = 5  # passages a search shows
+LONGEST_PASSAGE = 2_000  # characters of one passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,7 @@ class MemoryCall:
 
     verb: Literal["write", "search"]
     text: str  # the record to write, or the query
+    steps: tuple[int, ...] = ()  # whose record is written, or sought by number
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +32,36 @@ class MemoryResult:
     passages: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One record as it is handed to a memory system."""
+
+    label: str  # such as A_7; a later record with the same label replaces the earlier one
+    text: str  # such as A_7 = 0042
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUsage:
+    """What a system holds for its scope, and what its own model calls took since `reset`; None: it cannot tell."""
+
+    records: int | None = None
+    bytes: int | None = None  # of the store: on disk, or of the texts in memory
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+
+
 class MemorySystem(Protocol):
-    """One external memory. `reset` starts an empty scope that no other run can see."""
+    """One external memory, used by one run at a time. `reset` starts an empty scope that no other run can see."""
+
+    async def setup(self) -> None:
+        """Open the store, start what must run; before anything else, once."""
+        ...
 
     async def reset(self, scope: str) -> None: ...
 
-    async def write(self, text: str) -> None: ...
+    async def write(self, item: Item) -> None: ...
 
     async def flush(self) -> None:
         """Return once everything written can be found."""
@@ -40,7 +69,32 @@ class MemorySystem(Protocol):
 
     async def search(self, query: str, limit: int) -> Sequence[str]: ...
 
-    async def close(self) -> None: ...
+    async def read(self, label: str) -> str | None:
+        """Return what is stored under a label, by key or by going through everything, never by similarity."""
+        ...
+
+    async def usage(self) -> MemoryUsage: ...
+
+    async def teardown(self) -> None:
+        """Close and stop everything; also after a failure, and where `setup` did not finish."""
+        ...
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A system that can remove a record, so that it can be held to a number of them."""
+
+    async def forget(self, label: str) -> None: ...
+
+
+@runtime_checkable
+class Demanding(Protocol):
+    """A system that is not usable everywhere."""
+
+    @classmethod
+    def absent(cls) -> str | None:
+        """Return why it cannot run here and what to do about it; None if it can."""
+        ...
 
 
 memories: Registry[type[MemorySystem]] = Registry("memory", group="eirkit.memories", package="eirkit.lacuna.memories")

@@ -91,6 +91,9 @@ class Preflight(Protocol):
         ...
 
 
+_OPERATIONAL = ("timeout_seconds", "retries", "connections")  # how a model is reached, not what it is asked
+
+
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
     """What the command line or a suite says about a model, besides its name."""
@@ -103,6 +106,11 @@ class ModelOptions:
     connections: int = 8
     seed: int = 0  # for models that draw at random
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def asked(self) -> dict[str, Any]:
+        """Return what a model is asked with, without how it is reached: all that can change a reply."""
+        given = {name: getattr(self, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
+        return {**given, "extra": dict(self.extra)}
 
 
 class ModelFactory(Protocol):

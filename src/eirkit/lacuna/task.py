@@ -68,6 +68,13 @@ class TaskSpec:
         return {**asdict(self), "lookback": self.reach}
 
 
+def without_seed(spec: TaskSpec) -> dict[str, Any]:
+    """Return what the tasks of many seeds share, as plain data."""
+    shared = spec.as_json()
+    del shared["seed"]
+    return shared
+
+
 @fact
 class Step:
     """One step with its answer. Agents never receive it; they receive text made from its public part."""

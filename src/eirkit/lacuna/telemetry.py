@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from hashlib import sha256
 from typing import Any
 
 from eirkit.lacuna.facts import fact
 from eirkit.lacuna.memory import MemoryCall
-from eirkit.lacuna.model import Reply, Request, ToolCall, Usage
+from eirkit.lacuna.model import Reply, Request, ToolCall
+from eirkit.lacuna.serving.exchange import prompt_hash, text_hash
 from eirkit.lacuna.session import ActionTaken, Decision, Ending, Event
 
 SCHEMA = "event/1"
@@ -28,14 +28,18 @@ class Exchange:
     reply: Reply
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Consultation:
     """One call of the external memory and what it gave back."""
 
     t: int
     call: MemoryCall
-    passages: tuple[str, ...]
+    passages: tuple[str, ...]  # cut to what a session can show
     latency_seconds: float
+    returned_characters: int = 0  # before anything was cut
+    lacking: tuple[int, ...] = ()  # steps that were sought and whose record did not come back with its value
+    held: tuple[int, ...] = ()  # of those, the ones that the store has under their label
+    mislabelled: tuple[int, ...] = ()  # of those, the ones whose label came back with another value
 
 
 Entry = Exchange | Consultation | Event
@@ -49,8 +53,8 @@ class Trace:
     ending: Ending | None = None
 
     @property
-    def memory_calls(self) -> int:
-        return sum(isinstance(entry, Consultation) for entry in self.log)
+    def consultations(self) -> list[Consultation]:
+        return [entry for entry in self.log if isinstance(entry, Consultation)]
 
     @property
     def decisions(self) -> list[Decision]:
@@ -63,18 +67,6 @@ class Trace:
     @property
     def exchanges(self) -> list[Exchange]:
         return [entry for entry in self.log if isinstance(entry, Exchange)]
-
-    def usage(self) -> Usage:
-        """Return what the run cost in all."""
-        spent = [exchange.reply.usage for exchange in self.exchanges]
-        costs = [usage.cost_usd for usage in spent]
-        return Usage(
-            sum(usage.input_tokens for usage in spent),
-            sum(usage.output_tokens for usage in spent),
-            sum(usage.cached_tokens for usage in spent),
-            None if None in costs else sum(cost for cost in costs if cost is not None),
-            bool(spent) and all(usage.from_cache for usage in spent),
-        )
 
 
 def event_records(trace: Trace, run: str, *, texts: bool = True) -> list[dict[str, Any]]:
@@ -119,12 +111,11 @@ def _record(entry: Entry, texts: bool) -> dict[str, Any]:
 
 def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
     reply, usage = entry.reply, entry.reply.usage
-    prompt = "\n".join([message.content for message in entry.request.messages])
     record: dict[str, Any] = {
         "type": "exchange",
         "t": entry.t,
-        "prompt_sha256": sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest(),
-        "reply_sha256": sha256(reply.text.encode("utf-8", "surrogatepass")).hexdigest(),
+        "prompt_sha256": prompt_hash(entry.request),
+        "reply_sha256": text_hash(reply.text),
         "latency_seconds": round(reply.latency_seconds, 6),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -158,6 +149,10 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
         "verb": entry.call.verb,
         "passages": len(entry.passages),
         "latency_seconds": round(entry.latency_seconds, 6),
+        "returned_characters": entry.returned_characters,
+        "lacking": entry.lacking,
+        "held": entry.held,
+        "mislabelled": entry.mislabelled,
     }
     if texts:
         record |= {"text": entry.call.text, "found": list(entry.passages)}
@@ -166,13 +161,24 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
 
 def decisions_of(records: Sequence[dict[str, Any]]) -> list[Decision]:
     """Return the decisions among event records, as they were."""
-    found = []
+    return [_decision_of(record) for record in records if record["type"] == "decision"]
+
+
+def trace_of(records: Sequence[dict[str, Any]], ending: Ending | None) -> Trace:
+    """Return the decisions and actions of a run from its event records; what was said is left in the file."""
+    trace = Trace(ending=ending)
     for record in records:
         if record["type"] == "decision":
-            given = {one.name: record[one.name] for one in fields(Decision)}
-            for name in ("required", "retained", "missing", "unavailable", "fetched"):
-                given[name] = tuple(given[name])
-            given["restored"] = tuple((t, tuple(values)) for t, values in given["restored"])
-            given["submitted"] = None if given["submitted"] is None else tuple(given["submitted"])
-            found.append(Decision(**given))
-    return found
+            trace.log.append(_decision_of(record))
+        elif record["type"] == "action":
+            trace.log.append(ActionTaken(**{one.name: record[one.name] for one in fields(ActionTaken)}))
+    return trace
+
+
+def _decision_of(record: dict[str, Any]) -> Decision:
+    given = {one.name: record[one.name] for one in fields(Decision)}
+    for name in ("required", "retained", "missing", "unavailable", "fetched"):
+        given[name] = tuple(given[name])
+    given["restored"] = tuple((t, tuple(values)) for t, values in given["restored"])
+    given["submitted"] = None if given["submitted"] is None else tuple(given["submitted"])
+    return Decision(**given)

@@ -12,9 +12,9 @@ import pytest
 
 from eirkit.lacuna.model import Message, ModelOptions, Request
 from eirkit.lacuna.models.local import PACKAGE
+from eirkit.lacuna.serving.funds import Funds
 from eirkit.lacuna.serving.making import make_model
 from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.model_pool import Funds
 from eirkit.lacuna.sweeps.suite import read_suite
 from eirkit.records import read_records
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says

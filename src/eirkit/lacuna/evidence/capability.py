@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from eirkit.errors import EirkitError
 from eirkit.lacuna.evidence.attribution import CAUSES, RunScore, judge, score
 from eirkit.lacuna.evidence.pooling import deviation, mean
-from eirkit.lacuna.evidence.trial import Result, losses, run_trials
+from eirkit.lacuna.evidence.trial import Bench, Result, Trial, Workbench, losses
 from eirkit.lacuna.generation import generate_many, prepare
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
 from eirkit.lacuna.policies.fifo import Fifo
@@ -94,6 +95,10 @@ class Cell:
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def standing(self) -> dict[str, Any]:
+        """Return what the row of another command says about this control."""
+        return {"accuracy": self.accuracy, "passes": self.passes, "reason": self.reason}
+
 
 @dataclass(frozen=True, slots=True)
 class Control:
@@ -109,29 +114,60 @@ class Control:
         lookup = "query" in prepare(spec).kinds(spec)
         return [replace(spec, m=m, lookback=None) for m in (LOOKUP_WINDOWS if lookup else self.windows)]
 
+    def tasks(self, spec: TaskSpec) -> list[TaskInstance]:
+        """Return the tasks; raises what a workload raises that does not have them."""
+        return [task for sized in self.specs(spec) for task in generate_many(sized, self.seeds)]
+
 
 def assess(
-    models: Iterable[str], specs: Sequence[TaskSpec], control: Control, options: ModelOptions
+    models: Iterable[str],
+    specs: Sequence[TaskSpec],
+    control: Control,
+    options: ModelOptions,
+    bench: Bench | None = None,
 ) -> tuple[Cell, ...]:
-    """Return a cell for every model and workload."""
-    return tuple(cell for model in models for cell in _assess(model, specs, control, options))
+    """Return a cell for every model and specification.
+
+    A workload for which no full-information task can be made has a cell too, which says so.
+    """
+    bench = bench or Workbench()
+    return tuple(cell for model in models for cell in _assess(model, specs, control, options, bench))
 
 
-def _assess(model: str, specs: Sequence[TaskSpec], control: Control, options: ModelOptions) -> list[Cell]:
+def _assess(model: str, specs: Sequence[TaskSpec], control: Control, options: ModelOptions, bench: Bench) -> list[Cell]:
     tools = (False, True) if control.calculator else (False,)
+    prepared = [_prepare(spec, control) for spec in specs]
     jobs = [
-        (spec.workload, tool, task)
-        for spec in specs
-        for sized in control.specs(spec)
-        for task in generate_many(sized, control.seeds)
+        (place, tool, task)
+        for place, tasks in enumerate(prepared)
+        if not isinstance(tasks, str)
+        for task in tasks
         for tool in tools
     ]
-    results = run_trials(model, options, [full_information(task, calculator=tool) for _, tool, task in jobs])
-    runs: dict[tuple[str, bool], list[tuple[TaskInstance, Result]]] = {}
-    for (workload, tool, task), result in zip(jobs, results, strict=True):
-        runs.setdefault((workload, tool), []).append((task, result))
-    names = dict.fromkeys(spec.workload for spec in specs)
-    return [_cell(model, name, runs[name, False], runs.get((name, True), []), control.threshold) for name in names]
+    results = bench.run(model, options, [_trial(task, tool) for _, tool, task in jobs])
+    runs: dict[tuple[int, bool], list[tuple[TaskInstance, Result]]] = {}
+    for (place, tool, task), result in zip(jobs, results, strict=True):
+        runs.setdefault((place, tool), []).append((task, result))
+    return [
+        _impossible(model, spec.workload, tasks)
+        if isinstance(tasks, str)
+        else _cell(model, spec.workload, runs[place, False], runs.get((place, True), []), control.threshold)
+        for place, (spec, tasks) in enumerate(zip(specs, prepared, strict=True))
+    ]
+
+
+def _prepare(spec: TaskSpec, control: Control) -> list[TaskInstance] | str:
+    """Return the tasks of the control, or why there are none."""
+    try:
+        return control.tasks(spec)
+    except Exception as error:  # noqa: BLE001 - a user's workload may raise anything where its window is another
+        words = str(error) if isinstance(error, EirkitError) else f"{type(error).__name__}: {error}"
+        return words.partition("\n")[0]
+
+
+def _trial(task: TaskInstance, calculator: bool) -> Trial:
+    what = {"evidence": "capability", "calculator": calculator, "task": task.spec.as_json()}
+    return Trial(what, full_information(task, calculator=calculator))
 
 
 def full_information(task: TaskInstance, *, calculator: bool) -> ControlledSession:
@@ -167,6 +203,12 @@ def _cell(
         reason=_reason(accuracy, with_tool, threshold),
         failures=losses(result for _, result in (*plain, *tool)),
     )
+
+
+def _impossible(model: str, workload: str, why: str) -> Cell:
+    nothing = {str(cause): 0 for cause in CAUSES}
+    reason = f"excluded: the control cannot be run here: {why}"
+    return Cell(model, workload, None, None, {}, 0, 0, 0, nothing, None, False, reason, {})
 
 
 def _scores(runs: list[tuple[TaskInstance, Result]]) -> list[tuple[TaskInstance, RunScore]]:

@@ -13,7 +13,7 @@ from typing import Any
 from eirkit.errors import SpecError
 from eirkit.lacuna.cone import cone_of
 from eirkit.lacuna.evidence.pooling import mean
-from eirkit.lacuna.evidence.trial import Result, losses, run_trials
+from eirkit.lacuna.evidence.trial import Bench, Result, Trial, Workbench, losses
 from eirkit.lacuna.generation import generate_many, graph_of, prepare
 from eirkit.lacuna.managed import ACTION_LIMIT
 from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
@@ -236,8 +236,18 @@ def probe_session(task: TaskInstance, moment: Moment) -> ProbeSession:
     return ProbeSession(publish(task, prepare(task.spec)), moment.target, resident)
 
 
+def probe_trial(task: TaskInstance, moment: Moment) -> Trial:
+    """Return the probe of a moment with what tells it from all others."""
+    return Trial({"evidence": "probe", **asdict(moment), "task": task.spec.as_json()}, probe_session(task, moment))
+
+
 def run_probes(
-    specs: Iterable[TaskSpec], seeds: Sequence[int], plan: ProbePlan, models: Iterable[str], options: ModelOptions
+    specs: Iterable[TaskSpec],
+    seeds: Sequence[int],
+    plan: ProbePlan,
+    models: Iterable[str],
+    options: ModelOptions,
+    bench: Bench | None = None,
 ) -> tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]:
     """Return a row for each workload and model, and every probe with its workload and model."""
     workloads = [(spec.workload, plan.moments(spec, seeds)) for spec in specs]
@@ -245,10 +255,10 @@ def run_probes(
         raise SpecError(
             f"{empty[0]} loses nothing so late under {plan.policy} with h = {plan.h}; lower --h or --from-step"
         )
-    rows, probes = [], []
+    bench, rows, probes = bench or Workbench(), [], []
     for model in models:
-        sessions = [probe_session(*item) for _, moments in workloads for item in moments]
-        results = iter(run_trials(model, options, sessions))
+        trials = [probe_trial(*item) for _, moments in workloads for item in moments]
+        results = iter(bench.run(model, options, trials))
         for name, moments in workloads:
             own = [next(results) for _ in moments]
             scores = _scored(moments, own)

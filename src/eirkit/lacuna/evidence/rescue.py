@@ -6,7 +6,7 @@ in, with their answers; accuracies at the missed steps and paired tests go out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from eirkit.lacuna.condition import Cache
 from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
 from eirkit.lacuna.evidence.pooling import deviation, mean
 from eirkit.lacuna.evidence.statistics import Interval, bootstrap, mcnemar, sign_flip
-from eirkit.lacuna.evidence.trial import run_trials
+from eirkit.lacuna.evidence.trial import Bench, Trial, Workbench
 from eirkit.lacuna.generation import generate_many, prepare
 from eirkit.lacuna.managed import ManagedSession
 from eirkit.lacuna.model import ModelOptions
@@ -23,7 +23,7 @@ from eirkit.lacuna.policy import find_policy
 from eirkit.lacuna.retention import Retention
 from eirkit.lacuna.session import ControlledSession, Injector, Session, inject_nothing
 from eirkit.lacuna.simulation.plain import outlook_of
-from eirkit.lacuna.task import Payload, TaskInstance, TaskSpec
+from eirkit.lacuna.task import Payload, TaskInstance, TaskSpec, without_seed
 from eirkit.lacuna.telemetry import Trace
 from eirkit.lacuna.view import PublicStep, Record, publish
 from eirkit.seeds import below, words
@@ -93,6 +93,16 @@ class Setup:
             return ManagedSession(public, Cache(retention), inject=inject)
         return ControlledSession(public, retention, inject)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the condition without a task's seed."""
+        how = {"h": self.h, "policy": self.policy, "truth": self.truth, "managed": self.managed}
+        return {"task": without_seed(self.spec), **how}
+
+    def trial(self, task: TaskInstance, arm: Arm) -> Trial:
+        """Return the session with what tells it from all others."""
+        what = {**self.as_json(), "task": task.spec.as_json()}
+        return Trial({"evidence": "rescue", "arm": arm, **what}, self.session(task, arm))
+
 
 @dataclass(frozen=True, slots=True)
 class ArmRow:
@@ -134,7 +144,12 @@ class Rescue:
     @property
     def repair_effect(self) -> float | None:
         """Accuracy at missed steps, oracle − sham, mean over models."""
-        return mean(c.difference.estimate for c in self.contrasts if c.arms == ("oracle", "sham"))
+        return self.repair_effect_of({row.model for row in self.rows})
+
+    def repair_effect_of(self, models: Collection[str]) -> float | None:
+        """The same over some of the models."""
+        chosen = (c for c in self.contrasts if c.arms == ("oracle", "sham") and c.model in models)
+        return mean(c.difference.estimate for c in chosen)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -154,13 +169,16 @@ class _Run:
 Runs = Mapping[int, _Run]  # by seed
 
 
-def rescue(setup: Setup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions) -> Rescue:
+def rescue(
+    setup: Setup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions, bench: Bench | None = None
+) -> Rescue:
     """Run every arm of every model over the seeds and compare them."""
     if not seeds:
         raise SpecError("no seeds given; the arms are paired by seed")
+    bench = bench or Workbench()
     rows, contrasts, failures = [], [], []
     for model in models:
-        runs, lost = _run_arms(setup, seeds, model, options)
+        runs, lost = _run_arms(setup, seeds, model, options, bench)
         failures += lost
         rows += [_row(model, arm, runs[arm], len(seeds)) for arm in ARMS]
         for first, second in (("oracle", "sham"), ("oracle", "control"), ("sham", "control")):
@@ -169,11 +187,11 @@ def rescue(setup: Setup, seeds: Sequence[int], models: Iterable[str], options: M
 
 
 def _run_arms(
-    setup: Setup, seeds: Sequence[int], model: str, options: ModelOptions
+    setup: Setup, seeds: Sequence[int], model: str, options: ModelOptions, bench: Bench
 ) -> tuple[dict[Arm, dict[int, _Run]], list[str]]:
     tasks = list(generate_many(setup.spec, seeds))
     jobs = [(arm, task) for arm in ARMS for task in tasks]
-    results = run_trials(model, options, [setup.session(task, arm) for arm, task in jobs])
+    results = bench.run(model, options, [setup.trial(task, arm) for arm, task in jobs])
     runs: dict[Arm, dict[int, _Run]] = {arm: {} for arm in ARMS}
     lost = []
     for (arm, task), result in zip(jobs, results, strict=True):

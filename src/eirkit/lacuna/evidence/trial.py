@@ -1,53 +1,135 @@
-"""Runs many sessions with one model, a few at a time: sessions come in; traces go out, or why there is none."""
+"""Runs many sessions with one model, a few at a time: trials come in; traces go out, or why there is none.
+
+A bench may have a purse, from which all its models pay, and a log, which keeps every trial that came to its end, so
+that one that is run again is read back instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from eirkit.errors import InfrastructureError, SpendCapReached, UsageError
 from eirkit.lacuna.blame import side_of
-from eirkit.lacuna.driver import drive
+from eirkit.lacuna.driver import drive, wait_for
 from eirkit.lacuna.model import Model, ModelOptions
-from eirkit.lacuna.serving.metered import make_metered
+from eirkit.lacuna.serving.funds import Purse
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.session import Session
 from eirkit.lacuna.telemetry import Trace
 
 Result = Trace | InfrastructureError  # a run that the world broke is lost, never wrong
+_Stop = UsageError | SpendCapReached  # nobody's failure: the user's own limit or input
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One session that is to be run."""
+
+    what: Mapping[str, Any]  # plain data that tells it from all others of its model
+    session: Session
+
+
+class Bench(Protocol):
+    """Where trials are run."""
+
+    def run(self, model: str, options: ModelOptions, trials: Sequence[Trial]) -> list[Result]: ...
+
+
+class TrialLog(Protocol):
+    """Where trials are kept."""
+
+    def find(self, model: str, options: ModelOptions, trial: Trial) -> Trace | None:
+        """Return what was kept of a trial."""
+        ...
+
+    def keep(self, model: str, options: ModelOptions, trial: Trial, result: Result) -> None: ...
+
+
+class Workbench:
+    """Asks the models themselves.
+
+    Args:
+        observe: told after every trial how many of the model's have ended, and of how many.
+    """
+
+    def __init__(
+        self,
+        purse: Purse | None = None,
+        log: TrialLog | None = None,
+        observe: Callable[[int, int], None] = lambda ended, planned: None,
+    ) -> None:
+        self.purse, self.log, self.observe = purse or Purse(), log, observe
+        self._scrub = Scrubber.of_environment(os.environ)
+
+    def run(self, model: str, options: ModelOptions, trials: Sequence[Trial]) -> list[Result]:
+        """Drive every session to its end with one model, made for the occasion and closed again.
+
+        Raises:
+            SpendCapReached: what was under way has ended, and is kept where there is a log.
+        """
+        made = self.purse.make(model, options)
+        found = [None if self.log is None else self.log.find(model, options, trial) for trial in trials]
+        left = [trial for trial, trace in zip(trials, found, strict=True) if trace is None]
+
+        def keep(trial: Trial, result: Result) -> None:
+            if self.log is not None:
+                self.log.keep(model, options, trial, result)
+
+        fresh = iter(wait_for(self._run_and_close(made, options.connections, left, keep)))
+        return [next(fresh) if trace is None else trace for trace in found]
+
+    async def _run_and_close(
+        self, model: Model, connections: int, trials: Sequence[Trial], keep: Callable[[Trial, Result], None]
+    ) -> list[Result]:
+        turns, stops = asyncio.Semaphore(max(1, connections)), list[_Stop]()
+        ended = 0
+
+        async def one(trial: Trial) -> Result:
+            nonlocal ended
+            async with turns:
+                if stops:
+                    raise stops[0]
+                try:
+                    result = await self._drive(trial.session, model)
+                except (UsageError, SpendCapReached) as stop:
+                    stops.append(stop)
+                    raise
+                keep(trial, result)
+                ended += 1
+                self.observe(ended, len(trials))
+                return result
+
+        try:
+            outcomes = await asyncio.gather(*map(one, trials), return_exceptions=True)
+        finally:
+            await model.close()
+        for outcome in stops or outcomes:
+            if not isinstance(outcome, Result):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, Result)]
+
+    async def _drive(self, session: Session, model: Model) -> Result:
+        try:
+            return await drive(session, model)
+        except InfrastructureError as error:
+            return error
+        except (UsageError, SpendCapReached):
+            raise
+        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; its run is lost, the others are not
+            words = self._scrub.excerpt(f"{type(error).__name__}: {error}")
+            return InfrastructureError(f"{side_of(error)} failed: {words}; fix it and run again")
 
 
 def run_trials(model: str, options: ModelOptions, sessions: Sequence[Session]) -> list[Result]:
-    """Drive every session to its end with one model, made for the occasion and closed again."""
-    made = make_metered(model, options)
-    made.preflight()
-    return asyncio.run(_run_and_close(made, options.connections, sessions))
+    """Drive sessions with one model; nothing is kept and nothing is capped."""
+    return Workbench().run(model, options, [Trial({}, session) for session in sessions])
 
 
 def losses(results: Iterable[Result]) -> dict[str, int]:
     """Return how many runs were lost to each failure, in its own words."""
     return dict(Counter(str(result) for result in results if isinstance(result, InfrastructureError)))
-
-
-async def _run_and_close(model: Model, connections: int, sessions: Sequence[Session]) -> list[Result]:
-    turns = asyncio.Semaphore(max(1, connections))
-    scrub = Scrubber.of_environment(os.environ)
-
-    async def one(session: Session) -> Result:
-        async with turns:
-            try:
-                return await drive(session, model)
-            except InfrastructureError as error:
-                return error
-            except (UsageError, SpendCapReached):
-                raise
-            except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; its run is lost, the others are not
-                words = scrub.text(f"{type(error).__name__}: {error}")
-                return InfrastructureError(f"{side_of(error)} failed: {words}; fix it and run again")
-
-    try:
-        return list(await asyncio.gather(*map(one, sessions)))
-    finally:
-        await model.close()

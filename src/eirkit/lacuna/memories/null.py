@@ -1,25 +1,19 @@
 """Forgets everything: the floor below every memory system."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
-from eirkit.lacuna.memory import memories
+from eirkit.lacuna.memories.kept import Kept
+from eirkit.lacuna.memory import Item, memories
 
 
 @memories.add("null")
-class Null:
+class Null(Kept):
     """Accepts every write and finds nothing."""
 
-    async def reset(self, scope: str) -> None:
-        pass
-
-    async def write(self, text: str) -> None:
-        pass
-
-    async def flush(self) -> None:
+    async def write(self, item: Item) -> None:
         pass
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return ()
-
-    async def close(self) -> None:
-        pass

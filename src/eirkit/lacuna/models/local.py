@@ -19,6 +19,7 @@ from typing import Any
 from eirkit.errors import InputFileError, ModelError, UnknownNameError, UsageError
 from eirkit.lacuna.model import ModelOptions, Reply, Request, models
 from eirkit.lacuna.serving.chat_completion import read_completion, request_body
+from eirkit.lacuna.serving.making import refuse_settings
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.serving.vendor import load_vendor, require_vendor
 
@@ -101,6 +102,7 @@ def make_local(name: str, options: ModelOptions) -> LocalModel:
     """Return the model; its weights are loaded when it is first asked."""
     if name != "smollm2" and not name.endswith(".gguf"):
         raise UnknownNameError("local model", name, ("smollm2", "<file>.gguf"))
+    refuse_settings("local", options)
     require_vendor("xllamacpp", FEATURE, EXTRA)
     return LocalModel(name, options)
 

@@ -144,7 +144,7 @@ class Reader:
         commands = self._rules.commands
         step = _STEP.search(text, _below_notes(text))
         if step is None:
-            return Sight(self._rules, 0, False, False, None, (), _all_records(text))
+            return Sight(self._rules, 0, False, False, None, (), read_records(text))
         t, kind, answered, fresh, refs = step.groups()
         labels = [] if refs is None else refs.split()
         return Sight(
@@ -154,12 +154,13 @@ class Reader:
             asks=kind in ("query", "recall"),
             input=None if fresh is None else tuple(map(int, fresh.split())),
             refs=tuple([int(label[2:]) for label in labels]),
-            values=_all_records(text) if "NEXT" in commands else _referenced(text, labels),
+            values=read_records(text) if "NEXT" in commands else _referenced(text, labels),
             result=_read_result(text) if "CALCULATE" in commands else None,
         )
 
 
-def _all_records(text: str) -> dict[int, Payload]:
+def read_records(text: str) -> dict[int, Payload]:
+    """Return every record that stands in a text; of several with one label the last."""
     return {int(t): tuple(map(int, values.split())) for t, values in _RECORD.findall(text)}
 
 

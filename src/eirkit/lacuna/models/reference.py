@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.managed import SEARCH_LIMIT
+from eirkit.lacuna.memory import SEARCH_LIMIT
 from eirkit.lacuna.model import ModelOptions, Reply, Request, ToolCall, models
 from eirkit.lacuna.models.reading import (
     Means,
@@ -23,10 +23,11 @@ from eirkit.lacuna.models.reading import (
     read_summary_limit,
 )
 from eirkit.lacuna.protocol import MOST_ACTIONS, Fault, as_call, read_reply
+from eirkit.lacuna.serving.making import refuse_settings
 from eirkit.lacuna.task import Payload, show_label, show_record
 
 
-def _line(sight: Sight, values: Payload) -> str:
+def answer_line(sight: Sight, values: Payload) -> str:
     return f"ANSWER {sight.t} {' '.join(map(str, values))}"
 
 
@@ -70,7 +71,7 @@ class Reference:
         if sight.t == sight.rules.spec.n and sight.answered:
             return "DONE"
         if sight.t == 0 or sight.answered:
-            return (self.keep(sight, read_means(request)) if sight.answered else "") + "NEXT"
+            return (self.keep(sight, request) if sight.answered else "") + "NEXT"
         recovery = self.recover(sight, request) if sight.missing else ""
         return recovery or self.answer(sight, request)
 
@@ -81,17 +82,17 @@ class Reference:
     def calculate(self, sight: Sight) -> str:
         """Return the calculator's result as the answer, or ask it for one."""
         if sight.result is not None:
-            return _line(sight, sight.result)
+            return answer_line(sight, sight.result)
         return "CALCULATE " + " ".join(str(r) for r in sight.refs if r in sight.values)
 
     def answer(self, sight: Sight, request: Request) -> str:
-        return _line(sight, sight.operate(sight.values))
+        return answer_line(sight, sight.operate(sight.values))
 
     def recover(self, sight: Sight, request: Request) -> str:
         """Return actions that may bring a missing value, or nothing to go on without."""
         return ""
 
-    def keep(self, sight: Sight, means: Means) -> str:
+    def keep(self, sight: Sight, request: Request) -> str:
         """Return actions that store the answer just given, each line ended."""
         return ""
 
@@ -125,7 +126,7 @@ class Guesser(Reference):
             r: tuple(int(self.chance(request, f"guess {r} {i}") * rules.spec.q) for i in range(rules.width))
             for r in sight.missing
         }
-        return _line(sight, sight.operate(sight.values | guesses))
+        return answer_line(sight, sight.operate(sight.values | guesses))
 
 
 class Acknowledger(Reference):
@@ -139,10 +140,12 @@ class Acknowledger(Reference):
 class Recoverer(Reference):
     """Keeps what may be asked for again and gets every missing value it can: by search, by reading, by recomputing."""
 
-    def keep(self, sight: Sight, means: Means) -> str:
-        """Store the answer under its label; where room is short, the oldest goes. A copy of a record is not stored."""
-        if sight.asks:
-            return ""
+    def keep(self, sight: Sight, request: Request) -> str:
+        """Store the answer unless it is a copy of a record."""
+        return "" if sight.asks else self.store(sight, read_means(request))
+
+    def store(self, sight: Sight, means: Means) -> str:
+        """Return actions that store the answer under its label; where room is short, the oldest goes."""
         commands, record = sight.rules.commands, show_record(sight.rules.spec, sight.t, sight.values[sight.t])
         if "SEARCH" in commands:
             return f"WRITE {sight.t}\n"
@@ -211,7 +214,7 @@ class Sloppy(Reference):
         values = sight.operate(sight.values)
         if self.chance(request, "slip") < self.rate(0.1):
             values = tuple((value + 1) % sight.rules.spec.q for value in values)
-        return _line(sight, values)
+        return answer_line(sight, values)
 
 
 class Thrasher(Recoverer):
@@ -242,4 +245,5 @@ def make_reference(name: str, options: ModelOptions) -> Reference:
     """Return the reference agent with this name."""
     if name not in AGENTS:
         raise UnknownNameError("reference agent", name, AGENTS)
+    refuse_settings("reference", options, ("p",))
     return AGENTS[name](options)

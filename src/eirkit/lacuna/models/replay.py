@@ -14,6 +14,7 @@ from typing import Any
 from eirkit.errors import InputFileError, ModelError
 from eirkit.lacuna.model import ModelOptions, Reply, Request, ToolCall, Usage, models
 from eirkit.lacuna.serving.exchange import prompt_hash
+from eirkit.lacuna.serving.making import refuse_settings
 from eirkit.records import encode, read_records
 
 SCHEMA = "event/1"
@@ -62,6 +63,7 @@ class Replay:
 @models.add("replay")
 def make_replay(name: str, options: ModelOptions) -> Replay:
     """Return the model of a run; its files are read when it is first asked."""
+    refuse_settings("replay", options)
     return Replay(Path(name))
 
 

@@ -15,9 +15,10 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from eirkit.errors import ModelError, UnknownNameError, UsageError
+from eirkit.errors import ModelError, UsageError
 from eirkit.lacuna.model import ModelOptions, Reply, Request
 from eirkit.lacuna.serving.chat_completion import read_body, request_body
+from eirkit.lacuna.serving.making import refuse_settings
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.serving.server_failure import BodyTooLarge, Refusal, model_error, refusal
 from eirkit.lacuna.serving.vendor import load_vendor, require_vendor
@@ -60,6 +61,8 @@ class ChatServer:
                 return read_body(text, self._scrub)
             except Exception as error:  # noqa: BLE001 - vendor code; whatever it raises becomes one typed failure
                 failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError  # the SDK may take it for a timeout
             # Outside the handler: the vendor's exception, which holds the request, must not travel along.
             if not self._adapt(body, said):
                 raise failure
@@ -88,8 +91,7 @@ class ChatServer:
             return
         sdk = load_vendor("openai", FEATURE, EXTRA)
         key = self._key()
-        environment = Scrubber.of_environment(os.environ)
-        self._scrub = Scrubber.knowing(key, *environment.secrets)
+        self._scrub = Scrubber.of_environment(os.environ).also(key)
         timeout = sdk.Timeout(self.options.timeout_seconds, connect=min(CONNECT_SECONDS, self.options.timeout_seconds))
         http = sdk.DefaultAsyncHttpxClient(
             event_hooks={"response": [_bound_body]}, follow_redirects=False, timeout=timeout
@@ -151,9 +153,7 @@ class ChatServer:
 def make_chat_server(name: str, options: ModelOptions, endpoint: Endpoint) -> ChatServer:
     """Return the model, or say what is wrong with how it was asked for."""
     require_vendor("openai", FEATURE, EXTRA)
-    for given in options.extra:
-        if given not in ("body", "key_variable"):
-            raise UnknownNameError(f"{endpoint.provider} option", str(given), ("body", "key_variable"))
+    refuse_settings(endpoint.provider, options, ("body", "key_variable"))
     _check_base_url(options.base_url)
     return ChatServer(name, options, endpoint, _further_fields(options.extra.get("body", {})))
 

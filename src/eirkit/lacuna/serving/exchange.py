@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -11,9 +12,24 @@ from eirkit.lacuna.model import Reply, Request, ToolCall, Usage
 
 
 def prompt_hash(request: Request) -> str:
-    """Return SHA-256 of the messages' text; events carry it and `replay/` looks replies up by it."""
-    prompt = "\n".join(message.content for message in request.messages)
-    return sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+    """Return SHA-256 of the messages, a line break between them; events carry it, `replay/` finds replies by it."""
+    first, *rest = [message.content for message in request.messages] or [""]
+    digest = _begun(first).copy()  # the rules come first and are the same throughout a run
+    for content in rest:
+        digest.update(f"\n{content}".encode("utf-8", "surrogatepass"))
+    return str(digest.hexdigest())
+
+
+def text_hash(text: str) -> str:
+    """Return SHA-256 of a text."""
+    return str(_digest(text).hexdigest())
+
+
+def _digest(text: str) -> Any:
+    return sha256(text.encode("utf-8", "surrogatepass"))
+
+
+_begun = lru_cache(maxsize=64)(_digest)
 
 
 def reply_key(model: str, settings: Mapping[str, Any], request: Request) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from eirkit.errors import UsageError
+from collections.abc import Iterable
+
+from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.model import Model, ModelOptions, Preflight, models
 
 
@@ -38,6 +40,14 @@ def make_model(string: str, options: ModelOptions) -> Model:
     if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
         raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
     return model
+
+
+def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] = ()) -> None:
+    """Raise UnknownNameError where a setting is given that the provider's models do not have."""
+    known = tuple(known)
+    for given in options.extra:
+        if given not in known:
+            raise UnknownNameError(f"setting of {provider} models", str(given), known)
 
 
 def preflight(model: Model) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
-from eirkit.errors import InfrastructureError, ModelError, UsageError
+from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.lacuna.model import Model, ModelOptions, Preflight, Reply, Request
 from eirkit.lacuna.serving.exchange import reply_key
 from eirkit.lacuna.serving.making import make_model
@@ -134,7 +134,7 @@ class Metered:
 
     async def _attempt(self, request: Request) -> Reply | ModelError:
         """Return the reply or why there is none; either way, also when cancelled, the money is settled."""
-        most = self.price.most_usd(request) if self.price is not None else 0.0
+        most = self._most_usd(request)
         held = await self.ledger.hold(most)
         taken = Tally(unconfirmed_usd=most)  # until we know better: what was sent may be billed
         started = self.clock.now()
@@ -156,6 +156,18 @@ class Metered:
         finally:
             self.tally += taken
             self.ledger.settle(held, taken.cost_usd + taken.unconfirmed_usd)
+
+    def _most_usd(self, request: Request) -> float:
+        """Return what a call cannot exceed, as far as anybody knows; under a cap it must be known."""
+        if self.price is None:
+            return 0.0
+        most = self.price.most_usd(request)
+        if most is None and self.ledger.cap_usd is not None:
+            raise SpendCapReached(
+                f"the next prompt may be longer than the {self.price.up_to_tokens} tokens for which the price of "
+                f"{self.name} holds, so no cap can hold; give the price of longer ones in a price file and resume"
+            )
+        return most or 0.0
 
     def _priced(self, reply: Reply, seconds: float) -> Reply:
         cost = reply.usage.cost_usd

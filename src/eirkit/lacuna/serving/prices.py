@@ -6,7 +6,7 @@ A model without a price has an unknown cost, `None`, never 0.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
@@ -37,24 +37,30 @@ class Price:
         """Return what a reply cost; None if its usage is not stated or its prompt is beyond what the price covers."""
         if self.is_free():
             return 0.0
-        if usage.input_tokens + usage.output_tokens == 0 or not self._covers(usage.input_tokens):
+        if usage.input_tokens + usage.output_tokens == 0 or not self.covers(usage.input_tokens):
             return None
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * self.input + usage.cached_tokens * self.cached + usage.output_tokens * self.output) / MILLION
 
-    def most_usd(self, request: Request) -> float:
-        """Return what a request cannot exceed: no token is shorter than a byte, and framing adds a few per message."""
+    def most_usd(self, request: Request) -> float | None:
+        """Return what a request cannot exceed: no token is shorter than a byte, and framing adds a few per message.
+
+        None if its prompt may be longer than what the price covers, and nobody knows what such a one costs.
+        """
         texts = [
             *(m.content for m in request.messages),
             *(f"{t.name}{t.description}{t.parameters}" for t in request.tools),
         ]
         tokens = sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
+        if not self.is_free() and not self.covers(tokens):
+            return None
         return (tokens * max(self.input, self.cached) + request.max_tokens * self.output) / MILLION
 
     def is_free(self) -> bool:
         return self.input == self.output == self.cached == 0
 
-    def _covers(self, input_tokens: int) -> bool:
+    def covers(self, input_tokens: float) -> bool:
+        """True if the price holds for a prompt of this length."""
         return self.up_to_tokens is None or input_tokens <= self.up_to_tokens
 
 
@@ -142,4 +148,23 @@ def estimate(calls: int, prompt_chars: int, reply_chars: int, max_tokens: int, p
         return Estimate(calls, inputs, outputs, None, None)
     expected = (inputs * price.input + outputs * price.output) / MILLION
     most = (prompt_chars * price.input + calls * max_tokens * price.output) / MILLION
-    return Estimate(calls, inputs, outputs, expected, max(most, expected))
+    return Estimate(
+        calls,
+        inputs,
+        outputs,
+        expected if price.covers(inputs / max(1, calls)) else None,
+        max(most, expected) if price.covers(prompt_chars / max(1, calls)) else None,
+    )
+
+
+def add_up(parts: Sequence[Estimate]) -> Estimate:
+    """Return the sums; a cost is unknown where one of its parts is."""
+    costs = [part.cost_usd for part in parts if part.cost_usd is not None]
+    most = [part.most_usd for part in parts if part.most_usd is not None]
+    return Estimate(
+        sum(part.calls for part in parts),
+        sum(part.input_tokens for part in parts),
+        sum(part.output_tokens for part in parts),
+        sum(costs) if len(costs) == len(parts) else None,
+        sum(most) if len(most) == len(parts) else None,
+    )

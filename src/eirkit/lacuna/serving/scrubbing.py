@@ -6,34 +6,61 @@ Lone halves of surrogate pairs go too, because no UTF-8 file could hold them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 HIDDEN = "[key]"
-SHORTEST_SECRET = 8  # characters; a shorter one stands for no key, such as "none", and may occur in honest text
+SHORTEST_SECRET = 8  # characters; what is shorter may occur in honest words
+LONGEST_VALUE = 9  # digits of an answer's value; a longer run of digits is none
+SHORTEST_DOUBT = 4  # characters; what is shorter, such as "1" or "no", is a switch
 DEEPEST_VALUE = 32  # levels of nesting
 LONGEST_EXCERPT = 240  # characters of foreign text in a message
 
-_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+_SECRET_WORDS = {
+    *("KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PASS"),
+    *("PWD", "CREDENTIAL", "CREDENTIALS", "AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "PAT", "PRIVATE", "SIGNATURE"),
+}  # fmt: skip
+_SECRET_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # of names written as one word, such as PGPASSWORD
+_PLAIN = {"PWD", "OLDPWD"}  # every shell sets them
+_PLACEHOLDERS = {"none", "null", "true", "false", "empty", "dummy", "unset", "default", "test", "auto"}
+_IN_URL = re.compile(r"://[^/@\s:]*:([^/@\s]+)@")  # the password of user:password@host
+
+
+def names_secret(name: str) -> bool:
+    """True if the name of a variable says that it holds a secret: by one of its words, wherever it stands."""
+    upper = name.upper()
+    words = set(re.split(r"[^A-Z0-9]+", upper))
+    return upper not in _PLAIN and (bool(words & _SECRET_WORDS) or upper.endswith(_SECRET_ENDINGS))
 
 
 @dataclass(frozen=True, slots=True)
 class Scrubber:
-    """Replaces known secrets."""
+    """Replaces known secrets.
+
+    A secret that no answer can contain is replaced everywhere. One that an answer could contain, because it is short or
+    looks like a number, is replaced in messages alone: a reply in which it were replaced would be another answer.
+    """
 
     secrets: tuple[str, ...] = ()  # longest first, so that no part of one survives
+    doubtful: tuple[str, ...] = ()
 
     @classmethod
     def knowing(cls, *secrets: str | None) -> Scrubber:
-        """Return a scrubber for these; what could be a number or stands for no key is not taken for a secret."""
-        real = {s for s in secrets if s and len(s) >= SHORTEST_SECRET and not s.isdigit()}
-        return cls(tuple(sorted(real, key=lambda s: (-len(s), s))))
+        """Return a scrubber for these; what stands for no key is not taken for a secret."""
+        real = {s for s in secrets if s and len(s) >= SHORTEST_DOUBT and s.lower() not in _PLACEHOLDERS}
+        certain = {s for s in real if len(s) > LONGEST_VALUE or (len(s) >= SHORTEST_SECRET and not s.isdigit())}
+        return cls(_longest_first(certain), _longest_first(real - certain))
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Scrubber:
-        """Return a scrubber for every variable whose name says that it holds a secret."""
-        return cls.knowing(*(value for name, value in environment.items() if _SECRET_NAME.search(name)))
+        """Return a scrubber for every variable whose name says that it is a secret, and for passwords in addresses."""
+        named = (value for name, value in environment.items() if names_secret(name))
+        return cls.knowing(*named, *(found for value in environment.values() for found in _IN_URL.findall(value)))
+
+    def also(self, *secrets: str | None) -> Scrubber:
+        """Return a scrubber that knows these too."""
+        return Scrubber.knowing(*self.secrets, *self.doubtful, *secrets)
 
     def text(self, text: str) -> str:
         """Return the text without secrets and without lone surrogates."""
@@ -61,5 +88,11 @@ class Scrubber:
     def excerpt(self, text: str) -> str:
         """Return one short printable line of foreign text, fit for a message or a terminal."""
         clean = self.text(text)  # before cutting: half a key must not survive the cut
+        for secret in self.doubtful:
+            clean = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, clean)
         line = " ".join("".join(c if c.isprintable() else " " for c in clean).split())
         return line if len(line) <= LONGEST_EXCERPT else f"{line[:LONGEST_EXCERPT]}…"
+
+
+def _longest_first(secrets: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(secrets, key=lambda s: (-len(s), s)))

@@ -47,6 +47,9 @@ class Ledger:
         self._holders = 0
         self._settled = asyncio.Event()  # replaced each time it is set
 
+    def read(self) -> None:
+        """Take in what earlier parts have spent; a ledger in memory knows of none."""
+
     async def hold(self, most_usd: float) -> float:
         """Set aside what a call could cost at most and return it; wait while only calls in flight stand in the way.
 

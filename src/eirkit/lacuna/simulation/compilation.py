@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
+from time import perf_counter
 from typing import TypeVar
+
+PATIENCE_SECONDS = 2.0  # a shorter wait is worth no advice
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
 
 @cache
 def has_compiler() -> bool:
-    """Return whether kernels are compiled; say once what to install if not."""
+    """Return whether kernels are compiled."""
     try:
         import numba  # noqa: F401
     except ImportError:
+        return False
+    return True
+
+
+@contextmanager
+def hint_if_slow(
+    clock: Callable[[], float] = perf_counter, is_compiled: Callable[[], bool] = has_compiler
+) -> Iterator[None]:
+    """Say what to install where work was interpreted and somebody had to wait for it."""
+    started = clock()
+    yield
+    if not is_compiled() and clock() - started > PATIENCE_SECONDS:
         logging.getLogger("eirkit").warning(
             "numba is not installed, so simulation is interpreted; pip install 'eirkit[fast]' is some 100 times faster"
         )
-        return False
-    return True
 
 
 def compiled(kernel: Kernel) -> Kernel:

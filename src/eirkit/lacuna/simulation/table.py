@@ -20,6 +20,7 @@ from eirkit.errors import SpecError
 from eirkit.lacuna.generation import BATCH, prepare
 from eirkit.lacuna.policy import find_policy
 from eirkit.lacuna.simulation.batch import Batch, Misses, count_misses
+from eirkit.lacuna.simulation.compilation import hint_if_slow
 from eirkit.lacuna.simulation.plain import Recovery, first_failure, structure_of
 from eirkit.lacuna.task import TaskSpec
 
@@ -87,6 +88,7 @@ class Tally:
 Cell = tuple[Tally, Tally]  # missed steps, missed references
 
 
+@hint_if_slow()
 def sweep(
     spec: TaskSpec,
     seeds: Sequence[int],

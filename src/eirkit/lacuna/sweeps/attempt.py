@@ -14,15 +14,19 @@ from typing import Any
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.lacuna.blame import side_of
 from eirkit.lacuna.conditions import make_session
+from eirkit.lacuna.consulting import within
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.evidence.attribution import RunScore, judge, score
 from eirkit.lacuna.evidence.behaviour import behave, continuations
+from eirkit.lacuna.evidence.floor import floor_record, held_records
+from eirkit.lacuna.evidence.lookups import look_up, memory_record
 from eirkit.lacuna.generation import graph_of
-from eirkit.lacuna.memory import MemorySystem
+from eirkit.lacuna.memory import MemoryUsage
 from eirkit.lacuna.model import Model
 from eirkit.lacuna.policy import Structure
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.session import Decision
+from eirkit.lacuna.stores.pool import Memories
 from eirkit.lacuna.sweeps.cells import Cell
 from eirkit.lacuna.sweeps.event_lines import event_lines
 from eirkit.lacuna.sweeps.run_store import EVENT_SCHEMA, FinishedRun
@@ -57,27 +61,31 @@ class Stage:
     coordinates: Mapping[str, Any]  # the cell as every run record repeats it
 
 
-async def attempt(stage: Stage, task: TaskInstance, memory: MemorySystem | None) -> FinishedRun | Failure:
+async def attempt(stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | Failure:
     """Run one task to its end and score it."""
     run, trace = stage.cell.run_id(task.spec.seed), Trace()
+    plan = stage.cell.memory_plan
     try:
         session = make_session(stage.cell.access, task, stage.workload, stage.structure)
-        if memory is not None:
-            await _reset(memory, run)
-        await drive(session, stage.model, memory, trace)
-        return finish(stage, task, trace)
+        if plan is None:
+            await drive(session, stage.model, trace=trace)
+            return finish(stage, task, trace)
+        async with memories.scope(plan, run, task) as memory:
+            await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds)
+            used = await within(plan.seconds, "usage", memory.usage())
+        return finish(stage, task, trace, used)
     except (SpendCapReached, UsageError):
         raise  # nobody's failure: the user's own limit or input
     except Exception as error:  # noqa: BLE001 - plug-ins may raise anything; it is typed, recorded and never a score
         return Failure(_failure_record(stage, task, trace, error))
 
 
-async def _reset(memory: MemorySystem, run: str) -> None:
-    await memory.reset(run)
+def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
+    """Return the records of a run that came to its end.
 
-
-def finish(stage: Stage, task: TaskInstance, trace: Trace) -> FinishedRun:
-    """Return the records of a run that came to its end."""
+    Args:
+        used: what its memory system held and took, if it had one.
+    """
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
     verdicts = judge(task, stage.workload, decisions, actions)
     run = stage.cell.run_id(task.spec.seed)
@@ -101,7 +109,22 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace) -> FinishedRun:
         "behaviour": behaviour,
         "usage": usage_record(trace, exchanges),
     }
+    if used is not None:
+        consultations = trace.consultations
+        lookups = look_up(decisions, verdicts, consultations)
+        limit = None if stage.cell.memory_plan is None else stage.cell.memory_plan.limit
+        more = {"limit": limit, "floor": _floor(stage, task, trace, limit)}
+        record["memory"] = memory_record(used, consultations, lookups) | more
     return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
+
+
+def _floor(stage: Stage, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:
+    """Return what was needed and held at each cut, where what is needed follows from the parameters alone."""
+    if not stage.workload.closed_form:
+        return None
+    held = held_records(task.spec.n, trace.decisions, trace.consultations, limit)
+    curve = stage.workload.demand(task.spec, graph_of(task))
+    return floor_record(curve, held, math.log2(stage.workload.alphabet(task.spec)))
 
 
 def score_record(scored: RunScore) -> dict[str, Any]:
@@ -122,7 +145,7 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
         "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
         "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
-        "memory_calls": trace.memory_calls,
+        "memory_calls": len(trace.consultations),
     }
 
 
@@ -146,7 +169,7 @@ def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Excep
         "seed": task.spec.seed,
         "workload": task.spec.workload,
         "model": stage.cell.model,
-        "condition": stage.cell.access.condition,
+        "condition": stage.cell.access.memory or stage.cell.access.condition,
         "kind": error.kind if isinstance(error, ModelError) else side_of(error),
         "message": words if own else f"{type(error).__name__}: {words}",
         "steps": len(trace.decisions),

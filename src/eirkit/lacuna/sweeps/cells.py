@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 from eirkit.lacuna.managed import ACTION_LIMIT
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.serving.exchange import canonical
-from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.stores.making import MODEL, RUN_MODEL, MemoryPlan
+from eirkit.lacuna.task import TaskSpec, without_seed
 
 CONTROLLED, EXTERNAL = "controlled", "external"
-_OPERATIONAL = ("timeout_seconds", "retries", "connections")  # how a model is reached, not what it is asked
+NATIVE, STRICT = "native", "strict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class Access:
     condition: str = CONTROLLED
     policy: str | None = "window"  # which records stay visible under Controlled Retention
     memory: str | None = None  # the external system
+    memory_settings: Mapping[str, Any] = field(default_factory=dict)  # what it is made with
+    panel: str = NATIVE  # strict: nothing is visible beside the external system, which holds h records at most
     h: int = 16
     reads: int | None = 0  # B_oracle
     recomputations: int | None = 0  # B
@@ -34,6 +38,12 @@ class Access:
     @property
     def is_controlled(self) -> bool:
         return self.condition == CONTROLLED
+
+    @property
+    def memory_plan(self) -> MemoryPlan | None:
+        if self.memory is None:
+            return None
+        return MemoryPlan(self.memory, self.memory_settings, self.h if self.panel == STRICT else None)
 
 
 @dataclass(frozen=True)
@@ -50,16 +60,26 @@ class Cell:
         """Twelve hexadecimal digits that follow from everything that can change a record."""
         return sha256(canonical(self.as_json())).hexdigest()[:12]
 
+    @property
+    def memory_plan(self) -> MemoryPlan | None:
+        """The plan of the access, with the run's own model where the memory system is to ask that one."""
+        plan = self.access.memory_plan
+        if plan is None or plan.settings.get(MODEL) != RUN_MODEL:
+            return plan
+        return replace(plan, settings={**plan.settings, MODEL: self.model})
+
     def run_id(self, seed: int) -> str:
         return f"{self.id}-{seed}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the coordinates that every run record repeats."""
-        task = self.task.as_json()
-        del task["seed"]
-        return {"task": task, "model": self.model, "settings": self.settings(), "access": asdict(self.access)}
+        return {
+            "task": without_seed(self.task),
+            "model": self.model,
+            "settings": self.settings(),
+            "access": asdict(self.access),
+        }
 
     def settings(self) -> dict[str, Any]:
         """Return what the model was asked with, without how it was reached."""
-        given = {name: getattr(self.options, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
-        return {**given, "extra": dict(self.options.extra)}
+        return self.options.asked()

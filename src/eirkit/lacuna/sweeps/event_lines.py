@@ -7,12 +7,11 @@ here. `tests/lacuna/test_event_lines.py` holds them to the bytes that `encode` m
 from __future__ import annotations
 
 from functools import lru_cache
-from hashlib import sha256
 from json import JSONEncoder
 from json.encoder import encode_basestring as quote
-from typing import Any
 
-from eirkit.lacuna.model import Message, Reply
+from eirkit.lacuna.model import Reply
+from eirkit.lacuna.serving.exchange import prompt_hash, text_hash
 from eirkit.lacuna.session import Decision
 from eirkit.lacuna.telemetry import SCHEMA, Entry, Exchange, Trace, event_records
 from eirkit.records import encode
@@ -68,24 +67,9 @@ def _integers(values: tuple[int, ...]) -> str:
 
 def _exchange(entry: Exchange, texts: bool) -> str:
     asked, said = entry.request.messages, entry.reply.text
-    hashes = f'"prompt_sha256":"{_prompt_sha256(asked)}","reply_sha256":"{_digest(said).hexdigest()}"'
+    hashes = f'"prompt_sha256":"{prompt_hash(entry.request)}","reply_sha256":"{text_hash(said)}"'
     shown = ""
     if texts:
         state = "\n".join([message.content for message in asked if message.role != "system"])
         shown = f',"prompt":{quote(state)},"reply":{quote(said)}'
     return f'"type":"exchange","t":{entry.t},{hashes},{_NOTHING_SPENT}{shown}}}\n'
-
-
-def _prompt_sha256(messages: tuple[Message, ...]) -> str:
-    """Return SHA-256 of the messages, a line break between them; the rules come first and are hashed once."""
-    digest = _begun(messages[0].content).copy() if messages else _digest("")
-    for message in messages[1:]:
-        digest.update(f"\n{message.content}".encode("utf-8", "surrogatepass"))
-    return str(digest.hexdigest())
-
-
-def _digest(text: str) -> Any:
-    return sha256(text.encode("utf-8", "surrogatepass"))
-
-
-_begun = lru_cache(maxsize=64)(_digest)

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.conditions import make_memory
+from eirkit.errors import InputFileError, SpendCapReached, UsageError
 from eirkit.lacuna.driver import wait_for
 from eirkit.lacuna.generation import prepare
-from eirkit.lacuna.model import Model
+from eirkit.lacuna.model import Model, ModelOptions
+from eirkit.lacuna.serving.funds import Funds, Purse, is_scripted
 from eirkit.lacuna.serving.metered import Metered
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.simulation.plain import structure_of
+from eirkit.lacuna.stores.making import make_memory
 from eirkit.lacuna.sweeps.attempt import Stage
+from eirkit.lacuna.sweeps.control import run_controls
 from eirkit.lacuna.sweeps.lanes import Lane, side_by_side
-from eirkit.lacuna.sweeps.manifest import Rules, describe, read_manifest, refuse_drift
-from eirkit.lacuna.sweeps.model_pool import Funds, ModelPool, is_scripted
+from eirkit.lacuna.sweeps.manifest import Rules, describe, find_sources, read_manifest, refuse_drift
+from eirkit.lacuna.sweeps.model_pool import ModelPool
 from eirkit.lacuna.sweeps.run_store import RunStore, is_untouched
 from eirkit.lacuna.sweeps.suite import Suite, read_suite
 from eirkit.lacuna.sweeps.summary import Summary, summarise
@@ -41,6 +43,7 @@ class Progress:
     failed: int  # runs of this part of the sweep
     steps: int  # taken in this part of the sweep
     spent_usd: float
+    control: str = ""  # while the full-information control of a model is run: which, and how far
 
 
 Observer = Callable[[Progress], None]
@@ -50,8 +53,17 @@ def watch_nothing(progress: Progress) -> None:
     """The observer of those who only want the result."""
 
 
-def start_sweep(suite: Suite, folder: Path, funds: Funds | None = None, observe: Observer = watch_nothing) -> Summary:
+def start_sweep(
+    suite: Suite,
+    folder: Path,
+    funds: Funds | None = None,
+    observe: Observer = watch_nothing,
+    control: bool | None = None,
+) -> Summary:
     """Run a suite into a new or empty folder.
+
+    Args:
+        control: whether the full-information control is run first; unless given, for reference agents alone.
 
     Raises:
         UsageError: before anything is written: the folder is in use, or a model or memory cannot be made.
@@ -59,28 +71,44 @@ def start_sweep(suite: Suite, folder: Path, funds: Funds | None = None, observe:
     funds = funds or Funds()
     _refuse_used(folder)
     pool = _make_all(suite, funds, folder)
-    manifest = describe(suite, funds.prices, os.environ)
+    manifest = describe(suite, funds.prices, os.environ, folder, control)
     with RunStore(folder) as store:
         _refuse_used(folder)
         manifest.write(folder)
-        return _run(Sweep(suite, pool, store, observe))
+        return _run(Sweep(suite, pool, store, observe), control)
 
 
 def resume_sweep(
-    folder: Path, suite: Suite | None = None, funds: Funds | None = None, observe: Observer = watch_nothing
+    folder: Path,
+    suite: Suite | None = None,
+    funds: Funds | None = None,
+    observe: Observer = watch_nothing,
+    control: bool | None = None,
 ) -> Summary:
     """Finish a sweep that was begun; a suite, if given, must be the same.
+
+    Args:
+        control: as it was begun, unless given; what the control has found stays in any case.
 
     Raises:
         UsageError: the suite, the prompts or the version have changed since.
     """
     funds = funds or Funds()
     then = read_manifest(folder)
-    wanted = read_suite(then.suite) if suite is None else suite
+    wanted = recorded_suite(folder) if suite is None else suite
     refuse_drift(then, describe(wanted, funds.prices, os.environ), folder)
     pool = _make_all(wanted, funds, folder)
     with RunStore(folder) as store:
-        return _run(Sweep(wanted, pool, store, observe))
+        if control not in (None, then.control):
+            replace(then, control=control).write(folder)
+        return _run(Sweep(wanted, pool, store, observe), then.control if control is None else control)
+
+
+def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suite:
+    """Return the suite of a sweep that was begun, with keys over it; its plug-ins are found from wherever we are."""
+    then = read_manifest(folder)
+    find_sources(then, folder)
+    return read_suite(then.suite, given)
 
 
 def _refuse_used(folder: Path) -> None:
@@ -90,14 +118,17 @@ def _refuse_used(folder: Path) -> None:
 
 def _make_all(suite: Suite, funds: Funds, folder: Path) -> ModelPool:
     """Make every model and every memory once, so that what is missing is known before anything runs."""
-    for name in dict.fromkeys(cell.access.memory for cell, _ in suite.plan() if cell.access.memory is not None):
-        make_memory(name)
-    return ModelPool(suite, funds, folder)
+    purse = Purse(funds, folder)
+    for cell, _ in suite.plan():
+        if cell.memory_plan is not None:
+            make_memory(cell.memory_plan, make=lambda string: purse.make(string, ModelOptions()))
+    return ModelPool(suite, purse)
 
 
-def _run(sweep: Sweep) -> Summary:
+def _run(sweep: Sweep, control: bool | None) -> Summary:
     sweep.take_in(sweep.store.recover())
-    sweep.pool.ledger.read()
+    sweep.pool.purse.ledger.read()
+    sweep.run_control(control)
     wait_for(sweep.run())
     summary = summarise(sweep.suite, sweep.store.folder, sweep.stopped)
     summary.write(sweep.store.folder)
@@ -126,13 +157,20 @@ class Sweep:
             done.add(int(seed))
             self._end_run(cell)
 
+    def run_control(self, control: bool | None) -> None:
+        """Run what is left of the full-information control; a cap that ends it leaves the sweep to its own lanes."""
+        try:
+            run_controls(self.suite, control, self.pool.purse, self.store.folder, self._show_control)
+        except SpendCapReached as reached:
+            self.stopped = (f"the control: {reached}",)
+
     async def run(self) -> None:
         """Run everything that is left: reference agents first, then all other models side by side."""
         self._show()
         scripted = [model for model in self.pool.all() if is_scripted(model)]
-        first = Lane("the reference agents", self._work(scripted), self.store, self._report)
+        first = Lane("the reference agents", self._work(scripted), self.store, self._report, self._model)
         others = [
-            (Lane(model.name, self._work([model]), self.store, self._report), model.options.connections)
+            (Lane(model.name, self._work([model]), self.store, self._report, self._model), model.options.connections)
             for model in self.pool.all()
             if isinstance(model, Metered)
         ]
@@ -140,8 +178,15 @@ class Sweep:
             await first.in_order()
             await side_by_side([lane.at_once(workers) for lane, workers in others])
         finally:
-            self.stopped = tuple(lane.stopped for lane in (first, *(lane for lane, _ in others)) if lane.stopped)
+            lanes = (first, *(lane for lane, _ in others))
+            self.stopped += tuple(lane.stopped for lane in lanes if lane.stopped)
+            if skipped := sum(len(lane.skipped) for lane in lanes):
+                self.stopped += (f"{skipped} cells were given up because their memory system kept failing",)
             await self.pool.close()
+
+    def _model(self, string: str) -> Model:
+        """Make the model of a memory system: it pays from the same purse."""
+        return self.pool.purse.make(string, ModelOptions())
 
     def _work(self, models: Sequence[Model]) -> Iterator[tuple[Stage, Sequence[int]]]:
         """Yield what is left for some models, in the suite's order."""
@@ -168,8 +213,10 @@ class Sweep:
         self._left[cell] -= 1
         self._cells += not self._left[cell]
 
-    def _show(self) -> None:
-        spent = self.pool.ledger.spent_usd
-        self.observe(
-            Progress(self._runs, len(self.suite), self._cells, len(self._left), self._failed, self._steps, spent)
-        )
+    def _show_control(self, model: str, ended: int, planned: int) -> None:
+        self._show(f"control of {model} {ended}/{planned}")
+
+    def _show(self, control: str = "") -> None:
+        spent = self.pool.purse.ledger.spent_usd
+        counts = (self._runs, len(self.suite), self._cells, len(self._left), self._failed, self._steps)
+        self.observe(Progress(*counts, spent, control))

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from eirkit.errors import SpendCapReached
-from eirkit.lacuna.conditions import make_memory
 from eirkit.lacuna.generation import generate_many
-from eirkit.lacuna.memory import MemorySystem
+from eirkit.lacuna.stores.making import ModelMaker, make_free_model
+from eirkit.lacuna.stores.pool import Memories
 from eirkit.lacuna.sweeps.attempt import Failure, Stage, attempt
-from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.sweeps.run_store import FinishedRun, RunStore
 from eirkit.lacuna.task import TaskInstance
 
@@ -34,17 +32,26 @@ class Lane:
     Args:
         work: the cells that are left, each with its seeds that are left.
         report: told about every run once it is written.
+        make: makes the models of memory systems that ask one themselves.
     """
 
-    def __init__(self, name: str, work: Iterable[tuple[Stage, Sequence[int]]], store: RunStore, report: Report) -> None:
-        self.name, self.work, self.store, self.report = name, work, store, report
+    def __init__(
+        self,
+        name: str,
+        work: Iterable[tuple[Stage, Sequence[int]]],
+        store: RunStore,
+        report: Report,
+        make: ModelMaker = make_free_model,
+    ) -> None:
+        self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
         self.stopped: str | None = None  # why runs were left out
+        self.skipped: list[str] = []  # cells whose memory system kept failing
         self._failures_in_a_row = 0
         self._stream = self._tasks()
 
     async def in_order(self) -> None:
         """Run everything one after the other; several runs are written together."""
-        memories, finished = Memories(), []
+        memories, finished = Memories(self.make), []
         try:
             for stage, task in self._stream:
                 outcome = await self._attempt(stage, task, memories)
@@ -63,7 +70,7 @@ class Lane:
         await side_by_side([self._worker() for _ in range(workers)])
 
     async def _worker(self) -> None:
-        memories = Memories()
+        memories = Memories(self.make)
         try:
             for stage, task in self._stream:
                 outcome = await self._attempt(stage, task, memories)
@@ -77,24 +84,29 @@ class Lane:
             for task in generate_many(stage.cell.task, seeds):
                 if self.stopped is not None:
                     return
+                if stage.cell.id in self.skipped:
+                    break
                 yield stage, task
 
     async def _attempt(self, stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | None:
         try:
-            outcome = await attempt(stage, task, memories.of(stage.cell.access))
+            outcome = await attempt(stage, task, memories)
         except SpendCapReached as reached:
             self.stopped = str(reached)
             return None
         if isinstance(outcome, Failure):
-            self._fail(outcome)
+            self._fail(stage, outcome)
             return None
         self._failures_in_a_row = 0
         return outcome
 
-    def _fail(self, failure: Failure) -> None:
+    def _fail(self, stage: Stage, failure: Failure) -> None:
         self.store.fail(failure.record)
         self._failures_in_a_row += 1
-        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
+        if self._failures_in_a_row >= FAILURES_IN_A_ROW and failure.kind == "memory":
+            self.skipped.append(stage.cell.id)  # other cells have other memory systems, or none
+            self._failures_in_a_row = 0
+        elif self._failures_in_a_row >= FAILURES_IN_A_ROW:
             self.stopped = (
                 f"{self.name}: {FAILURES_IN_A_ROW} runs in a row failed ({failure.kind}), the rest was not tried; "
                 "see failures.jsonl, put it right and resume"
@@ -116,22 +128,3 @@ async def side_by_side(works: Iterable[Coroutine[Any, Any, None]]) -> None:
                 group.create_task(work)
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None  # a full disk or wrong input is one error, however many met it
-
-
-class Memories:
-    """The external memories of one worker, made when a cell first needs them."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, MemorySystem] = {}
-
-    def of(self, access: Access) -> MemorySystem | None:
-        if access.memory is None:
-            return None
-        if access.memory not in self._made:
-            self._made[access.memory] = make_memory(access.memory)
-        return self._made[access.memory]
-
-    async def close(self) -> None:
-        for memory in self._made.values():
-            with suppress(Exception):  # its runs are written already
-                await memory.close()

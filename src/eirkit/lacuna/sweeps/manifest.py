@@ -5,10 +5,11 @@ Never a key: a suite that holds what the environment calls a secret is refused.
 
 from __future__ import annotations
 
+import os
 import platform
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -26,6 +27,7 @@ from eirkit.lacuna.sweeps.suite import Suite
 from eirkit.lacuna.task import TaskInstance, TaskSpec
 from eirkit.lacuna.view import Budgets, Visible, publish
 from eirkit.records import read_document, write_document
+from eirkit.registry import located, relocate
 
 FILE = "manifest.json"
 SCHEMA = "manifest/1"
@@ -48,6 +50,8 @@ class Manifest:
     python: str
     platform: str
     dependencies: Mapping[str, str]
+    places: Mapping[str, str] = field(default_factory=dict)  # of sources with relative names, seen from the folder
+    control: bool | None = None  # whether the full-information control is run; None: for reference agents alone
 
     def write(self, folder: Path) -> None:
         write_document(folder / FILE, SCHEMA, asdict(self))
@@ -58,44 +62,88 @@ def read_manifest(folder: Path) -> Manifest:
     if not (folder / FILE).is_file():
         raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
     document = read_document(folder / FILE, SCHEMA)
-    known = {field.name for field in fields(Manifest)}
-    if missing := sorted(known - set(document)):
+    known = {one.name: one.default is one.default_factory is MISSING for one in fields(Manifest)}
+    if missing := sorted(name for name, needed in known.items() if needed and name not in document):
         raise InputFileError(f"{folder / FILE} lacks {', '.join(missing)}; restore the file")
-    return Manifest(**{name: document[name] for name in known})
+    return Manifest(**{name: document[name] for name in known if name in document})
 
 
-def describe(suite: Suite, prices: Path | None, environment: Mapping[str, str]) -> Manifest:
-    """Return the manifest of a sweep that is about to begin."""
+def describe(
+    suite: Suite,
+    prices: Path | None,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    control: bool | None = None,
+) -> Manifest:
+    """Return the manifest of a sweep that is about to begin in a folder."""
     listed = suite.as_json()
-    if Scrubber.of_environment(environment).value(listed) != listed:
-        raise UsageError("the suite holds a secret of the environment; take it out, keys are read from the environment")
+    refuse_secrets("the suite", listed, environment)
     texts = {sha256(text.encode()).hexdigest(): text for text in Rules().of_suite(suite)}
+    sources = sources_of(
+        name
+        for cell, _ in suite.plan()
+        for name in (cell.task.workload, cell.access.policy, cell.access.memory, cell.model)
+    )
     return Manifest(
         suite=listed,
         suite_sha256=suite.sha256(),
         cells=sum(len(grid) for grid in suite.grids),
         runs=len(suite),
         prompt_sha256=sha256("\n".join([*sorted(texts), dialect()]).encode()).hexdigest(),
-        prices_sha256=sha256(b"".join(path.read_bytes() for path in (BUILT_IN, prices) if path)).hexdigest(),
-        sources=sources_of(suite),
+        prices_sha256=prices_sha256(prices),
+        sources=sources,
         rules=texts,
-        eirkit=version("eirkit"),
-        python=platform.python_version(),
-        platform=platform.platform(terse=True),
-        dependencies=dependency_versions(),
+        **surroundings(),
+        places={} if folder is None else places_of(sources, folder),
+        control=control,
     )
 
 
-def sources_of(suite: Suite) -> dict[str, str]:
-    """Return the hash of every plug-in file that the suite names, so that a changed one is noticed."""
-    named = {
-        name
-        for cell, _ in suite.plan()
-        for name in (cell.task.workload, cell.access.policy, cell.access.memory, cell.model)
-        if name is not None and ".py:" in name
+def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> None:
+    """Raise UsageError where a document that is about to be written holds what the environment calls a secret."""
+    if Scrubber.of_environment(environment).value(document) != document:
+        raise UsageError(f"{what} holds a secret of the environment; take it out, keys are read from the environment")
+
+
+def surroundings() -> dict[str, Any]:
+    """Return what may change a result and is no choice of the user's."""
+    return {
+        "eirkit": version("eirkit"),
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "dependencies": dependency_versions(),
     }
+
+
+def prices_sha256(prices: Path | None) -> str:
+    """Return the hash of the prices in force."""
+    return sha256(b"".join(path.read_bytes() for path in (BUILT_IN, prices) if path)).hexdigest()
+
+
+def sources_of(names: Iterable[str | None]) -> dict[str, str]:
+    """Return the hash of every plug-in file among some names, so that a changed one is noticed."""
+    named = {name for name in names if name is not None and ".py:" in name}
     paths = sorted({name.partition(".py:")[0] + ".py" for name in named})
-    return {path: sha256(Path(path).read_bytes()).hexdigest() for path in paths if Path(path).is_file()}
+    return {path: _file_sha256(located(path)) for path in paths if located(path).is_file()}
+
+
+def places_of(sources: Iterable[str], folder: Path) -> dict[str, str]:
+    """Return where files with relative names are, seen from a folder; whole paths need no such help."""
+    seen = {path: os.path.relpath(located(path).resolve(), folder.resolve()) for path in sources}
+    return {path: Path(place).as_posix() for path, place in seen.items() if not Path(path).is_absolute()}
+
+
+def find_sources(then: Manifest, folder: Path) -> None:
+    """See to it that plug-in files are found also from another working directory than the sweep was begun in."""
+    for path, place in then.places.items():
+        elsewhere, known = folder / place, then.sources.get(path)
+        here = Path(path)
+        if not (here.is_file() and _file_sha256(here) == known) and elsewhere.is_file():
+            relocate(path, elsewhere.resolve())
+
+
+def _file_sha256(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
 
 
 class Rules:

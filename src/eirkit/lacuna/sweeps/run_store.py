@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,9 @@ except ImportError:  # pragma: no cover - Windows has no flock; two writers of o
     fcntl = None  # type: ignore[assignment]
 
 EVENTS, RUNS, FAILURES, LOCK = "events.jsonl", "runs.jsonl", "failures.jsonl", ".lock"
+SUMMARY = "summary.json"  # written last, of all these
 EVENT_SCHEMA, RUN_SCHEMA, FAILURE_SCHEMA = "event/1", "run/1", "failure/1"
+UNFORCED_BYTES = 1 << 27  # of events at most that a power cut could spoil; they are read again when a sweep is resumed
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
@@ -45,6 +48,7 @@ class RunStore:
         self._open: list[int] = []  # descriptors
         self._events = self._runs = -1
         self._ends = (0, 0)  # how long the two files are as far as runs are complete
+        self._forced = 0  # how much of the events is on disk for certain
 
     def __enter__(self) -> RunStore:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,13 +73,25 @@ class RunStore:
         size = os.fstat(self._events).st_size
         for record, end in scan_runs(self.folder / RUNS):
             place = record["events"]
-            if place["offset"] + place["bytes"] > size:
-                break  # a power cut kept the line and lost its events: the run and what follows it are done again
             if place["offset"] != self._ends[0]:
                 raise InputFileError(f"{self.folder / RUNS}: run {record['run']} is out of place; restore the folder")
+            if not self._is_whole(place, size):
+                break  # a power cut kept the line and lost its events: the run and what follows it are done again
             self._ends = (place["offset"] + place["bytes"], end)
             yield record["run"]
         self._cut()
+        for descriptor in (self._events, self._runs) if self._ends[1] else ():
+            os.fsync(descriptor)
+        self._forced = self._ends[0]
+
+    def _is_whole(self, place: Mapping[str, int], size: int) -> bool:
+        """True if the events of a run are there; where they may not have reached the disk, byte for byte."""
+        end = place["offset"] + place["bytes"]
+        if end > size:
+            return False
+        if end <= size - 2 * UNFORCED_BYTES or "crc32" not in place:  # twice: a dead writer's last block lies behind
+            return True
+        return zlib.crc32(_read(self._events, place["offset"], place["bytes"])) == place["crc32"]
 
     def commit(self, runs: Sequence[FinishedRun], *, durable: bool) -> None:
         """Append finished runs: all of them, or as many as fit before the writer dies, each whole.
@@ -85,11 +101,14 @@ class RunStore:
         """
         offset, blocks, lines = self._ends[0], [], []
         for run in runs:
-            place = {"offset": offset, "bytes": len(run.events), "count": run.count}
+            check = zlib.crc32(run.events)
+            place = {"offset": offset, "bytes": len(run.events), "count": run.count, "crc32": check}
             lines.append(encode(RUN_SCHEMA, {**run.record, "events": place}))
             blocks.append(run.events)
             offset += len(run.events)
         text = b"".join(lines)
+        if durable or offset - self._forced >= UNFORCED_BYTES:
+            durable, self._forced = True, offset
         try:
             _write(self._events, b"".join(blocks), durable)
             _write(self._runs, text, durable)
@@ -112,8 +131,8 @@ def scan_runs(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
     end = 0
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
-            if not line.endswith(b"\n"):
-                return
+            if not line.endswith(b"\n") or b"\0" in line:
+                return  # a writer that died, or a page that a power cut left empty: what follows was never complete
             end += len(line)
             yield _decode(line, path, number), end
 
@@ -161,6 +180,15 @@ def _lock_folder(folder: Path) -> int:
             os.close(descriptor)
             raise UsageError(f"another process is writing to {folder}; wait for it or stop it") from None
     return descriptor
+
+
+def _read(descriptor: int, offset: int, size: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    parts = []
+    while size and (part := os.read(descriptor, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
 
 
 def _write(descriptor: int, payload: bytes, durable: bool) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -27,6 +27,7 @@ from eirkit.lacuna.sweeps.suite_values import (
     read_count,
     read_flag,
     read_label,
+    read_memory_options,
     read_model_options,
     read_name,
     read_seeds,
@@ -54,6 +55,7 @@ _ACCESS: dict[str, Reader] = {
     "condition": read_name,
     "policy": read_name,
     "memory": read_name,
+    "panel": read_name,
     "b_oracle": read_budget,
     "b": read_budget,
     "actions": read_count,
@@ -62,11 +64,11 @@ _ACCESS: dict[str, Reader] = {
     "summary_prompt": read_text,
     "h": read_count,
 }
-_SHARED = ("actions", "tool_calls", "context_tokens", "summary_prompt")  # named alike in a suite and in Access
+_SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # named alike in a suite and in Access
 AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
-_GRID_KEYS = (*AXES, "seeds", "model_options")
+_GRID_KEYS = (*AXES, "seeds", "model_options", "memory_options")
 _SUITE_KEYS = ("name", "texts", "grid", *_GRID_KEYS)
-_MODEL_KEYS = tuple(field.name for field in fields(ModelOptions))
+_MODEL_KEYS = tuple(one.name for one in fields(ModelOptions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,12 @@ class Grid:
     axes: Mapping[str, tuple[Any, ...]]  # only those that were given
     seeds: Sequence[int]
     options: ModelOptions
+    memory_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the name of the system
 
     def cells(self) -> Iterator[Cell]:
         names = [name for name in AXES if name in self.axes]
         for values in product(*(self.axes[name] for name in names)):
-            yield make_cell(dict(zip(names, values, strict=True)), self.options)
+            yield make_cell(dict(zip(names, values, strict=True)), self.options, self.memory_options)
 
     def __len__(self) -> int:
         size = 1
@@ -91,7 +94,9 @@ class Grid:
     def as_json(self) -> dict[str, Any]:
         axes = {name: list(values) for name, values in self.axes.items()}
         options = {name: getattr(self.options, name) for name in _MODEL_KEYS}
-        return {**axes, "seeds": show_seeds(self.seeds), "model_options": {**options, "extra": dict(options["extra"])}}
+        asked = {**options, "extra": dict(options["extra"])}
+        kept = {name: dict(settings) for name, settings in self.memory_options.items()}
+        return {**axes, "seeds": show_seeds(self.seeds), "model_options": asked, "memory_options": kept}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,9 @@ class Suite:
         return digest.hexdigest()
 
 
-def make_cell(values: Mapping[str, Any], options: ModelOptions) -> Cell:
+def make_cell(
+    values: Mapping[str, Any], options: ModelOptions, memory_options: Mapping[str, Mapping[str, Any]] | None = None
+) -> Cell:
     """Return the cell with these values; what is not among them has its default."""
     if "workload" not in values or "model" not in values:
         raise UsageError(f"no {'model' if 'workload' in values else 'workload'} is given; every grid needs one")
@@ -136,6 +143,7 @@ def make_cell(values: Mapping[str, Any], options: ModelOptions) -> Cell:
         condition=condition,
         policy=values.get("policy", "window" if condition == CONTROLLED else None),
         memory=memory,
+        memory_settings=(memory_options or {}).get(memory or "", {}),
         h=values.get("h", task.m),
         reads=_budget(values["b_oracle"]) if "b_oracle" in values else default_reads(condition),
         recomputations=_budget(values.get("b", 0)),
@@ -210,7 +218,9 @@ def check_suite(suite: Suite) -> None:
 
 def _read_grid(table: Mapping[str, Any]) -> Grid:
     axes = {name: _values(name, table[name]) for name in AXES if name in table}
-    return Grid(axes, read_seeds(table.get("seeds", "0:3")), read_model_options(table.get("model_options", {})))
+    memory_options = read_memory_options(table.get("memory_options", {}), axes.get("memory", ()))
+    model_options = read_model_options(table.get("model_options", {}))
+    return Grid(axes, read_seeds(table.get("seeds", "0:3")), model_options, memory_options)
 
 
 def _values(name: str, value: Any) -> tuple[Any, ...]:

@@ -77,6 +77,16 @@ def read_model_options(given: Any) -> ModelOptions:
     return ModelOptions(**options)
 
 
+def read_memory_options(given: Any, named: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the settings of each memory system; whether it takes them is checked with the cell."""
+    if not isinstance(given, Mapping) or not all(_is_table(settings) for settings in given.values()):
+        raise SpecError("memory_options is no table of tables; write [memory_options.NAME] above the settings of one")
+    for name in given:
+        if name not in named:
+            raise UnknownNameError("memory of this grid", str(name), named)
+    return {str(name): dict(settings) for name, settings in given.items()}
+
+
 def _is_whole(least: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and value >= least
 

@@ -1,7 +1,8 @@
 """What came of a sweep: its folder comes in, one row for each cell goes out; nothing else is needed for a number.
 
 Every row shows how many runs were scored of those attempted. Runs that the world broke are listed by kind, never zeros,
-and a cell in which every answer failed in the same way is marked as suspect.
+and a cell in which every answer failed in the same way is marked as suspect. Only cells that pass the full-information
+control carry claims about lost information.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from typing import Any
 from eirkit.lacuna.evidence.attribution import RunScore
 from eirkit.lacuna.evidence.pooling import pool
 from eirkit.lacuna.sweeps.cells import Cell
-from eirkit.lacuna.sweeps.run_store import RUNS, read_failures, scan_runs
+from eirkit.lacuna.sweeps.control import Standing, key_of, open_failures, read_standings
+from eirkit.lacuna.sweeps.memory_rows import MemoryGathering, panel_of
+from eirkit.lacuna.sweeps.run_store import RUNS, SUMMARY, read_failures, scan_runs
 from eirkit.lacuna.sweeps.suite import Suite
 from eirkit.lacuna.sweeps.suite_values import UNLIMITED
 from eirkit.records import write_document
 
-FILE, SCHEMA = "summary.json", "summary/1"
+FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # below so many a constant answer says nothing
 _USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
 
@@ -53,6 +56,12 @@ class Summary:
     def complete(self) -> bool:
         return self.scored == self.planned
 
+    @property
+    def excluded(self) -> tuple[tuple[str, str, str], ...]:
+        """Model, workload and reason of what failed the full-information control, each once."""
+        failed = (row for row in self.rows if row["control"] is not None and not row["control"]["passes"])
+        return tuple(dict.fromkeys((row["model"], row["workload"], row["control"]["reason"]) for row in failed))
+
     def as_json(self) -> dict[str, Any]:
         return {
             "rows": list(self.rows),
@@ -61,6 +70,7 @@ class Summary:
             "scored": self.scored,
             "planned": self.planned,
             "complete": self.complete,
+            "excluded": [list(entry) for entry in self.excluded],
         }
 
     def write(self, folder: Path) -> None:
@@ -78,6 +88,7 @@ class _Gathering:
     refusals: Counter[str] = field(default_factory=Counter)
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
+    memory: MemoryGathering = field(default_factory=MemoryGathering)
 
     def add(self, record: Mapping[str, Any]) -> None:
         usage = record["usage"]
@@ -87,10 +98,13 @@ class _Gathering:
         self.faults.update(record["faults"])
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
+        self.memory.add(record.get("memory"))
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
-    def row(self) -> dict[str, Any]:
+    def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the row; runs that failed count as attempted."""
         scored = pool(self.scores)
+        kinds = Counter(record["kind"] for record in failed.values())
         known = [cost for cost in self.costs if cost is not None]
         return {
             **scored.as_json(),
@@ -100,6 +114,9 @@ class _Gathering:
             **{name: self.usage[name] for name in _USAGE},
             "cost_usd": math.fsum(known) if len(known) == len(self.costs) else None,
             "suspect": self._suspect(scored.accuracy),
+            "attempted": len(self.scores) + len(failed),
+            "failures": dict(sorted(kinds.items())),
+            "memory_system": self.memory.row(failed.values()),
         }
 
     def _suspect(self, accuracy: float | None) -> str | None:
@@ -131,15 +148,18 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> Summar
         gathered.add(record)
         scored += 1
         if len(gathered.scores) == planned[name]:
-            settled[name] = gathering.pop(name).row()
+            settled[name] = gathering.pop(name).row({})
+    standings = read_standings(folder)
     rows = tuple(
         {
             **coordinates(cell, len(seeds)),
-            **_counted(settled.get(cell.id) or gathering.get(cell.id, _Gathering()).row(), failed.get(cell.id, {})),
+            **(settled.get(cell.id) or gathering.get(cell.id, _Gathering()).row(failed.get(cell.id, {}))),
+            **_claims(standings.get(key_of(cell)) if standings else None),
         }
         for cell, seeds in suite.plan()
     )
-    return Summary(rows, _grouped(failed.values()), tuple(stopped), scored, sum(planned.values()))
+    failures = _grouped([*failed.values(), open_failures(folder)])
+    return Summary(rows, failures, tuple(stopped), scored, sum(planned.values()))
 
 
 def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
@@ -152,6 +172,8 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
         "condition": access.condition,
         "policy": access.policy,
         "memory": access.memory,
+        "memory_settings": dict(access.memory_settings),
+        "panel": panel_of(access),
         "n": task.n,
         "m": task.m,
         "lookback": task.reach,
@@ -164,9 +186,9 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
     }
 
 
-def _counted(row: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = Counter(record["kind"] for record in failed.values())
-    return {**row, "attempted": row["scored"] + len(failed), "failures": dict(sorted(kinds.items()))}
+def _claims(standing: Standing | None) -> dict[str, Any]:
+    """Return the verdict of the control, None where it was not run, and whether causes may be read as claims."""
+    return {"control": standing, "claims": standing is not None and bool(standing["passes"])}
 
 
 def _open_failures(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:

@@ -1,0 +1,83 @@
+"""What can be used on this machine: every registered memory, model, format and engine, with what is missing for it.
+
+Nothing is opened, asked or installed; packages are looked for, not imported, as far as their adapters allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from eirkit.errors import EirkitError
+from eirkit.lacuna.memory import memories
+from eirkit.lacuna.model import ModelOptions, models
+from eirkit.lacuna.serving.making import preflight
+from eirkit.lacuna.stores.making import reason_absent
+from eirkit.vestige.trajectory import formats
+
+# A name that a provider knows, for those that do not take any.
+_SAMPLES = {"reference": "calculator", "scripted": "extractor", "local": "smollm2", "inspect": "mockllm/model"}
+_READING = ("orjson", "pyarrow", "bpe_openai", "tree_sitter", "tree_sitter_bash", "zstandard")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing and whether it can be used here."""
+
+    name: str
+    usable: bool
+    reason: str  # what is missing and how to get it; what it is where nothing is missing
+
+
+def examine() -> dict[str, list[dict[str, Any]]]:
+    """Return the findings of each family, as `eirkit doctor --json` prints them."""
+    families: dict[str, list[Finding]] = {
+        "memories": [_try(_memory, name) for name in memories.names()],
+        "models": [_try(_model, name) for name in models.names()],
+        "formats": [_try(_format, name) for name in formats.names()],
+        "engines": _engines(),
+    }
+    return {family: [asdict(one) for one in found] for family, found in families.items()}
+
+
+def _try(look: Callable[[str], Finding], name: str) -> Finding:
+    try:
+        return look(name)
+    except EirkitError as error:
+        return Finding(name, False, str(error))
+
+
+def _memory(name: str) -> Finding:
+    why = reason_absent(name)
+    return Finding(name, why is None, why or _purpose(memories.get(name)))
+
+
+def _model(name: str) -> Finding:
+    factory = models.get(name)
+    if name == "replay":
+        return Finding(name, True, _purpose(factory))
+    preflight(factory(_SAMPLES.get(name, "any"), ModelOptions()))
+    return Finding(name, True, _purpose(factory))
+
+
+def _format(name: str) -> Finding:
+    kind = formats.get(name)
+    lacking = [package for package in _READING if find_spec(package) is None]
+    why = f"{lacking[0]} is not installed; pip install 'eirkit[vestige]'" if lacking else None
+    return Finding(name, why is None, why or _purpose(kind))
+
+
+def _engines() -> list[Finding]:
+    extras = (("numba", "fast", "counts and simulates in compiled loops"), ("torch", "gpu", "counts on a GPU"))
+    found = [Finding("numpy", True, "counts and simulates; always there")]
+    for package, extra, what in extras:
+        usable = find_spec(package) is not None
+        found.append(Finding(package, usable, what if usable else f"pip install 'eirkit[{extra}]'"))
+    return found
+
+
+def _purpose(plugin: object) -> str:
+    """Return the first sentence of a plug-in's docstring."""
+    return " ".join((getattr(plugin, "__doc__", None) or "").split("\n\n")[0].split()).rstrip(".")

@@ -1,0 +1,55 @@
+"""BM25 over the written records, by the bm25s library; the index is made anew when something was written since."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eirkit.lacuna.memories.kept import Kept
+from eirkit.lacuna.memories.texts import words
+from eirkit.lacuna.memory import Item, memories
+
+
+@memories.add("bm25")
+class Bm25(Kept):
+    """Ranks records by Okapi BM25 (Lucene's form, k1 = 1.5, b = 0.75); records without a word of the query are out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._words: dict[str, list[str]] = {}
+        self._index: Any = None
+
+    async def reset(self, scope: str) -> None:
+        await super().reset(scope)
+        self._words, self._index = {}, None
+
+    async def write(self, item: Item) -> None:
+        await super().write(item)
+        self._words.pop(item.label, None)  # in the order of the records
+        self._words[item.label] = words(item.text)
+        self._index = None
+
+    async def forget(self, label: str) -> None:
+        await super().forget(label)
+        self._words.pop(label, None)
+        self._index = None
+
+    async def flush(self) -> None:
+        if self._index is None and self._kept:
+            from bm25s import BM25  # not needed by those who use another memory
+
+            self._index = BM25(backend="numpy")
+            self._index.index(list(self._words.values()), show_progress=False)
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        await self.flush()
+        if self._index is None:
+            return ()
+        known = [word for word in words(query) if word in self._index.vocab_dict]
+        scores = self._index.get_scores(known) if known else np.zeros(len(self._kept))
+        texts, last = list(self._kept.values()), len(self._kept) - 1
+        # The newest of equals first, so that a run replays identically.
+        best = [last - i for i in np.argsort(-scores[::-1], kind="stable")[:limit].tolist()]
+        return [texts[i] for i in best if scores[i] > 0]

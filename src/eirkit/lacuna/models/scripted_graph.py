@@ -1,0 +1,137 @@
+"""What a careful reader would answer to the questions that a knowledge graph asks about records such as `A_07 = 0042`.
+
+The schema of the wanted JSON and the prompt come in; the JSON goes out. A record is two entities, its label and its
+values, and one fact between them: the record itself. A record with another value contradicts the earlier one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Answer = dict[str, Any]
+
+_RECORD = re.compile(r"\b(A_\d{1,6}) = (\d{1,20}(?: \d{1,20})*)")
+_CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # what graph systems call the text at hand
+_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?")
+
+
+def answer(schema: Mapping[str, Any], prompt: str) -> Answer | None:
+    """Return the JSON that fits the schema; None where the schema is not one of a graph's questions."""
+    fields = schema.get("properties", {})
+    for field, respond in _QUESTIONS.items():
+        if field in fields:
+            return respond(prompt)
+    return None
+
+
+def _entities(prompt: str) -> Answer:
+    names = [name for record in _records(_section(prompt, *_CURRENT)) for name in record]
+    return {"extracted_entities": [{"name": name, "entity_type_id": 0} for name in dict.fromkeys(names)]}
+
+
+def _edges(prompt: str) -> Answer:
+    since = _stamp(_section(prompt, "REFERENCE_TIME", "REFERENCE TIME"))
+    return {
+        "edges": [
+            {
+                "source_entity_name": label,
+                "target_entity_name": values,
+                "relation_type": "HAS_VALUE",
+                "fact": f"{label} = {values}",
+                "valid_at": since,
+                "invalid_at": None,
+            }
+            for label, values in _records(_section(prompt, *_CURRENT))
+        ]
+    }
+
+
+def _resolutions(prompt: str) -> Answer:
+    """Two entities are one if they have the same name, and never otherwise."""
+    existing = {one.get("name"): one.get("candidate_id", -1) for one in _list(_section(prompt, "EXISTING ENTITIES"))}
+    return {
+        "entity_resolutions": [
+            {"id": one["id"], "name": one["name"], "duplicate_candidate_id": existing.get(one["name"], -1)}
+            for one in _list(_section(prompt, "ENTITIES"))
+        ]
+    }
+
+
+def _duplicates(prompt: str) -> Answer:
+    """The same record is a duplicate; the same label with another value is contradicted."""
+    new = dict(_records(_section(prompt, "NEW FACT")))
+    known = _facts(_section(prompt, "EXISTING FACTS"))
+    others = _facts(_section(prompt, "FACT INVALIDATION CANDIDATES"))
+    return {
+        "duplicate_facts": [number for number, (label, values) in known if new.get(label) == values],
+        "contradicted_facts": [
+            number for number, (label, values) in known + others if new.get(label, values) != values
+        ],
+    }
+
+
+def _timestamps(prompt: str) -> Answer:
+    return {"valid_at": _stamp(_section(prompt, "REFERENCE TIME", "REFERENCE_TIME")), "invalid_at": None}
+
+
+def _many_timestamps(prompt: str) -> Answer:
+    facts = _list(_section(prompt, "FACTS"))
+    return {"timestamps": [{"valid_at": _stamp(json.dumps(one)), "invalid_at": None} for one in facts]}
+
+
+def _summaries(prompt: str) -> Answer:
+    """An entity is summed up by the latest record of its label, or else by what was said of it before."""
+    said = dict(_records(_section(prompt, "MESSAGES", "EPISODES")))
+    return {
+        "summaries": [
+            {"name": (name := one["name"]), "summary": f"{name} = {said[name]}" if name in said else one["summary"]}
+            for one in _list(_section(prompt, "ENTITIES"))
+        ]
+    }
+
+
+# By the field that only this question has; the first that fits answers.
+_QUESTIONS: dict[str, Callable[[str], Answer]] = {
+    "extracted_entities": _entities,
+    "edges": _edges,
+    "entity_resolutions": _resolutions,
+    "duplicate_facts": _duplicates,
+    "timestamps": _many_timestamps,
+    "summaries": _summaries,
+    "valid_at": _timestamps,
+}
+
+
+def _section(prompt: str, *names: str) -> str:
+    """Return what stands between `<NAME>` and `</NAME>`, of the first name that is there."""
+    for name in names:
+        found = re.search(rf"<{re.escape(name)}>(.*?)</{re.escape(name)}>", prompt, re.DOTALL)
+        if found is not None:
+            return found[1].strip()
+    return ""
+
+
+def _records(text: str) -> list[tuple[str, str]]:
+    return list(dict.fromkeys(_RECORD.findall(text)))
+
+
+def _facts(text: str) -> list[tuple[int, tuple[str, str]]]:
+    """Return the numbered facts of a list as it is printed, `{'idx': 3, 'fact': 'A_07 = 0042'}`, that are records."""
+    parts = re.findall(r"['\"]idx['\"]: (\d+), ['\"]fact['\"]: (.*?)(?=\}, \{|\}\]|$)", text, re.DOTALL)
+    return [(int(number), records[0]) for number, fact in parts if (records := _records(fact))]
+
+
+def _list(text: str) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(text or "[]")
+    except ValueError:
+        return []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _stamp(text: str) -> str | None:
+    found = _STAMP.search(text)
+    return None if found is None else found[0].replace(" ", "T").replace("+00:00", "Z")

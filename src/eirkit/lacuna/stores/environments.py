@@ -1,0 +1,100 @@
+"""Environments for memory systems whose packages are not in this one: made on request, one for each, never by hand.
+
+They lie under `EIRKIT_HOME`, or `~/.cache/eirkit`, and hold a system's packages only; eirkit itself is lent to them by
+path. `eirkit doctor --install NAME` makes them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from eirkit.errors import InfrastructureError, UsageError
+from eirkit.lacuna.memory import memories
+
+_OURS = ("bm25s", "click", "numpy", "rich")  # what importing the package needs
+
+
+@runtime_checkable
+class Packaged(Protocol):
+    """A memory system that needs packages."""
+
+    packages: tuple[str, ...]  # what must be importable
+    installs: tuple[tuple[str, ...], ...]  # arguments of pip install, one call each
+
+
+def home() -> Path:
+    """Return the folder of environments."""
+    return Path(os.environ.get("EIRKIT_HOME") or Path.home() / ".cache" / "eirkit")
+
+
+def is_here(kind: object) -> bool:
+    """True if everything a system needs can be imported in this environment."""
+    return not isinstance(kind, Packaged) or all(find_spec(package) is not None for package in kind.packages)
+
+
+def python_of(name: str) -> Path | None:
+    """Return the Python of a system's own environment, if it was installed."""
+    python = _folder(name) / "bin" / "python"
+    return python if (_folder(name) / "complete").exists() and python.exists() else None
+
+
+def absent(name: str, kind: object) -> str | None:
+    """Return how to get a system that is neither here nor in an environment of its own."""
+    if is_here(kind) or python_of(name) is not None:
+        return None
+    return f"its packages are not installed; run eirkit doctor --install {name}"
+
+
+def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Make the environment of a memory system and return its Python; one that is complete is left as it is.
+
+    Raises:
+        UsageError: the system needs no packages.
+        InfrastructureError: an installation failed; what pip said last is in the message.
+    """
+    kind = memories.get(name)
+    if not isinstance(kind, Packaged):
+        raise UsageError(f"memory {name!r} needs no packages; use it as it is")
+    if (ready := python_of(name)) is not None:
+        return ready
+    folder = _folder(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _run([sys.executable, "-m", "venv", str(folder)])
+    python = folder / "bin" / "python"
+    for arguments in (_OURS, *kind.installs):
+        say(f"{name}: pip install {' '.join(arguments)}")
+        _run([str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
+    _install_node(folder, getattr(kind, "node_installs", ()), say)
+    (folder / "complete").touch()
+    return python
+
+
+def _install_node(folder: Path, packages: tuple[str, ...], say: Callable[[str], None]) -> None:
+    """Install packages of npm beside the Python ones; without npm they are left out, and said so."""
+    if packages and shutil.which("npm") is None:
+        say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
+    elif packages:
+        say(f"npm install {' '.join(packages)}")
+        _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
+
+
+def _folder(name: str) -> Path:
+    return home() / "environments" / name.replace(os.sep, "_")  # a name may be a file's path
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        last = said[-1] if said else "no word"
+        raise InfrastructureError(
+            f"{' '.join(command[-3:])} failed ({last}); check the network and the disk, try again"
+        )

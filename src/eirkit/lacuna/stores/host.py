@@ -1,0 +1,53 @@
+"""The other end of the bridge: `python -m eirkit.lacuna.stores.host NAME SETTINGS` runs one memory system for a parent.
+
+It calls the port that the parent named, shows its token, and carries out verbs until the line is cut. Nothing listens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from eirkit.lacuna.memory import Item, MemorySystem, memories
+from eirkit.lacuna.stores.bridge import ADDRESS, LONGEST_LINE
+
+
+async def serve(memory: MemorySystem, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Carry out verbs until the parent is gone."""
+    while line := await reader.readline():
+        verb, *arguments = json.loads(line)
+        try:
+            answer = ["done", await _perform(memory, verb, arguments)]
+        except Exception as error:  # noqa: BLE001 - whatever the system raises is told to the parent, who decides
+            answer = ["error", f"{type(error).__name__}: {error}"[:2_000]]
+        writer.write(json.dumps(answer).encode() + b"\n")
+        await writer.drain()
+
+
+async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
+    if verb == "write":
+        return await memory.write(Item(*arguments))
+    if verb == "search":
+        return list(await memory.search(*arguments))
+    if verb == "usage":
+        return asdict(await memory.usage())
+    if verb in ("setup", "reset", "flush", "read", "forget", "teardown"):
+        return await getattr(memory, verb)(*arguments)
+    raise ValueError(f"no verb {verb!r}")
+
+
+async def main(name: str, settings: str) -> None:
+    """Call the parent and serve it."""
+    port, token = os.environ.pop(ADDRESS).split()
+    memory = memories.get(name)(**json.loads(settings))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
+    writer.write(token.encode() + b"\n")
+    await serve(memory, reader, writer)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

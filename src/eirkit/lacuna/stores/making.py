@@ -1,0 +1,133 @@
+"""From the name of a memory system to one that runs can use: found, checked, given its settings and its limits."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from eirkit.errors import UnknownNameError, UsageError
+from eirkit.lacuna.consulting import MEMORY_SECONDS
+from eirkit.lacuna.memory import Demanding, Forgetting, MemorySystem, memories
+from eirkit.lacuna.model import Model, ModelOptions
+from eirkit.lacuna.serving.making import make_model
+from eirkit.lacuna.stores import minilm
+from eirkit.lacuna.stores.bridge import Bridged
+from eirkit.lacuna.stores.embeddings import find_embedding
+from eirkit.lacuna.stores.endpoint import Endpoint
+from eirkit.lacuna.stores.environments import Packaged, absent, python_of
+from eirkit.lacuna.stores.limited import Limitable, Limited
+from eirkit.lacuna.stores.thinking import Thinking
+
+ModelMaker = Callable[[str], Model]
+EXTRACTOR = "scripted/extractor"  # answers memory systems where no language model is given
+
+MODEL, EMBEDDING = "model", "embedding"  # what answers a system that asks a language model itself
+MINILM = "minilm"  # the embedding unless another is given
+RUN_MODEL = "run"  # as MODEL: the model of the run
+VERBS = ("setup", "reset", "write", "flush", "search", "read", "usage", "teardown")
+TIMEOUT = "timeout_seconds"  # a setting of the harness, not of the system
+ENDPOINT = "endpoint"  # the argument through which such a system gets the address of an OpenAI-compatible server
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Which memory system, with which settings, held to how many records (None: its own way)."""
+
+    name: str
+    settings: Mapping[str, Any]
+    limit: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        return float(self.settings.get(TIMEOUT, MEMORY_SECONDS))
+
+
+def check_plan(plan: MemoryPlan) -> None:
+    """Raise UsageError where a memory system is unknown, cannot run here, or does not take what it is given."""
+    kind = memories.get(plan.name)
+    if (why := reason_absent(plan.name, plan.settings)) is not None:
+        raise UsageError(f"memory {plan.name!r} cannot run here: {why}")
+    if lacking := [verb for verb in VERBS if not callable(getattr(kind, verb, None))]:
+        raise UsageError(f"memory {plan.name!r} has no {lacking[0]}; see docs/add-a-memory.md for the verbs it needs")
+    known = sorted({TIMEOUT, *_asked(kind), *_settings_of(kind)} - {ENDPOINT})
+    for name in plan.settings:
+        if name not in known:
+            raise UnknownNameError(f"setting of memory {plan.name!r}", name, known)
+    if not isinstance(plan.seconds, float) or plan.seconds <= 0:
+        raise UsageError(f"{TIMEOUT} of memory {plan.name!r} must be above 0 seconds")
+    if plan.limit is not None and not issubclass(kind, Forgetting):
+        raise UsageError(f"memory {plan.name!r} cannot remove a record, so it has no strict panel; use the native one")
+
+
+def make_free_model(string: str) -> Model:
+    """Return a model that is neither metered nor capped."""
+    return make_model(string, ModelOptions())
+
+
+def make_memory(
+    plan: MemoryPlan, truth: Mapping[str, str] | None = None, make: ModelMaker = make_free_model
+) -> MemorySystem:
+    """Return a new memory system; nothing is opened yet.
+
+    Args:
+        truth: the true records by label, for the one system that may see them (`for_task`).
+        make: makes the model of a system that asks one itself, from its string.
+    """
+    kind = memories.get(plan.name)
+    own = {name: value for name, value in plan.settings.items() if name != TIMEOUT}
+    if sees_truth(plan.name):
+        made = cast(MemorySystem, kind.for_task(truth or {}))  # type: ignore[attr-defined]
+    elif ENDPOINT in _settings_of(kind):
+        made = _thinking(plan.name, kind, own, make)
+    else:
+        made = _made(plan.name, kind, own)
+    return made if plan.limit is None else Limited(cast(Limitable, made), plan.limit)
+
+
+def _thinking(name: str, kind: type[MemorySystem], settings: dict[str, Any], make: ModelMaker) -> MemorySystem:
+    model, embedding = settings.pop(MODEL, EXTRACTOR), settings.pop(EMBEDDING, MINILM)
+    endpoint = Endpoint(make(str(model)), find_embedding(str(embedding)))
+    return Thinking(endpoint, lambda address: _made(name, kind, {**settings, ENDPOINT: address}))
+
+
+def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
+    """Return the system itself; one that needs packages runs in a process of its own, whichever environment has them.
+
+    A vendor's package reads the environment, starts threads and makes folders when it is imported: not in our process.
+    """
+    if isinstance(kind, Packaged):
+        return Bridged(name, settings, python_of(name) or Path(sys.executable))
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise UsageError(f"memory {name!r} cannot be made ({error}); correct its settings") from error
+
+
+def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str | None:
+    """Return why a memory system cannot run here and what to do about it; None if it can."""
+    kind = memories.get(name)
+    if (why := absent(name, kind)) is not None:
+        return why
+    embedded = EMBEDDING in _asked(kind) and (settings or {}).get(EMBEDDING, MINILM) == MINILM
+    if embedded and (why := minilm.absent()) is not None:
+        return why
+    return kind.absent() if isinstance(kind, Demanding) else None
+
+
+def sees_truth(name: str) -> bool:
+    """True if a system is made anew for every task, from the task's true results."""
+    return hasattr(memories.get(name), "for_task")
+
+
+def _asked(kind: type[MemorySystem]) -> tuple[str, ...]:
+    """Return what a system asks its endpoint for, which is what the user may choose: both unless it says otherwise."""
+    return getattr(kind, "asks", (MODEL, EMBEDDING)) if ENDPOINT in _settings_of(kind) else ()
+
+
+def _settings_of(kind: type[MemorySystem]) -> list[str]:
+    parameters = inspect.signature(kind).parameters.values()
+    return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]

@@ -1,0 +1,194 @@
+"""Conformance suites that authors of plug-ins run on their own: `check_memory(MyMemory)` in a test of yours.
+
+Every requirement is tried on the real system. The result says which hold; AssertionError names those that do not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from eirkit.errors import UsageError
+from eirkit.lacuna.consulting import within
+from eirkit.lacuna.driver import wait_for
+from eirkit.lacuna.memory import Forgetting, Item, MemorySystem, MemoryUsage
+from eirkit.lacuna.stores.making import VERBS
+
+RECORDS = 8  # written by the suite; few enough for systems that ask a model about each
+LIMIT = 5  # passages asked for
+
+Factory = Callable[[], MemorySystem]
+Requirement = Callable[[Factory, float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conformance:
+    """Which requirements were tried, and what was wrong with those that do not hold."""
+
+    held: tuple[str, ...]
+    broken: tuple[tuple[str, str], ...]  # requirement and reason
+
+
+def check_memory(system: Factory, *, seconds: float = 120.0) -> Conformance:
+    """Run the conformance suite on a memory system and return what held.
+
+    Args:
+        system: the class, or a function that makes a new system; it is called for each requirement.
+        seconds: how long one verb may take.
+
+    Raises:
+        AssertionError: a requirement does not hold; the message names each of them.
+    """
+    result = wait_for(_try_all(system, seconds))
+    if result.broken:
+        raise AssertionError("; ".join(f"{name}: {reason}" for name, reason in result.broken))
+    return result
+
+
+async def _try_all(system: Factory, seconds: float) -> Conformance:
+    held, broken = [], []
+    for requirement in REQUIREMENTS:
+        name = (requirement.__doc__ or "").rstrip(".")
+        try:
+            await requirement(system, seconds)
+            held.append(name)
+        except Exception as error:  # noqa: BLE001 - whatever the author's code raises is the finding
+            broken.append((name, str(error) or type(error).__name__))
+    return Conformance(tuple(held), tuple(broken))
+
+
+class _Opened:
+    """A system between `setup` and `teardown`."""
+
+    def __init__(self, system: Factory, seconds: float) -> None:
+        self.memory, self.seconds = system(), seconds
+        if lacking := [verb for verb in VERBS if not callable(getattr(self.memory, verb, None))]:
+            raise UsageError(f"it has no {lacking[0]}")
+
+    async def __aenter__(self) -> _Opened:
+        await within(self.seconds, "setup", self.memory.setup())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await within(self.seconds, "teardown", self.memory.teardown())
+
+    async def fill(self, scope: str, first: int = 1) -> list[Item]:
+        """Write a few records into a new scope and return them."""
+        await within(self.seconds, "reset", self.memory.reset(scope))
+        items = [Item(f"A_{t}", f"A_{t:02} = {1000 + 7 * t}") for t in range(first, first + RECORDS)]
+        for item in items:
+            await within(self.seconds, "write", self.memory.write(item))
+        await within(self.seconds, "flush", self.memory.flush())
+        return items
+
+    async def find(self, item: Item) -> list[str]:
+        label = item.text.partition(" = ")[0]
+        return list(await within(self.seconds, "search", self.memory.search(label, LIMIT)))
+
+    async def read(self, label: str) -> str | None:
+        return await within(self.seconds, "read", self.memory.read(label))
+
+
+async def _stores(system: Factory, seconds: float) -> None:
+    """What was written can be read by its label, word for word."""
+    async with _Opened(system, seconds) as opened:
+        for item in await opened.fill("stores"):
+            kept = await opened.read(item.label)
+            assert kept is not None, f"nothing is stored under {item.label}"
+            assert item.text in kept, f"{item.label} is stored as {kept[:80]!r}, which does not have {item.text!r}"
+        assert await opened.read("A_999") is None, "something is stored under a label that was never written"
+
+
+async def _finds(system: Factory, seconds: float) -> None:
+    """A search returns texts, as many as asked for at most, and finds at least one written record by its label."""
+    async with _Opened(system, seconds) as opened:
+        items = await opened.fill("finds")
+        answers = [await opened.find(item) for item in items]
+        assert all(isinstance(text, str) for found in answers for text in found), "a passage is no text"
+        assert all(len(found) <= LIMIT for found in answers), f"more than {LIMIT} passages came back"
+        hits = sum(any(item.text in passage for passage in found) for item, found in zip(items, answers, strict=True))
+        assert hits, "no record was found by its label"
+
+
+async def _replaces(system: Factory, seconds: float) -> None:
+    """A record that is written again has its new text."""
+    async with _Opened(system, seconds) as opened:
+        item = (await opened.fill("replaces"))[0]
+        again = Item(item.label, item.text.replace("1007", "4242"))
+        await within(seconds, "write", opened.memory.write(again))
+        await within(seconds, "flush", opened.memory.flush())
+        assert again.text in (await opened.read(item.label) or ""), "the label still has its old text"
+
+
+async def _isolates(system: Factory, seconds: float) -> None:
+    """Nothing written in one scope can be found in the next."""
+    async with _Opened(system, seconds) as opened:
+        items = await opened.fill("first")
+        await within(seconds, "reset", opened.memory.reset("second"))
+        for item in items[:3]:
+            assert await opened.read(item.label) is None, f"{item.label} of the scope before can still be read"
+            assert not any(item.text in passage for passage in await opened.find(item)), f"{item.label} is still found"
+
+
+async def _separates(system: Factory, seconds: float) -> None:
+    """Two systems at the same time never see each other's records."""
+    async with _Opened(system, seconds) as one, _Opened(system, seconds) as other:
+        ours, theirs = await asyncio.gather(one.fill("one", 1), other.fill("other", 1 + RECORDS))
+        for item in theirs[:3]:
+            assert await one.read(item.label) is None, f"{item.label} of a system beside it can be read"
+            assert not any(item.text in passage for passage in await one.find(item)), f"{item.label} is found"
+        assert await other.read(ours[0].label) is None, "a record of the first system can be read in the second"
+
+
+async def _survives(system: Factory, seconds: float) -> None:
+    """Odd queries and texts are borne: empty, very long, quotes, control characters."""
+    async with _Opened(system, seconds) as opened:
+        await opened.fill("survives")
+        for query in ("?", "A_1' OR 1=1 --", "\x07 \u202e A_2", "A_3 " * 500, '{}[]()*"\\'):
+            found = await within(seconds, "search", opened.memory.search(query, LIMIT))
+            assert len(found) <= LIMIT, f"more than {LIMIT} passages came back for {query[:20]!r}"
+        await within(seconds, "write", opened.memory.write(Item("A_77", "A_77 = 0001; DROP TABLE records; 'quoted'")))
+
+
+async def _reports(system: Factory, seconds: float) -> None:
+    """Usage says what is held, without negative numbers."""
+    async with _Opened(system, seconds) as opened:
+        await opened.fill("reports")
+        used = await within(seconds, "usage", opened.memory.usage())
+        assert isinstance(used, MemoryUsage), "usage is no MemoryUsage"
+        counted = (used.records, used.bytes, used.model_calls, used.input_tokens, used.output_tokens)
+        assert all(count is None or count >= 0 for count in counted), "a count is negative"
+
+
+async def _forgets(system: Factory, seconds: float) -> None:
+    """Where it can forget, what it forgot is gone and the rest is there."""
+    async with _Opened(system, seconds) as opened:
+        items = await opened.fill("forgets")
+        if isinstance(opened.memory, Forgetting):
+            await within(seconds, "forget", opened.memory.forget(items[0].label))
+            await within(seconds, "flush", opened.memory.flush())
+            assert await opened.read(items[0].label) is None, "a forgotten record can still be read"
+            assert await opened.read(items[1].label) is not None, "another record went with it"
+
+
+async def _closes(system: Factory, seconds: float) -> None:
+    """It can be torn down at once, twice, and without having been set up."""
+    memory = system()
+    await within(seconds, "teardown", memory.teardown())
+    await within(seconds, "setup", memory.setup())
+    await within(seconds, "teardown", memory.teardown())
+    await within(seconds, "teardown", memory.teardown())
+
+
+REQUIREMENTS: tuple[Requirement, ...] = (
+    _stores,
+    _finds,
+    _replaces,
+    _isolates,
+    _separates,
+    _survives,
+    _reports,
+    _forgets,
+    _closes,
+)

@@ -1,0 +1,184 @@
+"""Money and files of the evidence commands: an estimate, a cap, a cache, and a folder from which they go on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.cli import run as run_command_line
+from eirkit.lacuna.serving.funds import SPENT
+from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, scan_runs
+from eirkit.records import read_records
+from tests.lacuna.servers import ModelServer, answers_as
+
+SMALL = ("--n", "12", "--seeds", "0:2")
+COMMANDS = {
+    "rescue": ("--workload", "store-recall", "--m", "8", "--h", "2", *SMALL),
+    "probe": ("--workload", "stepwise-sum", "--m", "4", "--h", "2", "--fan-ins", "2", "--n", "16", "--seeds", "0:12"),
+    "capability": ("--workload", "store-recall", "--windows", "4", *SMALL),
+}
+REPLY_USD = 0.11  # at the price below and the server's 110 tokens
+
+
+@pytest.fixture
+def call(capfd, tmp_path, monkeypatch):
+    """Run the command line in this process, in an empty folder; returns the exit code, stdout and stderr."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.chdir(tmp_path)
+    Path("prices.toml").write_text('[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n')
+
+    def run(command: str, *arguments: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        return run_command_line(["lacuna", command, *COMMANDS[command], *map(str, arguments)]), *capfd.readouterr()
+
+    return run
+
+
+def document(outcome: tuple[int, str, str]) -> dict[str, Any]:
+    assert outcome[0] == 0, outcome
+    return json.loads(outcome[1])
+
+
+@pytest.fixture
+def served():
+    with ModelServer(answers_as("recoverer")) as server:
+        yield server
+
+
+def by_server(server: ModelServer) -> tuple[object, ...]:
+    return ("--model", "openai/any", "--base-url", server.url, "--prices", "prices.toml", "--max-tokens", 20)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_dry_run_counts_what_would_be_asked_and_asks_nobody(call, served, command):
+    found = document(call(command, *by_server(served), "--dry-run", "--json"))
+    assert served.received == []
+    assert [path.name for path in Path().iterdir()] == ["prices.toml"]
+    document(call(command, *by_server(served), "--json"))
+    assert found["calls"] == len(served.received), "the stand-in asks as often as the model that answers as it does"
+    assert 0 < found["cost_usd"] < found["most_usd"]
+    (row,) = found["rows"]
+    assert (row["model"], row["calls"]) == ("openai/any", found["calls"])
+    assert f"{found['runs']} runs, {found['calls']} calls" in call(command, *by_server(served), "--dry-run")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_keeps_everything_and_the_command_given_again_asks_nothing(call, served, command):
+    first = document(call(command, *by_server(served), "--out", "out", "--json"))
+    asked = len(served.received)
+    again = document(call(command, *by_server(served), "--out", "out", "--json"))
+    assert len(served.received) == asked
+    assert again == first
+    assert first == document(call(command, *by_server(served), "--json")), "a folder changes no figure"
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    assert (manifest["schema"], manifest["command"]) == ("evidence/1", command)
+    assert manifest["settings"]["models"] == ["openai/any"]
+    assert {"eirkit", "python", "dependencies", "prices_sha256"} <= manifest.keys()
+    summary = json.loads(Path("out/summary.json").read_text())
+    assert summary == {"schema": f"{command}/1", **first}
+    runs = [record for record, _ in scan_runs(Path("out") / RUNS)]
+    assert sum(run["usage"]["calls"] for run in runs) == asked
+    assert sum(record["usd"] for record in read_records(Path("out") / SPENT, "spent/1")) == pytest.approx(
+        asked * REPLY_USD
+    )
+    assert all(run["trial"]["evidence"] == command and run["rules"] for run in runs)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_cap_stops_the_command_and_a_higher_one_goes_on(call, served, command):
+    whole = document(call(command, *by_server(served), "--json"))
+    all_calls = len(served.received)
+    cap = 0.6 * all_calls * REPLY_USD
+    code, output, complaint = call(command, *by_server(served), "--connections", 1, "--cap-usd", cap, "--out", "out")
+    assert (code, output) == (1, "")
+    assert complaint.rstrip().endswith("raise the cap and resume")
+    kept = sum(run["usage"]["calls"] for run, _ in scan_runs(Path("out") / RUNS))
+    before = len(served.received)
+    assert document(call(command, *by_server(served), "--cap-usd", 1000, "--out", "out", "--json")) == whole
+    assert kept > 0
+    assert len(served.received) - before == all_calls - kept
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_killed_command_goes_on_where_it_was(call, command):
+    reference = ("--model", "reference/recoverer", "--out", "out", "--json")
+    whole = document(call(command, *reference))
+    lines = (Path("out") / RUNS).read_bytes().splitlines(keepends=True)
+    events = (Path("out") / EVENTS).read_bytes()
+    (Path("out") / RUNS).write_bytes(b"".join(lines[:-2]) + lines[-2][:30])
+    assert document(call(command, *reference)) == whole
+    assert (Path("out") / RUNS).read_bytes() == b"".join(lines)
+    assert (Path("out") / EVENTS).read_bytes() == events
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_cache_spares_the_second_command(call, served, command):
+    first = document(call(command, *by_server(served), "--cache", "replies.db", "--json"))
+    asked = len(served.received)
+    assert document(call(command, *by_server(served), "--cache", "replies.db", "--json")) == first
+    assert len(served.received) == asked
+
+
+def test_another_command_in_the_same_folder_is_refused_in_one_line(call):
+    reference = ("--model", "reference/recoverer", "--out", "out")
+    assert call("rescue", *reference)[0] == 0
+    for other in (("probe", *reference), ("rescue", *reference, "--h", 3), ("rescue", *reference, "--seeds", "0:4")):
+        code, output, complaint = call(*other)
+        assert (code, output) == (2, "")
+        assert complaint.startswith("eirkit: out was begun with other ")
+        assert complaint.endswith("; repeat that command or choose another --out\n")
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine")
+    code, _, complaint = call("rescue", "--model", "reference/recoverer", "--out", "mine")
+    assert (code, complaint) == (2, "eirkit: mine holds something else; choose a new or empty --out\n")
+
+
+def test_without_a_price_no_cap_can_hold(call, served):
+    code, _, complaint = call("rescue", "--model", "openai/other", "--base-url", served.url, "--cap-usd", 1)
+    assert (code, served.received) == (2, [])
+    assert "no price is known for openai/other" in complaint
+
+
+def test_a_key_in_a_setting_is_refused_before_it_is_written(call, monkeypatch):
+    monkeypatch.setenv("MY_API_KEY", "sk-canary-0815-do-not-write-me-down")
+    given = ("--model", "reference/quitter", "--set", "p=sk-canary-0815-do-not-write-me-down", "--out", "out")
+    code, _, complaint = call("rescue", *given)
+    assert code == 2
+    assert "sk-canary" not in complaint
+    assert not Path("out").exists()
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_rescue_of_a_model_that_fails_the_control_claims_nothing(call):
+    both = ("--model", "reference/calculator,reference/sloppy", "--set", "p=0.5")
+    found = document(call("rescue", *both, "--json"))
+    assert {(row["model"], row["claims"]) for row in found["rows"]} == {
+        ("reference/calculator", True),
+        ("reference/sloppy", False),
+    }
+    (excluded,) = found["excluded"]
+    assert excluded[:2] == ["reference/sloppy", "store-recall"]
+    effects = [c["difference"]["estimate"] for c in found["contrasts"] if c["arms"] == ["oracle", "sham"]]
+    assert len(effects) == 2, "scripts still find the raw differences"
+    assert found["repair_effect"] == effects[0], "the claim is over those who may make it"
+    _, shown, _ = call("rescue", *both)
+    paired = shown[shown.index("Paired by seed") :]
+    assert "reference/calculator" in paired
+    assert "reference/sloppy" not in paired.partition("excluded: ")[0]
+    assert "excluded: reference/sloppy, store-recall: only 0." in paired
+
+
+def test_a_rescue_without_a_control_says_that_it_only_describes(call, served):
+    found = document(call("rescue", *by_server(served), "--json"))
+    assert {(row["control"], row["claims"]) for row in found["rows"]} == {(None, False)}
+    assert "no capability control was run of openai/any: differences are descriptive; add --control" in call(
+        "rescue", *by_server(served)
+    )[1].replace("\n", " ")
+    controlled = document(call("rescue", *by_server(served), "--control", "--json"))
+    assert {row["claims"] for row in controlled["rows"]} == {True}
+    assert controlled["repair_effect"] == found["repair_effect"]

@@ -1,0 +1,93 @@
+"""Memory systems in another process: the same interface, and a clear word when the process is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from eirkit.errors import StoreError
+from eirkit.lacuna.memory import Item
+from eirkit.lacuna.stores.bridge import Bridged
+from eirkit.testing import check_memory
+
+PYTHON = Path(sys.executable)
+
+
+def bridged(name: str = "key-value", **settings: object) -> Bridged:
+    return Bridged(name, settings, PYTHON)
+
+
+def test_a_bridged_memory_conforms():
+    assert len(check_memory(bridged, seconds=60).held) == 9
+
+
+def test_settings_reach_the_other_process():
+    async def late() -> list[str]:
+        memory = bridged("broken-late", seconds=0.01)
+        await memory.setup()
+        try:
+            await memory.reset("x")
+            await memory.write(Item("A_1", "A_1 = 5"))
+            return list(await memory.search("A_1", 5))
+        finally:
+            await memory.teardown()
+
+    assert asyncio.run(late()) == ["A_1 = 5"]
+
+
+def test_what_the_system_raises_comes_home_with_its_words():
+    async def broken() -> None:
+        memory = bridged("broken-raises")
+        await memory.setup()
+        try:
+            await memory.reset("x")
+            await memory.search("A_1", 5)
+        finally:
+            await memory.teardown()
+
+    with pytest.raises(StoreError, match="ConnectionError: the store is gone"):
+        asyncio.run(broken())
+
+
+def test_a_process_that_is_killed_is_reported_and_a_new_one_can_be_started():
+    async def killed() -> str:
+        memory = bridged()
+        await memory.setup()
+        await memory.reset("x")
+        assert memory._child is not None
+        os.kill(memory._child.pid, signal.SIGKILL)
+        with pytest.raises(StoreError, match=r"(ended during|is gone)"):
+            await memory.write(Item("A_1", "A_1 = 5"))
+        await memory.teardown()
+        await memory.setup()
+        try:
+            await memory.reset("y")
+            await memory.write(Item("A_1", "A_1 = 6"))
+            return await memory.read("A_1") or ""
+        finally:
+            await memory.teardown()
+
+    assert asyncio.run(killed()) == "A_1 = 6"
+
+
+def test_a_process_that_cannot_start_says_why():
+    with pytest.raises(StoreError, match=r"did not start \(.*no memory named 'nonsense'"):
+        asyncio.run(bridged("nonsense").setup())
+
+
+def test_nothing_is_left_running():
+    async def opened() -> int:
+        memory = bridged()
+        await memory.setup()
+        assert memory._child is not None
+        pid = memory._child.pid
+        await memory.teardown()
+        return pid
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(asyncio.run(opened()), 0)

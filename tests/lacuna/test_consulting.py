@@ -1,0 +1,192 @@
+"""One call of a memory system: what is kept of it, how long it may take, and what the store is asked about a loss."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from eirkit.errors import StoreError
+from eirkit.lacuna.consulting import consult, within
+from eirkit.lacuna.memories.key_value import KeyValue
+from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem
+from eirkit.lacuna.task import Payload
+from eirkit.lacuna.telemetry import Consultation
+
+SUBMITTED: dict[int, Payload] = {1: (5,), 2: (6,), 10: (7,)}
+LATE = 0.02  # seconds: short, and far above what a built-in needs
+
+
+class Answering(KeyValue):
+    """Finds what it was made with, whatever is asked."""
+
+    def __init__(self, *found: str) -> None:
+        super().__init__()
+        self.found = found
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        return self.found
+
+
+class Hanging(KeyValue):
+    """Never comes back from one verb."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__()
+        self.verb = verb
+
+    async def write(self, item: Item) -> None:
+        await self._do("write")
+        await super().write(item)
+
+    async def flush(self) -> None:
+        await self._do("flush")
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        await self._do("search")
+        return await super().search(query, limit)
+
+    async def read(self, label: str) -> str | None:
+        await self._do("read")
+        return await super().read(label)
+
+    async def _do(self, verb: str) -> None:
+        if verb == self.verb:
+            await asyncio.sleep(3_600)
+
+
+def ticking(*moments: float) -> Callable[[], float]:
+    left: Iterator[float] = iter(moments)
+    return lambda: next(left)
+
+
+def search(memory: MemorySystem, steps: tuple[int, ...] = (1,), seconds: float = 5.0) -> Consultation:
+    call = MemoryCall("search", " ".join(f"A_{step}" for step in steps), steps)
+    return asyncio.run(consult(memory, 12, call, SUBMITTED, ticking(1.0, 3.5), seconds))
+
+
+def filled(memory: KeyValue, **records: str) -> KeyValue:
+    for label, text in records.items():
+        asyncio.run(memory.write(Item(label, text)))
+    return memory
+
+
+def test_a_write_goes_under_a_label_without_zeros_and_takes_its_time():
+    memory = KeyValue()
+    call = MemoryCall("write", "A_07 = 0042", (7,))
+    made = asyncio.run(consult(memory, 7, call, SUBMITTED, ticking(1.0, 3.5)))
+    assert asyncio.run(memory.read("A_7")) == "A_07 = 0042"
+    assert made == Consultation(7, call, (), 2.5)
+
+
+def test_what_comes_back_is_cut_and_its_length_is_known():
+    texts = ["A_1 = 5", "x" * (LONGEST_PASSAGE + 9), *["y"] * SEARCH_LIMIT]
+    made = search(Answering(*texts))
+    assert made.passages == ("A_1 = 5", "x" * LONGEST_PASSAGE, *["y"] * (SEARCH_LIMIT - 2))
+    assert made.returned_characters == 7 + LONGEST_PASSAGE + 9 + SEARCH_LIMIT
+    assert (made.lacking, made.latency_seconds) == ((), 2.5)
+
+
+def test_a_record_behind_the_cut_has_not_come_back():
+    hidden = "x" * LONGEST_PASSAGE + " A_1 = 5"
+    made = search(filled(Answering(hidden), A_1="A_1 = 5"))
+    assert (made.lacking, made.held, made.mislabelled) == ((1,), (1,), ())
+
+
+@pytest.mark.parametrize(
+    ("found", "stored", "lacking", "held", "mislabelled"),
+    [
+        ((), {}, (1,), (), ()),  # never stored
+        ((), {"A_1": "A_1 = 5"}, (1,), (1,), ()),  # stored and not found
+        (("A_10 = 7",), {"A_1": "A_1 = 5"}, (1,), (1,), ()),  # another's record instead
+        (("A_1 = 7",), {"A_1": "A_1 = 5"}, (1,), (1,), (1,)),  # its label with another's value
+        (("A_1 = 7",), {"A_1": "A_1 = 7"}, (1,), (), (1,)),  # stored wrongly: the right record is not there
+        (("A_1 = 5",), {}, (), (), ()),
+        (("A_1 = 7", "A_1 = 5"), {}, (), (), ()),  # the last one counts, as for a reader
+    ],
+)
+def test_the_store_is_asked_by_key_for_what_did_not_come_back(found, stored, lacking, held, mislabelled):
+    made = search(filled(Answering(*found), **stored))
+    assert (made.lacking, made.held, made.mislabelled) == (lacking, held, mislabelled)
+
+
+def test_what_nobody_answered_is_not_lacking():
+    assert search(KeyValue(), steps=(4, 99)).lacking == ()
+
+
+@pytest.mark.parametrize("verb", ["flush", "search", "read"])
+def test_a_search_has_its_time_and_no_more(verb):
+    with pytest.raises(StoreError, match=rf"did not finish its {verb} within 0.02 s; give it more with timeout_sec"):
+        search(Hanging(verb), seconds=LATE)
+
+
+def test_a_write_has_its_time_and_no_more():
+    call = MemoryCall("write", "A_1 = 5", (1,))
+    with pytest.raises(StoreError, match=r"did not finish its write within 0.02 s"):
+        asyncio.run(consult(Hanging("write"), 1, call, SUBMITTED, ticking(0.0), LATE))
+
+
+@pytest.mark.parametrize("found", ["A_1 = 5", [b"A_1 = 5"], ["A_1 = 5", None]])
+def test_what_is_no_sequence_of_texts_is_refused(found):
+    class Odd(KeyValue):
+        async def search(self, query: str, limit: int) -> Sequence[str]:
+            return found  # type: ignore[no-any-return]
+
+    with pytest.raises(StoreError, match="did not return a sequence of texts; correct the adapter"):
+        search(Odd())
+
+
+def test_a_timeout_of_the_systems_own_is_its_own_failure():
+    async def fails() -> None:
+        raise TimeoutError("inside")
+
+    with pytest.raises(StoreError, match="did not finish its search"):
+        asyncio.run(within(5.0, "search", fails()))
+
+
+def test_whoever_stops_the_run_is_not_taken_for_a_slow_store():
+    async def stopped() -> None:
+        work = asyncio.create_task(within(60.0, "search", asyncio.sleep(60)))
+        await asyncio.sleep(0)
+        work.cancel()
+        await work
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(stopped())
+
+
+def test_work_of_any_form_is_waited_for():
+    async def several() -> str:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return "slept"
+
+    async def mending() -> str:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, int, "x")
+        except ValueError:
+            await asyncio.sleep(0.001)
+        return "mended"
+
+    async def all_of_them() -> list[object]:
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(future.set_result, "told")
+        nested = asyncio.wait_for(several(), 5)
+        return [await within(5.0, "search", work) for work in (several(), mending(), future, nested)]
+
+    assert asyncio.run(all_of_them()) == ["slept", "mended", "told", "slept"]
+
+
+def test_what_is_raised_after_a_wait_is_passed_on():
+    async def fails() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("later")
+
+    with pytest.raises(KeyError, match="later"):
+        asyncio.run(within(5.0, "search", fails()))
+
+
+def test_a_verb_that_is_not_async_is_an_error_of_the_adapter():
+    with pytest.raises(TypeError, match="await"):
+        asyncio.run(within(5.0, "flush", None))  # type: ignore[arg-type]

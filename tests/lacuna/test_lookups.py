@@ -1,0 +1,162 @@
+"""What became of a missing result, by hand: one case for every fate, and every diagnosis in its own words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eirkit.lacuna.evidence.attribution import Verdict
+from eirkit.lacuna.evidence.lookups import FATES, FLOOD, Fate, diagnose, look_up, memory_record
+from eirkit.lacuna.memory import MemoryCall, MemoryUsage
+from eirkit.lacuna.session import Decision
+from eirkit.lacuna.telemetry import Consultation
+from tests.lacuna.running import eirkit
+
+STEP, WANTED = 9, 3
+
+
+def decision(missing: tuple[int, ...] = (WANTED,), fetched: tuple[int, ...] = ()) -> Decision:
+    return Decision(STEP, missing, (), missing, (), (), (1,), None, fetched)
+
+
+def verdict(follows: bool) -> Verdict:
+    return Verdict(STEP, True, True, True, True, follows, follows)
+
+
+def written(step: int = WANTED, t: int = WANTED, seconds: float = 0.5) -> Consultation:
+    return Consultation(t, MemoryCall("write", f"A_{step} = 7", (step,)), (), seconds)
+
+
+def searched(
+    *,
+    sought: tuple[int, ...] = (WANTED,),
+    lacking: tuple[int, ...] = (),
+    held: tuple[int, ...] = (),
+    mislabelled: tuple[int, ...] = (),
+    passages: tuple[str, ...] = (),
+    characters: int = 0,
+) -> Consultation:
+    call = MemoryCall("search", "A_3", sought)
+    return Consultation(STEP, call, passages, 0.25, characters, lacking, held, mislabelled)
+
+
+CASES: list[tuple[Fate, list[Consultation], tuple[int, ...], bool]] = [
+    ("unwritten", [], (), True),
+    ("unwritten", [written(t=STEP + 1)], (), True),  # written after it was needed
+    ("unwritten", [searched(lacking=(WANTED,))], (), True),  # sought in vain: nobody had stored it
+    ("not_sought", [written()], (), True),
+    ("not_sought", [written(), searched(sought=(4,))], (), True),  # a search for something else
+    ("not_stored", [written(), searched(lacking=(WANTED,))], (), True),
+    ("not_found", [written(), searched(lacking=(WANTED,), held=(WANTED,))], (), True),
+    ("not_found", [written(), searched(lacking=(WANTED,)), searched(lacking=(WANTED,), held=(WANTED,))], (), True),
+    ("other_value", [written(), searched(lacking=(WANTED,), mislabelled=(WANTED,))], (), True),
+    ("other_value", [written(), searched(lacking=(WANTED,), held=(WANTED,), mislabelled=(WANTED,))], (), True),
+    ("used", [written(), searched()], (WANTED,), True),
+    ("not_used", [written(), searched()], (WANTED,), False),
+    ("used", [], (WANTED,), True),  # had by other means, such as a read
+]
+
+
+@pytest.mark.parametrize(("fate", "consultations", "fetched", "follows"), CASES)
+def test_every_missing_result_has_one_fate(fate, consultations, fetched, follows):
+    found = look_up([decision(fetched=fetched)], [verdict(follows)], consultations)
+    assert {name: count for name, count in found.fates.items() if count} == {fate: 1}
+
+
+def test_every_fate_has_a_case():
+    assert {fate for fate, *_ in CASES} == set(FATES)
+
+
+def test_references_of_one_step_are_counted_apart():
+    consultations = [written(3), written(4), searched(sought=(3, 4, 5), lacking=(4, 5), held=(4,))]
+    found = look_up([decision((3, 4, 5), fetched=(3,))], [verdict(True)], consultations)
+    assert {name: count for name, count in found.fates.items() if count} == {"used": 1, "not_found": 1, "unwritten": 1}
+
+
+@pytest.mark.parametrize(
+    ("one", "confused"),
+    [
+        (searched(lacking=(3,), held=(3,), passages=("A_30 = 7",)), 1),  # others in place of one that was stored
+        (searched(lacking=(3,), held=(3,)), 0),  # nothing came back at all
+        (searched(lacking=(3,), passages=("A_30 = 7",)), 0),  # it was not there to be found
+        (searched(lacking=(3,), held=(3,), mislabelled=(3,), passages=("A_3 = 8",)), 0),  # its own label: another fate
+        (searched(passages=("A_3 = 7",)), 0),
+    ],
+)
+def test_a_search_that_takes_one_label_for_another_is_confused(one, confused):
+    assert look_up([], [], [one]).confused == confused
+
+
+def test_floods_are_counted_above_ten_times_what_can_be_shown():
+    assert look_up([], [], [searched(characters=FLOOD), searched(characters=FLOOD + 1)]).flooded == 1
+
+
+def fates(**counts: int) -> dict[Fate, int]:
+    return {fate: counts.get(fate, 0) for fate in FATES}
+
+
+@pytest.mark.parametrize(
+    ("counts", "flooded", "failures", "said"),
+    [
+        ({"used": 4}, 0, {}, []),
+        ({"unwritten": 3, "not_sought": 2}, 0, {}, []),  # the agent's own doing
+        ({"used": 4, "not_used": 1, "not_stored": 2}, 0, {}, ["loses what is written (2 of 7 lookups)"]),
+        ({"used": 4, "not_found": 2}, 0, {}, ["does not find what it holds (2 of 6 lookups)"]),
+        ({"unwritten": 9, "other_value": 1}, 0, {}, ["returns another label's value (1 of 1 lookups)"]),
+        ({}, 2, {}, ["returns far more than can be read (2 searches above 100,000 characters)"]),
+        ({}, 0, {"it did not finish its search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),
+        ({}, 0, {"ConnectionError: gone": 2, "KeyError: x": 1}, ["raises (3 runs lost)"]),
+        ({}, 0, {"did not finish": 1, "gone": 1}, ["answers late (1 runs lost)", "raises (1 runs lost)"]),
+    ],
+)
+def test_a_system_is_told_what_is_wrong_with_it(counts, flooded, failures, said):
+    assert diagnose(fates(**counts), flooded, failures) == said
+
+
+def test_a_system_that_is_held_to_h_records_is_not_blamed_for_what_had_to_leave():
+    (said,) = diagnose(fates(not_stored=2, used=1), 0, {}, limited=True)
+    assert said == "no longer has what is written, held to h records (2 of 3 lookups)"
+
+
+def test_a_record_of_a_run_adds_up_its_calls():
+    consultations = [written(seconds=0.5), written(4, 4, seconds=1.5), searched()]
+    used = MemoryUsage(records=2, bytes=16, model_calls=3, input_tokens=40, output_tokens=5, cost_usd=None)
+    record = memory_record(used, consultations, look_up([], [], consultations))
+    assert (record["writes"], record["searches"]) == (2, 1)
+    assert (record["write_seconds"], record["search_seconds"], record["slowest_seconds"]) == (2.0, 0.25, 1.5)
+    assert (record["records"], record["bytes"], record["model_calls"], record["cost_usd"]) == (2, 16, 3, None)
+    assert json.loads(json.dumps(record)) == record
+
+
+TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:2")
+RUN = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--no-control")
+DIAGNOSES = {
+    "broken-drops": "loses what is written",
+    "broken-labels": "returns another label's value",
+    "broken-floods": "returns far more than can be read",
+    "broken-late": "answers late",
+    "broken-raises": "raises",
+}
+
+
+def test_every_broken_memory_is_called_by_its_name(tmp_path, capsys):
+    names = ",".join(["key-value", *DIAGNOSES])
+    late = "broken-late.timeout_seconds=0.05"
+    code = eirkit(*RUN, "--memory", names, "--memory-set", late, "--out", str(tmp_path / "out"), "--json")
+    rows = {row["memory"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert code == 1, "runs that a memory broke are failures, not scores"
+    assert rows["key-value"]["memory_system"]["diagnosis"] == []
+    assert rows["key-value"]["accuracy"] == 1
+    for name, words in DIAGNOSES.items():
+        (said,) = rows[name]["memory_system"]["diagnosis"]
+        assert said.startswith(words), name
+    lost = {name for name, row in rows.items() if row["failures"] == {"memory": 2} and row["scored"] == 0}
+    assert lost == {"broken-late", "broken-raises"}
+
+
+def test_the_table_says_what_is_wrong(tmp_path, capsys):
+    assert eirkit(*RUN, "--memory", "broken-labels", "--out", str(tmp_path / "out")) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "memory broken-labels, store-recall, h = 2: returns another label's value" in printed
+    assert "native panel" in printed

@@ -1,0 +1,120 @@
+"""What an external memory did over the runs of a cell: sums, means and the largest, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eirkit.cli.memory_table import memory_columns, memory_remarks
+from eirkit.lacuna.evidence.lookups import FATES
+from eirkit.lacuna.sweeps.cells import Access
+from eirkit.lacuna.sweeps.memory_rows import MemoryGathering, panel_of
+
+
+def record(**over: Any) -> dict[str, Any]:
+    plain = {
+        "writes": 4,
+        "searches": 2,
+        "write_seconds": 1.0,
+        "search_seconds": 3.0,
+        "slowest_seconds": 2.0,
+        "fates": dict.fromkeys(FATES, 0) | {"used": 2},
+        "confused": 0,
+        "flooded": 0,
+        "records": 4,
+        "bytes": 44,
+        "model_calls": 4,
+        "input_tokens": 100,
+        "output_tokens": 10,
+        "cost_usd": 0.5,
+    }
+    return plain | over
+
+
+def gathered(*records: dict[str, Any] | None) -> MemoryGathering:
+    memory = MemoryGathering()
+    for one in records:
+        memory.add(one)
+    return memory
+
+
+def failure(message: str, kind: str = "memory") -> dict[str, Any]:
+    return {"kind": kind, "message": message}
+
+
+def test_a_cell_without_memory_has_no_row():
+    assert gathered(None, None).row([failure("the line is dead", "dropped")]) is None
+
+
+def test_times_are_per_call_and_what_is_held_is_the_largest():
+    other = record(writes=1, write_seconds=1.5, slowest_seconds=1.5, records=9, bytes=20, confused=1)
+    row = gathered(record(), other).row([])
+    assert row is not None
+    assert (row["writes"], row["searches"], row["confused"]) == (5, 4, 1)
+    assert row["write_seconds"] == 2.5 / 5
+    assert row["search_seconds"] == 6 / 4
+    assert (row["slowest_seconds"], row["records"], row["bytes"]) == (2.0, 9, 44)
+    assert (row["model_calls"], row["input_tokens"], row["output_tokens"], row["cost_usd"]) == (8, 200, 20, 1.0)
+    assert row["fates"]["used"] == 4
+    assert row["diagnosis"] == []
+
+
+def test_what_is_unknown_stays_unknown():
+    row = gathered(record(records=None, bytes=None, cost_usd=None), record()).row([])
+    assert row is not None
+    assert (row["records"], row["bytes"], row["cost_usd"]) == (4, 44, None)
+    row = gathered(record(records=None, bytes=None, searches=0)).row([])
+    assert row is not None
+    assert (row["records"], row["bytes"], row["search_seconds"]) == (None, None, None)
+
+
+def test_runs_that_the_memory_broke_are_part_of_the_diagnosis_and_others_are_not():
+    row = gathered().row([failure("KeyError: x"), failure("KeyError: x"), failure("the line is dead", "dropped")])
+    assert row is not None
+    assert row["diagnosis"] == ["raises (2 runs lost)"]
+
+
+@pytest.mark.parametrize(
+    ("access", "panel"),
+    [
+        (Access(), "strict"),
+        (Access("lru", None), "strict"),
+        (Access("kv", None), "strict"),
+        (Access("paging", None), "native"),
+        (Access("scratch", None), "native"),
+        (Access("external", None, "mem0"), "native"),
+        (Access("external", None, "mem0", panel="strict"), "strict"),
+    ],
+)
+def test_only_what_is_held_to_h_records_is_in_the_strict_panel(access, panel):
+    assert panel_of(access) == panel
+
+
+def row_of(panel: str, **over: Any) -> dict[str, Any]:
+    memory = gathered(record(**over)).row([])
+    return {
+        "panel": panel,
+        "scored": 3,
+        "attempted": 4,
+        "memory": "m",
+        "workload": "w",
+        "h": 2,
+        "memory_system": memory,
+    }
+
+
+def test_the_table_has_scored_counts_and_milliseconds():
+    columns = memory_columns([row_of("strict")])
+    assert {len(column) for column in columns.values()} == {1}
+    assert columns["scored"] == ["3/4"]
+    assert (columns["ms/write"], columns["ms/search"]) == (["250.00"], ["1500.00"])
+    assert (columns["own calls"], columns["own tokens"], columns["used"]) == ([4], [110], [2])
+
+
+def test_remarks_name_the_memory_and_warn_of_the_native_panel():
+    lost = dict.fromkeys(FATES, 0) | {"not_stored": 1, "used": 1}
+    assert list(memory_remarks([row_of("strict")])) == []
+    said, native = memory_remarks([row_of("native", fates=lost)])
+    assert said == "memory m, w, h = 2: loses what is written (1 of 2 lookups)"
+    assert native.endswith("add --panel strict")

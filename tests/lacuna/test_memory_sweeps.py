@@ -1,0 +1,123 @@
+"""Sweeps with memory systems that fail: the cell says so, the others go on, and resuming completes it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
+from eirkit.lacuna.sweeps.lanes import FAILURES_IN_A_ROW
+from eirkit.lacuna.sweeps.suite import read_suite
+from tests.lacuna.mortal import Shared
+from tests.lacuna.running import eirkit
+
+MORTAL, OUTAGE, SHARED = (f"tests.lacuna.mortal:{name}" for name in ("Mortal", "Outage", "Shared"))
+GRID: dict[str, Any] = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m": 8, "h": 2}
+TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:3")
+RUN = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--no-control")
+PATIENCE_SECONDS = 60.0  # a child process may take long to start on a busy machine
+
+
+def rows_of(summary: Any) -> dict[str, Any]:
+    return {row["memory"]: row for row in summary.rows}
+
+
+def kill_once_buried(grave: Path) -> threading.Thread:
+    """Kill the process that writes its id into a file, with a signal that nothing can catch."""
+
+    def watch() -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            if grave.exists() and (pid := grave.read_text()):
+                os.kill(int(pid), signal.SIGKILL)
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def test_killing_a_stores_process_costs_one_run_and_resuming_brings_it_back(tmp_path, capsys):
+    grave, out = tmp_path / "grave", tmp_path / "out"
+    killer = kill_once_buried(grave)
+    setting = f"{MORTAL}.grave={grave}"
+    names = f"{MORTAL},key-value"
+    code = eirkit(*RUN, "--memory", names, "--memory-set", setting, "--out", str(out), "--json")
+    killer.join()
+    document = json.loads(capsys.readouterr().out)
+    mortal, other = document["rows"]
+    assert code == 1
+    assert (mortal["attempted"], mortal["scored"], mortal["failures"]) == (3, 2, {"memory": 1})
+    assert mortal["accuracy"] == 1, "a lost run is no zero"
+    assert (other["scored"], other["accuracy"]) == (3, 1)
+    (failure,) = document["failures"]
+    assert failure["kind"] == "memory"
+    assert "ended during write" in failure["message"]
+    assert failure["message"].endswith("resume when it is well")
+
+    assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["complete"]
+    assert document["failures"] == []
+    assert [(row["scored"], row["accuracy"]) for row in document["rows"]] == [(3, 1), (3, 1)]
+
+
+def test_a_memory_that_keeps_failing_gives_up_its_cell_only(tmp_path):
+    down, seeds = tmp_path / "down", FAILURES_IN_A_ROW + 4
+    down.touch()
+    grid = GRID | {
+        "memory": [OUTAGE, "key-value"],
+        "seeds": f"0:{seeds}",
+        "memory_options": {OUTAGE: {"file": str(down)}},
+    }
+    suite = read_suite(grid)
+    first = start_sweep(suite, tmp_path / "out")
+    rows = rows_of(first)
+    assert (rows[OUTAGE]["scored"], rows[OUTAGE]["attempted"]) == (0, FAILURES_IN_A_ROW)
+    assert rows[OUTAGE]["memory_system"]["diagnosis"] == [f"raises ({FAILURES_IN_A_ROW} runs lost)"]
+    assert rows["key-value"]["scored"] == seeds
+    (said,) = first.stopped
+    assert said.startswith("1 cells were given up because their memory system kept failing")
+    down.unlink()
+    second = resume_sweep(tmp_path / "out")
+    assert second.complete
+    assert second.failures == second.stopped == ()
+    assert rows_of(second)[OUTAGE]["accuracy"] == 1
+
+
+@pytest.mark.parametrize("workload", ["store-recall", "stepwise-sum"])
+def test_runs_at_the_same_time_never_see_each_other(tmp_path, workload):
+    """One store, eight runs at a time, whose tasks have the same labels and other values."""
+    Shared.most_at_once = 0
+    grid = GRID | {
+        "workload": workload,
+        "model": "tests.lacuna.faulty:Answering/recoverer",
+        "memory": SHARED,
+        "seeds": "0:24",
+        "model_options": {"connections": 8},
+    }
+    summary = start_sweep(read_suite(grid), tmp_path / "out", control=False)
+    (row,) = summary.rows
+    assert Shared.most_at_once > 1, "nothing ran at the same time"
+    assert (row["scored"], row["accuracy"]) == (24, 1)
+    fates = row["memory_system"]["fates"]
+    assert fates["used"] == sum(fates.values()) > 0
+
+
+@pytest.mark.parametrize("memory", ["key-value", "text", "bm25"])
+def test_strict_memories_hold_h_records_and_the_panel_says_so(tmp_path, memory):
+    grid = GRID | {"memory": memory, "panel": ["strict", "native"], "seeds": "0:3"}
+    strict, native = start_sweep(read_suite(grid), tmp_path / "out").rows
+    assert (strict["panel"], native["panel"]) == ("strict", "native")
+    assert strict["memory_system"]["records"] == 2
+    assert native["memory_system"]["records"] == 8, "every STORE is written once"
+    assert strict["memory_system"]["fates"]["not_stored"] > 0
+    assert native["accuracy"] == 1 > strict["accuracy"]
