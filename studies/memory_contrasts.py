@@ -28,7 +28,7 @@ NAMES = {
     "vector-minilm": "vectors, MiniLM",
 }
 AGENTS: dict[str, tuple[str, float | None]] = {
-    "recoverer: writes everything, without a slip": ("recoverer", None),
+    "recoverer: notes every STORE and no copy": ("recoverer", None),
     "note-taker, p = 1.0: notes every answer": ("note-taker", 1.0),
     "note-taker, p = 0.4: notes four answers of ten": ("note-taker", 0.4),
     "note-taker, p = 0.0: notes nothing": ("note-taker", 0.0),
@@ -60,7 +60,7 @@ def medium(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     keyed, text = run_memories(cells, seeds)
     found = difference(keyed, text, seeds)  # type: ignore[arg-type]  # both kinds of run have a score
     yield {
-        "who writes": "recoverer: writes everything, without a slip",
+        "who writes": "recoverer: notes every STORE and no copy",
         "medium": "external key–value − external text, h = 4",
         **_interval("difference", found),
     }
@@ -79,9 +79,11 @@ def _interval(name: str, found: Interval) -> dict[str, Any]:
     return {name: found.estimate, "95% interval": bounds, "trajectories": found.clusters}
 
 
-def retrieval(seeds: Sequence[int], records: Sequence[int] = RECORDS) -> Iterator[dict[str, Any]]:
+def retrieval(
+    seeds: Sequence[int], records: Sequence[int] = RECORDS, memories: Sequence[str] = MEMORIES
+) -> Iterator[dict[str, Any]]:
     """Yield how well each memory finds one of many records by its label: Full Lookup, m STOREs and 32 queries."""
-    for memory in MEMORIES:
+    for memory in memories:
         if (why := how_to_get(memory)) is not None:
             yield {"memory": NAMES[memory], "records": why, **dict.fromkeys(FIGURES)}
             continue

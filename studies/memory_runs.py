@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +66,8 @@ async def _run_one(task: TaskInstance, access: Access, memories: Memories, agent
     try:
         async with memories.scope(plan, f"study-{task.spec.seed}", task) as memory:
             return await _drive(task, access, memory, agent)
-    except InfrastructureError:
+    except InfrastructureError as error:
+        print(f"not scored: {access.memory}, {task.spec.workload}: {error}", file=sys.stderr)
         return None
 
 

@@ -95,3 +95,21 @@ def test_nothing_is_lost_and_nothing_comes_twice(pieces, batch):
     found = sort(Processes(2, batch=batch).map(act, pieces))
     assert [outcome.number for outcome in found] == list(range(len(pieces)))
     assert [isinstance(outcome, Done) for outcome in found] == [piece in (1, 2) for piece in pieces]
+
+
+@pytest.mark.slow
+def test_ray_keeps_the_same_promises():
+    ray_tasks = pytest.importorskip("eirkit.engine.ray_tasks")
+    pytest.importorskip("ray", reason="needs Ray; pip install 'eirkit[ray]'")
+    engine = ray_tasks.RayTasks(workers=2, bounds=Bounds(seconds=2, memory_bytes=1 << 30), batch=8)
+    try:
+        found = sort(engine.map(act, [*range(20), "die", *range(21, 30), "raise", "hang", "hog", 5]))
+    finally:
+        engine.close()
+    assert [outcome.number for outcome in found] == list(range(34))
+    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, Lost)}
+    assert set(lost) == {20, 30, 31, 32}
+    assert "killed its worker" in lost[20]
+    assert lost[30] == "ValueError: as asked"
+    assert "took more than 2 s" in lost[31]
+    assert "1024 MiB" in lost[32]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -91,3 +92,19 @@ def test_nothing_is_left_running():
 
     with pytest.raises(ProcessLookupError):
         os.kill(asyncio.run(opened()), 0)
+
+
+def test_settings_do_not_stand_in_a_command_line_that_everybody_can_read():
+    async def shown() -> str:
+        memory = bridged("broken-late", seconds=0.0625)
+        await memory.setup()
+        try:
+            assert memory._child is not None
+            command = ["ps", "-ww", "-o", "args=", "-p", str(memory._child.pid)]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        finally:
+            await memory.teardown()
+
+    line = asyncio.run(shown())
+    assert "broken-late" in line
+    assert "0.0625" not in line

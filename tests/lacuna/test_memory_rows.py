@@ -91,13 +91,14 @@ def test_only_what_is_held_to_h_records_is_in_the_strict_panel(access, panel):
     assert panel_of(access) == panel
 
 
-def row_of(panel: str, **over: Any) -> dict[str, Any]:
+def row_of(panel: str, name: str = "bm25", settings: dict[str, Any] | None = None, **over: Any) -> dict[str, Any]:
     memory = gathered(record(**over)).row([])
     return {
         "panel": panel,
         "scored": 3,
         "attempted": 4,
-        "memory": "m",
+        "memory": name,
+        "memory_settings": settings or {},
         "workload": "w",
         "h": 2,
         "memory_system": memory,
@@ -116,5 +117,21 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
     lost = dict.fromkeys(FATES, 0) | {"not_stored": 1, "used": 1}
     assert list(memory_remarks([row_of("strict")])) == []
     said, native = memory_remarks([row_of("native", fates=lost)])
-    assert said == "memory m, w, h = 2: loses what is written (1 of 2 lookups)"
+    assert said == "memory bm25, w, h = 2: loses what is written (1 of 2 lookups)"
     assert native.endswith("add --panel strict")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "calls", "said"),
+    [
+        ("mem0", {"infer": True}, 4, 1),
+        ("mem0", {"infer": True, "model": "openai/m"}, 4, 0),
+        ("mem0", {}, 0, 0),
+        ("langmem", {}, 4, 0),  # it asks for embeddings alone
+        ("bm25", {}, 4, 0),  # whatever it asked, it asked elsewhere
+    ],
+)
+def test_a_scripts_answers_and_estimates_are_never_passed_off_as_a_models(name, settings, calls, said):
+    remarks = list(memory_remarks([row_of("strict", name, settings, model_calls=calls)]))
+    assert len(remarks) == said
+    assert all("a script, not a model, and its tokens are an estimate" in remark for remark in remarks)

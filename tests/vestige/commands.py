@@ -18,6 +18,10 @@ class Case:
 
 
 FIX = "cat > fix.py <<'EOF'\np = 'src/a.py'\ns = open(p).read()\nopen(p, 'w').write(s.replace('x', 'y'))\nEOF"
+CHECKED_FIX = (
+    "cat > fix.py <<'EOF'\ns = open('a.py').read()\nif 'x' in s:\n    open('a.py', 'w').write(s.replace('x', 'y'))\n"
+    "    print('Done.')\nelse:\n    print('No x in it:')\n    print(s)\nEOF"
+)
 SHELL_FIX = "cat > fix.sh <<'EOF'\n#!/bin/bash\nsed -i 's/x/y/' src/a.py\nrm -f old.txt\nEOF"
 PATCH = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
 FOUND = "src/a.py:3:def f():\nsrc/b.py:7:    f()\n"
@@ -149,6 +153,9 @@ WRITING = (
     Case("rm a.py b.py", "", "a.py", output="rm: cannot remove 'b.py': No such file or directory\n", exit_code=1),
     Case("rm a.py && rm b.py", output="rm: cannot remove 'a.py': No such file or directory\n", exit_code=1),
     Case("rm -rf tmp", "", "tmp/a tmp/b", output="", before=("echo 1 > tmp/a; echo 2 > tmp/b",)),
+    Case("rm -rf build", output=""),
+    Case("rm -rf old.py build", "", "old.py", output=""),
+    Case("rm -rf tmp", "", "tmp/b", output="", before=("echo 1 > tmp/a; echo 2 > tmp/b", "rm tmp/a")),
     Case("touch pkg/__init__.py", "", "pkg/__init__.py", output=""),
     Case("mkdir -p pkg/sub && chmod +x run.sh", output=""),
     Case("ln -s ../a.py link.py", "", "link.py", output=""),
@@ -170,6 +177,8 @@ RUNNING = (
     Case("python3 ./fix.py && git diff --stat", "", "src/a.py", before=(FIX,)),
     Case(f"{FIX}\npython fix.py", "", "fix.py src/a.py"),
     Case("python fix.py", output=TRACEBACK, exit_code=1, before=(FIX,)),
+    Case("python fix.py", "", "a.py", output="Done.\n", before=(CHECKED_FIX,)),
+    Case("python fix.py", "a.py", "a.py", output="No x in it:\nz = 1\n", before=(CHECKED_FIX,)),
     Case("cd tools && python ../fix.py", "", "tools/src/a.py", before=(FIX,)),
     Case("bash fix.sh", "", "src/a.py old.txt", before=(SHELL_FIX,)),
     Case("chmod +x fix.sh && ./fix.sh", "", "src/a.py old.txt", before=(SHELL_FIX,)),
@@ -219,6 +228,9 @@ GIT = (
     Case(f"patch -p1 <<'EOF'\n{PATCH}EOF", "", "src/a.py", output="patching file src/a.py\n"),
     Case(f"patch -p1 <<'EOF'\n{PATCH}EOF", "", "src/a.py.orig src/a.py.rej", exit_code=1,
          output="patching file src/a.py\n1 out of 1 hunk FAILED -- saving rejects to file src/a.py.rej\n"),
+    Case(f"patch -p1 <<'EOF'\n{PATCH}EOF", "", "src/a.py.rej", exit_code=1,
+         output="patching file src/a.py\nSkipping patch.\n"
+         "1 out of 1 hunk ignored -- saving rejects to file src/a.py.rej\n"),
     Case("patch -p1 < fix.patch", "", "src/a.py", output="", before=(f"cat > fix.patch <<'EOF'\n{PATCH}EOF",)),
     Case("git diff > all.patch && git checkout . && git apply all.patch", "", "all.patch src/a.py",
          output="", before=("sed -i 's/x/y/' src/a.py",)),

@@ -7,6 +7,7 @@ import pytest
 
 from eirkit.errors import InputFileError
 from eirkit.vestige.analysis import TABLES, Options, analyze, measure
+from eirkit.vestige.corpus import read_corpus
 from eirkit.vestige.goal import goal_of
 from eirkit.vestige.occupancy import read_windows
 from eirkit.vestige.pipeline import analyze_corpus
@@ -174,6 +175,14 @@ def test_a_run_that_cannot_be_measured_costs_itself(tmp_path):
     assert [one["source"] for one in found["skipped"]] == ["vast:1", "odd:1"]
     assert "correct the counts" in found["skipped"][0]["reason"]
     assert "could not be measured" in found["skipped"][1]["reason"]
+
+
+def test_an_analysis_beside_its_logs_is_no_log(tmp_path):
+    log = '{"run_id": "r", "turns": [{"reads": [{"path": "a", "tokens": 1}]}]}'
+    (tmp_path / "one.jsonl").write_text(log)
+    for _ in range(2):
+        found = analyze_corpus(read_corpus([tmp_path]), tmp_path / "out", OPTIONS, COUNT, strict=True)
+        assert (found["runs"], found["skipped"]) == (1, [])
 
 
 def test_equal_corpora_give_equal_folders(tmp_path):

@@ -83,6 +83,17 @@ def test_a_refused_edit_writes_nothing(tool: str, arguments: Mapping[str, Any], 
     assert call(tool, "anything", failed=True, **arguments) == Touches()
 
 
+def test_a_refused_edit_can_show_the_lines_as_they_are() -> None:
+    output = (
+        "Your proposed edit has introduced new syntax error(s).\nThis is how your edit would have looked if applied\n"
+        "[File: /repo/a.py (9 lines total)]\n4:y =\n"
+        "This is the original code before your edit\n[File: /repo/a.py (9 lines total)]\n4:x = 1\n5:z = 2\n"
+    )
+    touches = call("edit", output, failed=True, path="/repo/a.py", start_line=4, end_line=4, new_str="y =")
+    assert [(read.path, read.lines) for read in touches.reads] == [("a.py", {4: "x = 1", 5: "z = 2"})]
+    assert touches.writes == ()
+
+
 def test_what_left_and_what_came_is_kept() -> None:
     write = call("Edit", file_path="/repo/a.py", old_string="x", new_string="y").writes[0]
     assert (write.removed, write.added) == ("x", "y")

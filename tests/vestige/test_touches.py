@@ -120,6 +120,14 @@ def test_words_that_nobody_can_tell_are_counted() -> None:
     assert run(bash("cat $(ls)", "x\n"), bash("rm *.pyc")).unresolved == 2
 
 
+def test_a_folder_that_goes_takes_the_files_that_were_shown_in_it() -> None:
+    gone = run(
+        bash("cat out/page.html out/page.txt", "x\n"), bash("rm out/page.txt"), bash("rm -rf out"), bash("rm -r out")
+    )
+    assert [[write.path for write in turn.writes] for turn in gone.turns[1:3]] == [["out/page.txt"], ["out/page.html"]]
+    assert all(write.kind == "delete" for turn in gone.turns for write in turn.writes)
+
+
 def recall(name: str) -> tuple[float, list[tuple[str, str]]]:
     """Return the share of submitted files that were seen as written, and the others.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import click
 from rich.console import Console, Group
 
 from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
+from eirkit.cli.engine_options import engine_options
 from eirkit.cli.memory_table import LEGEND, memory_columns, memory_remarks
 from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
+from eirkit.engine.mapping import Engine
 from eirkit.errors import UsageError
 from eirkit.lacuna.evidence.claims import NOT_RUN
 from eirkit.lacuna.evidence.rehearsal import Rehearsal
@@ -35,6 +38,7 @@ from eirkit.lacuna.sweeps.summary import Summary
 @click.option("--resume", type=PATH, metavar="DIR", help="Finish the sweep in this folder; enough by itself.")
 @control_option
 @funds_options
+@engine_options
 @json_option
 def run(
     suite: Path | None,
@@ -43,6 +47,7 @@ def run(
     control: bool | None,
     dry_run: bool,
     funds: Funds,
+    engine: Engine | None,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -58,11 +63,11 @@ def run(
         return _estimate(wanted, control, funds.prices, as_json)
     folder = resume or out or _announced(fresh_folder(Path("out"), wanted.name))
     try:
-        with SweepProgress() as progress:
+        with SweepProgress() as progress, closing(engine) if engine else nullcontext():
             if resume is None:
-                summary = start_sweep(wanted, folder, funds, progress, control)
+                summary = start_sweep(wanted, folder, funds, progress, control, engine)
             else:
-                summary = resume_sweep(folder, wanted, funds, progress, control)
+                summary = resume_sweep(folder, wanted, funds, progress, control, engine)
     except KeyboardInterrupt:
         click.echo(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {folder}`", err=True)
         return 130

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from eirkit.lacuna.stores.making import EXTRACTOR, model_of
+
 LEGEND = (
     "of the results that were missing: unwritten by the agent, unsought by it, lost by the store, in the store and not "
     "found, found with another value, found and unused, used; held/needed bits: at their peaks, in the values of the "
@@ -41,11 +43,20 @@ def memory_remarks(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         for finding in row["memory_system"]["diagnosis"]:
             yield f"memory {row['memory']}, {row['workload']}, h = {row['h']}: {finding}"
+    if any(row["memory_system"]["model_calls"] and _is_scripted(row) for row in rows):
+        yield (
+            f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
+            "estimate; give them a model with --memory-set NAME.model=PROVIDER/MODEL"
+        )
     if any(row["panel"] == "native" for row in rows):
         yield (
             "native panel: each system keeps as much as it likes, so its rows do not compare with those held to h; "
             "add --panel strict"
         )
+
+
+def _is_scripted(row: Mapping[str, Any]) -> bool:
+    return model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
 
 
 def _floor(floor: Mapping[str, Any] | None) -> str | None:

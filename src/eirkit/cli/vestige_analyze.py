@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,19 @@ import click
 from rich.console import Console
 
 from eirkit.cli.corpus_progress import CorpusProgress
+from eirkit.cli.engine_options import engine_options
 from eirkit.cli.output import emit, json_option, table
+from eirkit.engine.making import make_engine
+from eirkit.engine.mapping import Engine
 from eirkit.vestige.analysis import Options
-from eirkit.vestige.corpus import read_corpus
 from eirkit.vestige.demand import VISIBILITIES, Visibility
 from eirkit.vestige.goal import OWN_EDITS, OwnEdits
-from eirkit.vestige.gold import open_gold
 from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import analyze_corpus
-from eirkit.vestige.tokens import estimating_counter, exact_counter
+from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 
 _PATH = click.Path(path_type=Path)
 SKIPPED_SHOWN = 10
+SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and putting parts together would save
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
@@ -43,6 +45,7 @@ GOALS = {
 @click.option("--windows", type=_PATH, help="A TOML file of context windows over the built-in one.")
 @click.option("--estimate-tokens", is_flag=True, help="A quarter of the characters instead of exact tokens.")
 @click.option("--strict", is_flag=True, help="Refuse damaged input instead of skipping and naming it.")
+@engine_options
 @json_option
 def analyze(
     paths: tuple[Path, ...],
@@ -56,15 +59,23 @@ def analyze(
     windows: Path | None,
     estimate_tokens: bool,
     strict: bool,
+    engine: Engine | None,
     as_json: bool,
 ) -> None:
-    """Read the logs at PATH and write what each run needed and lost as Parquet tables."""
+    """Read the logs at PATH and write what each run needed and lost as Parquet tables.
+
+    A large corpus is measured by several processes, and goes on where it was when it is killed and started again.
+    """
     options = Options(read_windows(windows), visibility, goal_tests, own_edits)
-    count = estimating_counter() if estimate_tokens else exact_counter()
-    patches = None if gold is None else open_gold(gold)
-    items = read_corpus(paths, outcomes=outcomes, format=format_name)
+    corpus = Corpus(paths, gold, outcomes, format_name)
+    how: dict[str, Any] = {"estimate": estimate_tokens, "strict": strict}
+    engine = engine or (None if is_small(corpus, SMALL_BYTES) else make_engine("local"))
     with CorpusProgress(paths) as progress:
-        document = analyze_corpus(items, out, options, count, gold=patches, strict=strict, progress=progress)
+        if engine is None:
+            document = analyze_here(corpus, out, options, **how, progress=progress)
+        else:
+            with closing(engine):
+                document = analyze_in_parts(corpus, out, options, engine, **how, progress=progress)
     emit({**document, "visibility": visibility}, as_json, lambda console: _render(console, document, options))
 
 

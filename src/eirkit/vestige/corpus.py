@@ -13,6 +13,7 @@ from pathlib import Path
 from eirkit.errors import EirkitError, MissingExtraError
 from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, holds_outcomes, outcomes_within, read_outcomes
 from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents
+from eirkit.vestige.tables import is_analysis
 from eirkit.vestige.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.vestige.unpacking import as_label
 
@@ -56,36 +57,82 @@ def read_corpus(
         InputFileError: a path is missing, a pipe or a device, or `outcomes` cannot be read.
         UnknownNameError: there is no such format.
     """
-    readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
-    reading = _Reading(readers, forced=format)
-    given = read_outcomes(outcomes) if outcomes else Outcomes()
-    names = _Names()
+    reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), Names()
     for path in paths:
-        results = _Results(given, OutcomesBeside(path))
-        for document in find_documents([path], limits, reading.claims):
-            if isinstance(document, Skipped):
-                yield document
-                continue
-            for item in reading.read(document, is_given=not path.is_dir()):
-                yield item if isinstance(item, Skipped) else names.make_unique(results.join(item, document))
+        for document in reader.documents(path):
+            for item in [document] if isinstance(document, Skipped) else reader.read(document, path):
+                yield item if isinstance(item, Skipped) else names.rename(item)
 
 
-class _Names:
+class CorpusReader:
+    """Finds the documents of a corpus and reads one at a time, with outcomes; each process has its own.
+
+    Args:
+        outcomes, format: as `read_corpus` takes them.
+    """
+
+    def __init__(self, *, outcomes: Path | None, format: str | None, limits: Limits) -> None:
+        readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
+        self.limits = limits
+        self._reading = _Reading(readers, forced=format)
+        self._given = read_outcomes(outcomes) if outcomes else Outcomes()
+        self._results: dict[Path, _Results] = {}
+
+    def documents(self, path: Path) -> Iterator[StoredDocument | Skipped]:
+        """Yield what lies at a path; nothing is read yet."""
+        return find_documents([path], self.limits, self._reading.claims)
+
+    def read(self, document: StoredDocument, root: Path, format: str | None = None) -> Iterator[Recording | Skipped]:
+        """Yield the runs of a document that was found under a root; their names may not be unique.
+
+        Args:
+            format: of some lines of a file, which alone may not tell.
+        """
+        results = self._results.setdefault(root, _Results(self._given, OutcomesBeside(root)))
+        for item in self._reading.read(document, is_given=not root.is_dir(), known=format):
+            yield item if isinstance(item, Skipped) else results.join(item, document)
+
+    def line_format(self, document: StoredDocument) -> str | None:
+        """Return the format of a document of which every line is a run, so that it may be read in parts."""
+        if not document.name.lower().endswith((".jsonl", ".ndjson")):
+            return None
+        name = self._reading.format_of(document, is_given=False)
+        return name if name is not None and getattr(formats.get(name), "run_per_line", False) else None
+
+    def outcomes_near(self, root: Path, folder: Path | None) -> Iterator[Path]:
+        """Yield the files of results that may decide the outcomes of runs in a folder."""
+        yield from OutcomesBeside(root).files(folder)
+
+    def claimed(self, folder: Path) -> list[str]:
+        """Return the names in a folder that are read with another document there."""
+        try:
+            names = sorted(entry.name for entry in folder.iterdir())
+        except OSError:
+            return []
+        return sorted(self._reading.claims(folder, names))
+
+
+class Names:
     """Gives a run whose name another has already taken one that says where it comes from."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
 
-    def make_unique(self, run: Recording) -> Recording:
+    def rename(self, run: Recording) -> Recording:
         """Return the run under a name that no earlier one has."""
-        name = run.run_id
+        name = self.unique(run.run_id, run.source)
+        return run if name == run.run_id else replace(run, run_id=name)
+
+    def unique(self, run_id: str, source: str) -> str:
+        """Return a name that no earlier run has, and take it."""
+        name = run_id
         if name in self.taken:
-            name = f"{run.run_id}@{run.source}"
+            name = f"{run_id}@{source}"
         number = 2
         while name in self.taken:
-            name, number = f"{run.run_id}@{run.source}#{number}", number + 1
+            name, number = f"{run_id}@{source}#{number}", number + 1
         self.taken.add(name)
-        return run if name == run.run_id else replace(run, run_id=name)
+        return name
 
 
 class _Results:
@@ -121,13 +168,17 @@ class _Reading:
         self.folder_readers = [reader for reader in readers.values() if isinstance(reader, FolderFormat)]
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
-        """Return the names in a folder that are read with another document there."""
+        """Return the names in a folder that are read with another document there, or are tables of an analysis."""
+        if is_analysis(folder):
+            return names
         return {name for reader in self.folder_readers for name in reader.claims(folder, names)}
 
-    def read(self, document: StoredDocument, *, is_given: bool, within: bool = False) -> Iterator[Recording | Skipped]:
+    def read(
+        self, document: StoredDocument, *, is_given: bool, within: bool = False, known: str | None = None
+    ) -> Iterator[Recording | Skipped]:
         """Yield the runs of a document, or why there are none; what is plainly no log is passed over unless given."""
         try:
-            name = self._format_of(document, is_given)
+            name = known or self.format_of(document, is_given)
             if name is not None:
                 yield from _runs(document, name, self.readers[name])
             elif document.is_archive and not within:
@@ -140,7 +191,8 @@ class _Reading:
         except EirkitError as error:
             yield Skipped(document.source, _without_source(str(error), document.source))
 
-    def _format_of(self, document: StoredDocument, is_given: bool) -> str | None:
+    def format_of(self, document: StoredDocument, is_given: bool) -> str | None:
+        """Return the name of the format that recognises a document."""
         if not document.head:
             return None
         if self.forced and not document.is_archive:
@@ -160,8 +212,8 @@ def _runs(document: StoredDocument, name: str, reader: Format) -> Iterator[Recor
             if not runs and skipped == GIVEN_UP:
                 yield Skipped(document.source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")
                 return
-    except EirkitError:
-        raise
+    except (EirkitError, MemoryError):
+        raise  # memory is bounded by whoever runs us, who gives up this run and no other
     except RecursionError:
         yield Skipped(document.source, "nested too deeply for its reader; no agent log is")
         return

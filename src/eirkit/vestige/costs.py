@@ -36,18 +36,15 @@ def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observ
     """Go through a run once and note what it saw."""
     ledger = _Ledger(len(graph.paths), count)
     current: dict[str, int] = {}
-    tokens: list[Sequence[int]] = []
-    repeated: list[Sequence[float]] = []
-    for turn, consumed, made in zip(turns, graph.reads, graph.writes, strict=True):
+    tokens: list[Sequence[int]] = [()] * len(turns)
+    repeated: list[Sequence[float]] = [()] * len(turns)
+    for place, turn in enumerate(turns):
         if turn.reads:
-            sizes = [read_tokens(read, count) for read in turn.reads]
-            tokens.append(sizes)
-            repeated.append(list(map(ledger.see, consumed, turn.reads, sizes)))
-            current.update((read.path, state) for read, state in zip(turn.reads, consumed, strict=True))
-        else:
-            tokens.append(())
-            repeated.append(())
-        for write, state in zip(turn.writes, made, strict=True):
+            consumed = graph.reads[place]
+            tokens[place] = sizes = [read_tokens(read, count) for read in turn.reads]
+            repeated[place] = list(map(ledger.see, consumed, turn.reads, sizes))
+            current.update((graph.paths[state], state) for state in consumed)
+        for write, state in zip(turn.writes, graph.writes[place], strict=True):
             ledger.write(state, current.get(write.path), write)
             current[write.path] = state
     return Observed([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)

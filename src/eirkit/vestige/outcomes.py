@@ -71,6 +71,11 @@ class OutcomesBeside:
                 return outcome
         return None
 
+    def files(self, folder: Path | None) -> Iterator[Path]:
+        """Yield the files of results that `get` reads for runs in a folder."""
+        for place in self._places(folder):
+            yield from (report.path for report in _reports_in(place) if report.path is not None)
+
     def _places(self, folder: Path | None) -> Iterator[Path]:
         top = self.root.parent
         while folder is not None and folder.is_relative_to(top):

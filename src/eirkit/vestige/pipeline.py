@@ -1,25 +1,152 @@
-"""From a corpus to a folder of tables: every run is measured, written and summed up; what cannot be is named."""
+"""From a corpus to a folder of tables: every run is measured, written and summed up; what cannot be is named.
+
+A corpus of any size is cut into pieces that an engine's workers measure side by side; their parts are then put
+together. A small one is measured here and now. Either way gives the same bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from eirkit.errors import EirkitError, InputFileError, MissingExtraError
-from eirkit.vestige.analysis import TABLES, Analysis, Options, measure
-from eirkit.vestige.gold import Gold, Patch
-from eirkit.vestige.source import Skipped
+from eirkit.engine.mapping import Engine, Lost
+from eirkit.errors import InfrastructureError, InputFileError
+from eirkit.vestige.analysis import TABLES, Options
+from eirkit.vestige.corpus import CorpusReader, read_corpus
+from eirkit.vestige.gold import Gold, open_gold
+from eirkit.vestige.measurement import measured
+from eirkit.vestige.merging import merge_parts
+from eirkit.vestige.partition import Piece, plan_pieces
+from eirkit.vestige.parts import Job, Part, Unwritable, make_part, state_of, tables_of
+from eirkit.vestige.source import Limits, Skipped
 from eirkit.vestige.summary import Summary
-from eirkit.vestige.tables import TableWriter, columns_of
-from eirkit.vestige.tokens import Counter
+from eirkit.vestige.tables import TableWriter, claim
+from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
 
-_PATCHES = 1 << 10  # that are kept taken apart; runs of one task often follow each other
-
 Progress = Callable[[str, int, int], None]  # source, runs, skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What is to be analysed, and what goes with it."""
+
+    paths: tuple[Path, ...]
+    gold: Path | None = None
+    outcomes: Path | None = None
+    format: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def analyze_here(
+    corpus: Corpus, out: Path, options: Options, *, estimate: bool = False, strict: bool = False, progress: Progress
+) -> dict[str, Any]:
+    """Measure a corpus in this process and return its summary."""
+    count = estimating_counter() if estimate else exact_counter()
+    gold = None if corpus.gold is None else open_gold(corpus.gold)
+    items = read_corpus(corpus.paths, outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
+    return analyze_corpus(items, out, options, count, gold=gold, strict=strict, progress=progress)
+
+
+def analyze_in_parts(
+    corpus: Corpus,
+    out: Path,
+    options: Options,
+    engine: Engine,
+    *,
+    estimate: bool = False,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure a corpus on an engine and return its summary; what an earlier, broken run has done is not done again.
+
+    Raises: as `analyze_corpus`.
+    """
+    claim(out)
+    state = state_of(options, estimate, corpus.format, [corpus.gold, corpus.outcomes])
+    where = (corpus.outcomes, corpus.format, corpus.gold)
+    job = Job(out.resolve(), options, *where, estimate, corpus.limits, state)
+    reader = CorpusReader(outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
+    job.parts.mkdir(exist_ok=True)
+    made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
+    summary = Summary()
+    with TableWriter(out, TABLES) as writer:
+        merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
+        for part in made:
+            summary.skipped.extend(part.skipped)
+        _finish(writer, summary, options)
+    shutil.rmtree(job.parts, ignore_errors=True)
+    return {"out": str(out), **summary.as_json()}
+
+
+def _make_all(job: Job, pieces: Iterable[Piece], engine: Engine, strict: bool, progress: Progress | None) -> list[Part]:
+    """Return the parts of all pieces in their order; a piece that is lost is cut until what is lost is one record."""
+    found: dict[tuple[int, ...], Part] = {}
+    work: Iterable[tuple[tuple[int, ...], Piece]] = (((n,), piece) for n, piece in enumerate(pieces))
+    runs = skipped = 0
+    while True:
+        lost: list[tuple[tuple[int, ...], Piece]] = []
+        given: list[tuple[tuple[int, ...], Piece]] = []
+        for outcome in engine.map(make_part, _told(job, work, given)):
+            place, piece = given[outcome.number]
+            if isinstance(outcome, Lost):
+                halves = piece.halves()
+                lost += [((*place, n), half) for n, half in enumerate(halves)]
+                part = None if halves else _given_up(piece, outcome.reason)
+            elif isinstance(outcome.value, Unwritable):
+                raise InfrastructureError(f"{job.out}: {outcome.value.reason}; make room and start it again to go on")
+            else:
+                part = outcome.value
+            if part is not None:
+                found[place] = part
+                runs, skipped = runs + part.runs, skipped + len(part.skipped)
+                _refuse(part.skipped, strict)
+                if progress is not None and piece.places:
+                    progress(piece.places[-1].source, runs, skipped)
+        if not lost:
+            return [found[place] for place in sorted(found)]
+        work = lost
+
+
+def _told(
+    job: Job, work: Iterable[tuple[tuple[int, ...], Piece]], given: list[tuple[tuple[int, ...], Piece]]
+) -> Iterator[tuple[Job, Piece]]:
+    """Yield work for an engine and note what was given, under its number."""
+    for place, piece in work:
+        given.append((place, piece))
+        yield job, piece
+
+
+def _given_up(piece: Piece, reason: str) -> Part:
+    source = piece.places[0].source if piece.places else "the corpus"
+    span = piece.places[0].span if piece.places else None
+    where = source if span is None else f"{source}:{span.lines_before + 1}"
+    return Part("", 0, (*piece.skipped, Skipped(where, reason)))
+
+
+def is_small(corpus: Corpus, bytes_limit: int) -> bool:
+    """True if a corpus has few bytes, so that workers would cost more than they bring."""
+    sizes = chain.from_iterable(_sizes(path) for path in corpus.paths)
+    total = 0
+    for size in islice(sizes, 10_000):
+        total += size
+        if total > bytes_limit:
+            return False
+    return next(sizes, None) is None
+
+
+def _sizes(path: Path) -> Iterator[int]:
+    files: Iterable[Path] = (one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    for one in files:
+        try:
+            yield one.stat().st_size
+        except OSError:
+            yield 0
 
 
 def analyze_corpus(
@@ -32,7 +159,7 @@ def analyze_corpus(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write the tables of a corpus and return its summary.
+    """Write the tables of some runs and return their summary.
 
     Raises:
         InputFileError: nothing could be read, or, if `strict`, anything could not.
@@ -40,52 +167,28 @@ def analyze_corpus(
     """
     summary = Summary()
     with TableWriter(out, TABLES) as writer:
-        for item in _measured(items, options, count, gold):
+        for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
-                _skip(summary, item, strict)
+                _refuse([item], strict)
+                summary.skipped.append(item)
                 continue
-            writer.add(item.run.run_id, {"runs": columns_of(type(item.run), [item.run]), **item.tables})
+            writer.add(item.run.run_id, tables_of(item))
             summary.add(item)
             if progress is not None:
                 progress(item.run.source, summary.runs, len(summary.skipped))
-        if not summary.runs:
-            raise InputFileError(_nothing(summary))
-        document = summary.as_json()
-        writer.finish({"eirkit": version("eirkit"), "options": _options(options), **document})
-    return {"out": str(out), **document}
+        _finish(writer, summary, options)
+    return {"out": str(out), **summary.as_json()}
 
 
-def _measured(
-    items: Iterable[Recording | Skipped], options: Options, count: Counter, gold: Gold | None
-) -> Iterator[Analysis | Skipped]:
-    patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)
-    for item in items:
-        yield item if isinstance(item, Skipped) else measured_or_skipped(item, patch_of(item.task_id), options, count)
+def _finish(writer: TableWriter, summary: Summary, options: Options) -> None:
+    if not summary.runs:
+        raise InputFileError(_nothing(summary))
+    writer.finish({"eirkit": version("eirkit"), "options": _options(options), **summary.as_json()})
 
 
-def measured_or_skipped(
-    recording: Recording, patch: Patch | None, options: Options, count: Counter
-) -> Analysis | Skipped:
-    """Return a run's analysis; one that cannot be measured costs itself and says why."""
-    try:
-        return measure(recording, patch, options, count)
-    except MissingExtraError:
-        raise
-    except EirkitError as error:
-        return Skipped(recording.source, str(error))
-    except Exception as error:  # noqa: BLE001 - the one place where a run is driven
-        cause = f"{type(error).__name__}: {error}"[:200]
-        return Skipped(recording.source, f"run {recording.run_id} could not be measured ({cause}); report it")
-
-
-def _no_patch(task_id: str) -> Patch | None:
-    return None
-
-
-def _skip(summary: Summary, item: Skipped, strict: bool) -> None:
-    if strict:
-        raise InputFileError(f"{item.source}: {item.reason}, or leave out --strict")
-    summary.skipped.append(item)
+def _refuse(skipped: Sequence[Skipped], strict: bool) -> None:
+    if strict and skipped:
+        raise InputFileError(f"{skipped[0].source}: {skipped[0].reason}, or leave out --strict")
 
 
 def _nothing(summary: Summary) -> str:

@@ -47,6 +47,15 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Whole lines of a file."""
+
+    start: int  # bytes
+    stop: int
+    lines_before: int
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A part of the input that could not be read, and why."""
 
@@ -100,9 +109,20 @@ class Document(Protocol):
 class StoredDocument:
     """A file on disk or a member of an archive."""
 
-    def __init__(self, open_stored: Opener, source: str, name: str, parent: Path | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        open_stored: Opener,
+        source: str,
+        name: str,
+        parent: Path | None,
+        limits: Limits,
+        path: Path | None = None,
+        lines_before: int = 0,
+    ) -> None:
         self.open_stored, self.limits = open_stored, limits
         self.source, self.name, self.parent = source, name, parent
+        self.path = path  # where it lies; None inside an archive
+        self.lines_before = lines_before  # of a part of a file: how many lines stand before it
         self._head: bytes | None = None
 
     @property
@@ -129,7 +149,7 @@ class StoredDocument:
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each JSON line with its number, or an error whose text is the reason alone."""
         with self._open() as stream:
-            number = 0
+            number = self.lines_before
             while line := stream.readline(self.limits.line_bytes + 1):
                 number += 1
                 if len(line) > self.limits.line_bytes:
@@ -209,7 +229,19 @@ def open_document(path: Path, limits: Limits = Limits(), source: str | None = No
     if reason:
         raise InputFileError(f"{as_label(str(path))} {reason}")
     name = without_compression(as_label(path.name))
-    return StoredDocument(lambda: open_file(path, source), source, name, path.parent, limits)
+    return StoredDocument(lambda: open_file(path, source), source, name, path.parent, limits, path)
+
+
+def open_lines(path: Path, span: Span, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+    """Return some lines of a file as a document of their own; it must not be compressed."""
+    whole = open_document(path, limits, source)
+
+    def open_span() -> IO[bytes]:
+        with open_file(path, whole.source) as stream:
+            stream.seek(span.start)
+            return BytesIO(stream.read(span.stop - span.start))
+
+    return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span.lines_before)
 
 
 Claims = Callable[[Path, Sequence[str]], Collection[str]]

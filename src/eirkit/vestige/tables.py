@@ -56,6 +56,7 @@ class TableWriter:
         self._arrow = arrow()
         self._schemas = {name: _schema(self._arrow, row) for name, row in rows.items()}
         self._pending = {name: _no_rows(schema) for name, schema in self._schemas.items()}
+        self._waiting: dict[str, list[Any]] = {name: [] for name in rows}  # flushed, and fewer than a row group
         self._open: dict[str, Any] = {}
         self._is_new = False
 
@@ -85,10 +86,17 @@ class TableWriter:
             if len(pending[RUN]) >= GROUP_ROWS:
                 self._flush(name)
 
+    def copy(self, name: str, table: Any) -> None:
+        """Append rows of a table as it was read from another folder."""
+        if table.num_rows:
+            self._waiting[name].append(table)
+            self._write_groups(name, whole=False)
+
     def finish(self, document: Mapping[str, Any]) -> None:
         """Close every table, give it its name, and say what was done."""
         for name, writer in self._open.items():
             self._flush(name)
+            self._write_groups(name, whole=True)
             writer.close()
         if not self._is_new:
             write_document(self.folder / FILE, SCHEMA, {"complete": False})
@@ -119,7 +127,21 @@ class TableWriter:
             # A log may hold half of a surrogate pair, which no table can.
             clean = {column: [_encodable(value) for value in values] for column, values in pending.items()}
             table = self._arrow.table(clean, schema=schema)
-        self._open[name].write_table(table)
+        self._waiting[name].append(table)
+        self._write_groups(name, whole=False)
+
+    def _write_groups(self, name: str, *, whole: bool) -> None:
+        """Write row groups of the same number of rows each, whatever pieces they came in; all that is left if whole."""
+        waiting = self._waiting[name]
+        rows = sum(table.num_rows for table in waiting)
+        if not rows or (rows < GROUP_ROWS and not whole):
+            return
+        joined = self._arrow.concat_tables(waiting)
+        end = rows if whole else rows - rows % GROUP_ROWS
+        for start in range(0, end, GROUP_ROWS):
+            group = joined.slice(start, min(GROUP_ROWS, end - start)).combine_chunks()
+            self._open[name].write_table(group, row_group_size=GROUP_ROWS)
+        self._waiting[name] = [joined.slice(end)] if end < rows else []
 
     def _unfinished(self, name: str) -> Path:
         return self.folder / f".{name}.parquet.unfinished"
@@ -137,6 +159,15 @@ def claim(folder: Path) -> bool:
     folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / FILE, SCHEMA, {"complete": False})
     return True
+
+
+def is_analysis(folder: Path) -> bool:
+    """True if a folder is one of ours, finished or not."""
+    try:
+        with (folder / FILE).open("rb") as stream:
+            return f'"{SCHEMA}"'.encode() in stream.read(64)
+    except OSError:
+        return False
 
 
 def read_analysis(folder: Path) -> dict[str, Any]:
@@ -160,6 +191,11 @@ def run_ids(folder: Path) -> list[str]:
     """Return the names of all analysed runs."""
     names: list[str] = _read(folder, "runs", columns=[RUN])[RUN].to_pylist()
     return names
+
+
+def read_table(folder: Path, name: str) -> Any:
+    """Return a whole table as pyarrow has it."""
+    return _read(folder, name)
 
 
 def _read(folder: Path, name: str, **how: Any) -> Any:

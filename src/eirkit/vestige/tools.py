@@ -1,7 +1,7 @@
 """What a call of an agent's own tool read and wrote, by a table of tools: editors, viewers, searchers, patches.
 
 Tools are known by their names and arguments as the scaffolds give them. A tool that says itself that it failed has
-written nothing, and shown nothing but what it adds as the present state. Shell commands are not here: `shell/` follows those.
+written nothing, and shown at most the lines as they still are. Shell commands are not here: `shell/` follows those.
 """
 
 from __future__ import annotations

@@ -102,6 +102,7 @@ def test_a_damaged_run_costs_no_other(tmp_path):
             "ls\r\na\r\n[Current working directory: /w]\n[Python interpreter: /p]\n[Command finished with exit code 7]",
             (7, "/w", "a"),
         ),
+        ("ls\r\n[Current working directory: /w]\n[Command finished with exit code 1]", (1, "/w", "")),
         ("", (None, None, "")),
     ],
 )

@@ -51,7 +51,8 @@ class AMem:
 
     async def setup(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="eirkit-amem-"))
-        os.environ.update({**_QUIET, "OPENAI_BASE_URL": self.endpoint})
+        own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(self._folder / "torch")}
+        os.environ.update({**_QUIET, **own})
         await self._thread.run(self._open)  # importing it takes half a minute, which is no run's doing
 
     def _open(self) -> None:

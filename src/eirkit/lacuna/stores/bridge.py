@@ -20,7 +20,7 @@ from typing import Any
 from eirkit.errors import StoreError
 from eirkit.lacuna.memory import Item, MemoryUsage
 
-ADDRESS = "EIRKIT_BRIDGE"  # the variable that tells the child where to call and what to show
+ADDRESS = "EIRKIT_BRIDGE"  # the variable that tells the child where to call, what to show, and its settings
 LONGEST_LINE = 1 << 26  # bytes
 START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on a busy machine
 _SOURCE = Path(__file__).parents[3]  # what holds the package eirkit, for a Python that does not have it installed
@@ -101,8 +101,7 @@ class Bridged:
             "-m",
             "eirkit.lacuna.stores.host",
             self.name,
-            json.dumps(dict(self.settings)),
-            env={**os.environ, ADDRESS: f"{port} {token}", "PYTHONPATH": str(_SOURCE)},
+            env=self._environment(f"{port} {token}"),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
@@ -115,6 +114,12 @@ class Bridged:
         if not calling.done():
             raise StoreError(f"the process of memory {self.name!r} did not start ({self._last_word()}); see doctor")
         self._reader, self._writer = calling.result()
+
+    def _environment(self, address: str) -> dict[str, str]:
+        """Return the child's variables; settings go there, since everybody on a machine may read its command lines."""
+        direct = ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost")))
+        own = {ADDRESS: f"{address} {json.dumps(dict(self.settings))}", "PYTHONPATH": str(_SOURCE)}
+        return {**os.environ, **own, "NO_PROXY": direct, "no_proxy": direct}
 
     async def _listen(self, child: asyncio.subprocess.Process) -> None:
         """Take in what the child says, so that it never waits for a reader, and keep the end of it."""

@@ -7,6 +7,7 @@ path. `eirkit doctor --install NAME` makes them.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def _install_node(folder: Path, packages: tuple[str, ...], say: Callable[[str], 
 
 
 def _folder(name: str) -> Path:
-    return home() / "environments" / name.replace(os.sep, "_")  # a name may be a file's path
+    return home() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file's path
 
 
 def _run(command: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The other end of the bridge: `python -m eirkit.lacuna.stores.host NAME SETTINGS` runs one memory system for a parent.
+"""The other end of the bridge: `python -m eirkit.lacuna.stores.host NAME` runs one memory system for a parent.
 
 It calls the port that the parent named, shows its token, and carries out verbs until the line is cut. Nothing listens.
 """
@@ -40,9 +40,9 @@ async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
     raise ValueError(f"no verb {verb!r}")
 
 
-async def main(name: str, settings: str) -> None:
+async def main(name: str) -> None:
     """Call the parent and serve it."""
-    port, token = os.environ.pop(ADDRESS).split()
+    port, token, settings = os.environ.pop(ADDRESS).split(maxsplit=2)
     memory = memories.get(name)(**json.loads(settings))
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
     writer.write(token.encode() + b"\n")

@@ -118,6 +118,11 @@ def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str |
     return kind.absent() if isinstance(kind, Demanding) else None
 
 
+def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
+    """Return the string of the model that answers what a system asks; None if it asks none through us."""
+    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(memories.get(name)) else None
+
+
 def sees_truth(name: str) -> bool:
     """True if a system is made anew for every task, from the task's true results."""
     return hasattr(memories.get(name), "for_task")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pwd
 import secrets
 import shutil
 import signal
@@ -45,7 +44,7 @@ class Postgres:
         if user is not None:
             self.folder.chmod(0o711)  # the server's user passes through it to what is its own
             for path in (data, secret):
-                os.chown(path, user, -1)
+                shutil.chown(path, user)
         rules = ("--auth=scram-sha-256", f"--pwfile={secret}", "--username=letta", "--encoding=utf8", "--no-sync")
         self._run(programs / "initdb", ("-D", str(data), *rules), user)
         secret.unlink()
@@ -76,7 +75,7 @@ class Postgres:
             process.kill()
             process.wait()
 
-    def _run(self, program: Path, arguments: tuple[str, ...], user: int | None) -> None:
+    def _run(self, program: Path, arguments: tuple[str, ...], user: str | None) -> None:
         done = subprocess.run(
             [str(program), *arguments], capture_output=True, text=True, cwd=self.folder, user=user, check=False
         )
@@ -115,9 +114,9 @@ def _programs(folder: Path) -> Path:
     return copied / programs.name
 
 
-def _unprivileged() -> int | None:
+def _unprivileged() -> str | None:
     """Return the user to run as: PostgreSQL refuses root."""
-    return pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
+    return "nobody" if os.geteuid() == 0 else None
 
 
 def _die_with_parent() -> None:

@@ -9,25 +9,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from eirkit.engine.mapping import Engine
 from eirkit.errors import InputFileError, SpendCapReached, UsageError
 from eirkit.lacuna.driver import wait_for
-from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.serving.funds import Funds, Purse, is_scripted
 from eirkit.lacuna.serving.metered import Metered
 from eirkit.lacuna.serving.scrubbing import Scrubber
-from eirkit.lacuna.simulation.plain import structure_of
 from eirkit.lacuna.stores.making import make_memory
-from eirkit.lacuna.sweeps.attempt import Stage
+from eirkit.lacuna.sweeps.attempt import Failure, Stage
+from eirkit.lacuna.sweeps.cells import Cell
 from eirkit.lacuna.sweeps.control import run_controls
 from eirkit.lacuna.sweeps.lanes import Lane, side_by_side
 from eirkit.lacuna.sweeps.manifest import Rules, describe, find_sources, read_manifest, refuse_drift
 from eirkit.lacuna.sweeps.model_pool import ModelPool
-from eirkit.lacuna.sweeps.run_store import RunStore, is_untouched
+from eirkit.lacuna.sweeps.run_store import FinishedRun, RunStore, is_untouched
+from eirkit.lacuna.sweeps.spread import is_free, spread, stage_of
 from eirkit.lacuna.sweeps.suite import Suite, read_suite
 from eirkit.lacuna.sweeps.summary import Summary, summarise
 
@@ -59,11 +59,13 @@ def start_sweep(
     funds: Funds | None = None,
     observe: Observer = watch_nothing,
     control: bool | None = None,
+    engine: Engine | None = None,
 ) -> Summary:
     """Run a suite into a new or empty folder.
 
     Args:
         control: whether the full-information control is run first; unless given, for reference agents alone.
+        engine: runs what costs nothing; this process does unless given.
 
     Raises:
         UsageError: before anything is written: the folder is in use, or a model or memory cannot be made.
@@ -75,7 +77,7 @@ def start_sweep(
     with RunStore(folder) as store:
         _refuse_used(folder)
         manifest.write(folder)
-        return _run(Sweep(suite, pool, store, observe), control)
+        return _run(Sweep(suite, pool, store, observe, engine), control)
 
 
 def resume_sweep(
@@ -84,6 +86,7 @@ def resume_sweep(
     funds: Funds | None = None,
     observe: Observer = watch_nothing,
     control: bool | None = None,
+    engine: Engine | None = None,
 ) -> Summary:
     """Finish a sweep that was begun; a suite, if given, must be the same.
 
@@ -101,7 +104,7 @@ def resume_sweep(
     with RunStore(folder) as store:
         if control not in (None, then.control):
             replace(then, control=control).write(folder)
-        return _run(Sweep(wanted, pool, store, observe), then.control if control is None else control)
+        return _run(Sweep(wanted, pool, store, observe, engine), then.control if control is None else control)
 
 
 def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suite:
@@ -138,8 +141,10 @@ def _run(sweep: Sweep, control: bool | None) -> Summary:
 class Sweep:
     """What is left of a suite, and the lanes it is run in."""
 
-    def __init__(self, suite: Suite, pool: ModelPool, store: RunStore, observe: Observer) -> None:
-        self.suite, self.pool, self.store, self.observe = suite, pool, store, observe
+    def __init__(
+        self, suite: Suite, pool: ModelPool, store: RunStore, observe: Observer, engine: Engine | None = None
+    ) -> None:
+        self.suite, self.pool, self.store, self.observe, self.engine = suite, pool, store, observe, engine
         self.stopped: tuple[str, ...] = ()  # why runs were left out
         self._left = {cell.id: len(seeds) for cell, seeds in suite.plan()}
         self._done: dict[str, set[int]] = {}
@@ -165,8 +170,10 @@ class Sweep:
             self.stopped = (f"the control: {reached}",)
 
     async def run(self) -> None:
-        """Run everything that is left: reference agents first, then all other models side by side."""
+        """Run everything that is left: on the engine, then reference agents, then all other models side by side."""
         self._show()
+        if self.engine is not None:
+            self._spread(self.engine)
         scripted = [model for model in self.pool.all() if is_scripted(model)]
         first = Lane("the reference agents", self._work(scripted), self.store, self._report, self._model)
         others = [
@@ -184,6 +191,23 @@ class Sweep:
                 self.stopped += (f"{skipped} cells were given up because their memory system kept failing",)
             await self.pool.close()
 
+    def _spread(self, engine: Engine) -> None:
+        """Let an engine run whatever costs nothing; what it does is done for the lanes."""
+        free = [(cell, self._seeds_left(cell, seeds)) for cell, seeds in self.suite.plan() if is_free(cell)]
+        for outcomes in spread(engine, free, self.suite.texts):
+            finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
+            self.store.commit(finished, durable=False)
+            for outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    self.store.fail(outcome.record)
+                record = outcome.record
+                self._done.setdefault(record["cell"], set()).add(record["seed"])
+            self._report([outcome.record for outcome in outcomes])
+
+    def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:
+        done = self._done.get(cell.id, ())
+        return [seed for seed in seeds if seed not in done] if done else seeds
+
     def _model(self, string: str) -> Model:
         """Make the model of a memory system: it pays from the same purse."""
         return self.pool.purse.make(string, ModelOptions())
@@ -193,13 +217,9 @@ class Sweep:
         rules, scrub = Rules(), Scrubber.of_environment(os.environ)
         for cell, seeds in self.suite.plan():
             model = self.pool.of(cell)
-            done = self._done.get(cell.id, ())
-            left = [seed for seed in seeds if seed not in done] if done else seeds
+            left = self._seeds_left(cell, seeds)
             if left and any(model is one for one in models):
-                told = sha256(rules.of(cell).encode()).hexdigest()
-                structure = structure_of(cell.task)
-                texts, where = self.suite.texts, cell.as_json()
-                yield Stage(cell, prepare(cell.task), structure, model, told, texts, scrub, where), left
+                yield stage_of(cell, model, self.suite.texts, rules, scrub), left
 
     def _report(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:

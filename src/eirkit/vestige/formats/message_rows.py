@@ -45,6 +45,8 @@ _LOOKED_AT = 6  # replies that are looked at to tell one scaffold from another
 class MessageRows:
     """Rows of OpenAI-style messages, in JSON lines or Parquet."""
 
+    run_per_line = True  # in JSON lines
+
     def recognises(self, document: Document) -> bool:
         """True for rows with a list of messages and the name of a run or a task."""
         head = document.head

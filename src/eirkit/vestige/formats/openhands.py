@@ -63,9 +63,6 @@ def command_result(output: str, command: str) -> tuple[int | None, str | None, s
     while added := _TRAILER.search(stripped := tail.rstrip()):
         tail = stripped[: added.start()]
     text = (rest + tail).replace("\r\n", "\n").removesuffix("\n")
-    # A command that printed nothing can leave its own echo alone.
-    return (
-        code,
-        folder,
-        "" if text.strip() == command.strip() else text.removeprefix(command + "\n") if command else text,
-    )
+    if command and text.strip() == command.strip():
+        return code, folder, ""  # nothing was printed but the command itself
+    return code, folder, text.removeprefix(command + "\n") if command else text

@@ -34,6 +34,8 @@ _REWRITE = ("path", "content", "start", "end")
 class OpenHandsEvents:
     """`output.jsonl` of OpenHands evaluations, and exported event lists."""
 
+    run_per_line = True  # in JSON lines
+
     def recognises(self, document: Document) -> bool:
         """True for lines with a task and its patch, or for a list of events."""
         head = document.head

@@ -25,6 +25,8 @@ _LINES_LOOKED_AT = 20
 class Plain:
     """JSON lines of runs with the files that each turn read and wrote."""
 
+    run_per_line = True  # in JSON lines
+
     def recognises(self, document: Document) -> bool:
         """True if an early line has a run's turns; one too long or too damaged to parse is judged by its keys."""
         lines = document.head.split(b"\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]

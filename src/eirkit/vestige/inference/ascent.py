@@ -17,6 +17,7 @@ MOST_STEPS = 100
 _STILL = 1e-9  # largest entry of a last step, in standard deviations of a column
 _FLAT = 1e-10  # twice the log-likelihood that a further step would gain
 _MOVING = 0.05  # a step this long on a flat likelihood leads to infinity
+_LONGEST = 3.0  # a step, in standard deviations of a column: farther off the local parabola says nothing
 _SHORTEST = 1e-10  # fraction of a Newton step that is still tried
 _NEGLIGIBLE = 1e-5  # entries of a direction that rounding and the other coefficients leave in it
 
@@ -41,17 +42,21 @@ class Ascent:
     runaway: bool  # the likelihood is flat and the steps are not: a maximum at infinity
 
 
-def climb(evaluate: Callable[[Floats], Point], start: Floats) -> Ascent:
-    """Return the maximum of a concave function, or the direction in which it has none."""
+def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _STILL) -> Ascent:
+    """Return the maximum of a concave function, or the direction in which it has none.
+
+    Args:
+        still: the largest entry of a step that need not be taken any more.
+    """
     theta, point = start, evaluate(start)
     for _ in range(MOST_STEPS):
         step = newton_step(point)
         longest = float(np.abs(step).max(initial=0.0))
-        if longest < _STILL:
+        if longest < still:
             return Ascent(theta, point, step, converged=True, runaway=False)
         if float(point.gradient @ step) < _FLAT and longest > _MOVING:
             return Ascent(theta, point, step, converged=False, runaway=True)
-        moved = _advance(evaluate, theta, point, step)
+        moved = _advance(evaluate, theta, point, step * min(1.0, _LONGEST / longest))
         if moved is None:  # no representable progress: as near as floats allow
             return Ascent(theta, point, step, converged=longest < np.sqrt(_STILL), runaway=False)
         theta, point = moved
@@ -61,9 +66,9 @@ def climb(evaluate: Callable[[Floats], Point], start: Floats) -> Ascent:
 def newton_step(point: Point) -> Floats:
     """Return the step to the maximum of the local parabola."""
     try:
-        return np.linalg.solve(point.information, point.gradient)
+        return np.asarray(np.linalg.solve(point.information, point.gradient), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return np.linalg.lstsq(point.information, point.gradient, rcond=None)[0]
+        return np.asarray(np.linalg.lstsq(point.information, point.gradient, rcond=None)[0], dtype=np.float64)
 
 
 def direction(step: Floats) -> Floats:

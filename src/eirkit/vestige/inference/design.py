@@ -19,6 +19,7 @@ Codes = NDArray[np.int64]
 Columns = Mapping[str, ArrayLike]
 
 INTERCEPT = "intercept"
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _NOTHING_NEW = 1e-9  # of a column's own spread: what rounding leaves of a column that others already span
 
 
@@ -55,7 +56,9 @@ def as_floats(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
     """
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or (rows is not None and len(vector) != rows):
-        raise SpecError(f"{name} has shape {vector.shape}, not ({'rows' if rows is None else rows},); give one value per row")
+        raise SpecError(
+            f"{name} has shape {vector.shape}, not ({'rows' if rows is None else rows},); give one value per row"
+        )
     if not np.isfinite(vector).all():
         raise SpecError(f"{name} holds missing or infinite values; impute them or leave those rows out first")
     return vector
@@ -96,7 +99,9 @@ def standardise(names: tuple[str, ...], raw: Floats, codes: Codes | None = None)
     matrix = (raw - centre) / scale
     inner = matrix - group_means(matrix, groups)[groups]
     constant = "does not vary" if codes is None else "does not vary inside any group"
-    reasons = _reasons(inner, spread / (np.abs(centre) + spread + (spread == 0)), constant)
+    # Rounding grows with the size of a column's values against their spread.
+    noise = np.maximum(_NOTHING_NEW, _ROUNDING * (np.abs(centre) / scale + 1) * (spread > 0))
+    reasons = _reasons(inner, np.where(spread > 0, noise, np.inf), constant)
     kept = [j for j, reason in enumerate(reasons) if not reason]
     dropped = {names[j]: reason for j, reason in enumerate(reasons) if reason}
     return Design(tuple(names[j] for j in kept), matrix[:, kept], centre[kept], scale[kept], dropped)
@@ -116,17 +121,24 @@ def group_sums(matrix: Floats, codes: Codes) -> Floats:
     return np.column_stack(sums) if sums else np.empty((count, 0))
 
 
-def _reasons(inner: Floats, relative_spread: Floats, constant: str) -> list[str]:
+def group_peaks(vector: Floats, codes: Codes) -> Floats:
+    """Return the largest value in every group."""
+    peaks = np.full(int(codes.max()) + 1, -np.inf)
+    np.maximum.at(peaks, codes, vector)
+    return peaks
+
+
+def _reasons(inner: Floats, noise: Floats, constant: str) -> list[str]:
     basis = np.empty((len(inner), 0))
     reasons = []
-    for column, spread in zip(inner.T, relative_spread, strict=True):
-        size = np.sqrt(len(column))  # of a standardised column
+    for column, share in zip(inner.T, noise, strict=True):
+        least = share * np.sqrt(len(column))  # the length of a standardised column is that root
         rest = column
         for _ in range(2):  # once more, since the first projection leaves rounding behind
             rest = rest - basis @ (basis.T @ rest)
-        if spread < _NOTHING_NEW or np.linalg.norm(column) <= _NOTHING_NEW * size:
+        if share > 1 or np.linalg.norm(column) <= least:
             reasons.append(constant)
-        elif np.linalg.norm(rest) <= _NOTHING_NEW * size:
+        elif np.linalg.norm(rest) <= least:
             reasons.append("is a combination of the columns before it")
         else:
             reasons.append("")

@@ -46,7 +46,9 @@ def impute_median(values: ArrayLike, groups: Any = None) -> Imputed:
 
 def _one_each(given: Floats, holes: Any, groups: Any) -> Floats:
     if groups is None:
-        return given[~holes]
+        every: Floats = given[~holes]
+        return every
     codes = as_codes("groups", groups, len(given))[~holes]
-    first: Floats = given[~holes][np.unique(codes, return_index=True)[1]]
-    return first
+    firsts = np.unique(codes, return_index=True)[1]
+    chosen: Floats = given[~holes][firsts]
+    return chosen

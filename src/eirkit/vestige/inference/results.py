@@ -5,7 +5,7 @@ Intervals are 95%. A number that does not exist is None and the note says why; n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import erfc, exp, inf, sqrt
 from statistics import NormalDist
@@ -31,9 +31,8 @@ class Term:
 
     def ratio(self) -> Term:
         """Return the term as an odds or rate ratio: exponentials of the ends, the error by the delta method."""
-        estimate = _exponential(self.estimate)
-        known = estimate is not None and self.standard_error is not None
-        error = estimate * self.standard_error if known else None  # type: ignore[operator]
+        estimate, own = _exponential(self.estimate), self.standard_error
+        error = None if estimate is None or own is None else estimate * own
         low, high = _exponential(self.low), _exponential(self.high)
         return replace(self, estimate=estimate, standard_error=error, low=low, high=high)
 
@@ -75,11 +74,12 @@ def wald(name: str, estimate: float, standard_error: float) -> Term:
     return Term(name, estimate, standard_error, estimate - half, estimate + half, p)
 
 
-def missing(names: Iterable[str], note: str, **facts: int | tuple[Excluded, ...]) -> Fit:
-    """Return a fit without numbers and the reason; facts are its other fields."""
-    fields: Mapping[str, object] = {"n": 0, "clusters": 0, **facts}
+def missing(
+    names: Iterable[str], note: str, *, n: int = 0, clusters: int = 0, excluded: tuple[Excluded, ...] = ()
+) -> Fit:
+    """Return a fit without numbers, and the reason."""
     terms = tuple(Term(name, None, note=note) for name in names)
-    return Fit(terms, converged=False, note=note, **fields)  # type: ignore[arg-type]
+    return Fit(terms, n, clusters, converged=False, excluded=excluded, note=note)
 
 
 def join_notes(notes: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow
 from eirkit.vestige.shell.options import split_options
-from eirkit.vestige.shell.patches import file_patches, files_in_diff, stripped
+from eirkit.vestige.shell.patches import file_patches, files_in_diff
 from eirkit.vestige.shell.walk import Handler, Invocation, Walk
 
 _PATCHED = re.compile(r"(?m)^(?:patching|checking) file '?([^\n'(]+?)'?(?: \(.*)?$")
@@ -80,8 +80,10 @@ def remove(walk: Walk, call: Invocation) -> Flow:
 
 
 def _files(walk: Walk) -> list[str]:
+    """Return the files that the run has written and that are still there."""
+    before = [path for path in walk.place.changed if path in walk.place.met]
     now = [done.write.path for done in walk.written if done.write.kind != "delete"]
-    return list(dict.fromkeys([*walk.place.changed, *now]))
+    return list(dict.fromkeys([*before, *now]))
 
 
 def touch(walk: Walk, call: Invocation) -> Flow:
@@ -95,29 +97,12 @@ def touch(walk: Walk, call: Invocation) -> Flow:
     return NOTHING
 
 
-def in_place(option: str, valued: str = "", program: bool = False) -> Handler:
-    """Return a command that changes its operands when an option is given, and shows or checks them otherwise."""
-
-    def run(walk: Walk, call: Invocation) -> Flow:
-        options = split_options(call.arguments, valued)
-        letters = [word for word in call.arguments if word.startswith("-") and not word.startswith("--")]
-        if not options.has(option) and not any(option[1:] in word for word in letters if not option.startswith("--")):
-            return OTHER
-        operands = options.operands
-        walk.write(call, operands[1:] if program and not options.has("-e") else operands)
-        return OTHER
-
-    return run
-
-
 def perl(walk: Walk, call: Invocation) -> Flow:
     """`perl -pi -e` and `ruby -pi -e` change files in place; without `-i` they show them."""
-    texts: list[str] = []
     operands: list[str] = []
     edits, has_program, waiting = False, False, False
     for word in call.arguments:
         if waiting:
-            texts.append(word)
             waiting = False
         elif word.startswith("-") and not operands:
             letters = re.match(r"-[a-zA-Z0-9]*", word)
@@ -179,7 +164,7 @@ def _told(output: str) -> Iterator[str]:
         rejected = _REJECTED.search(report)
         if rejected is None or rejected[1] != rejected[2]:
             yield name
-        if "Hunk #" in report:  # it did not fit exactly, so a copy of the old file is kept
+        if "Hunk #" in report or "FAILED" in report:  # it did not fit exactly, so a copy of the old file is kept
             yield f"{name}.orig"
         if rejected is not None and rejected[3]:
             yield rejected[3].strip().rstrip(".") if rejected[3].endswith("..") else rejected[3].strip()
@@ -240,11 +225,6 @@ def editor(walk: Walk, call: Invocation) -> Flow:
     if call.stdin.kind == "text" or options.has("-c"):
         walk.write(call, [word for word in options.operands if not word.startswith("+")])
     return OTHER
-
-
-def strip_names(names: list[str], strip: int) -> list[str]:
-    """Return names in a patch without their first parts."""
-    return [stripped(name, strip) for name in names]
 
 
 CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {

@@ -59,7 +59,7 @@ def remember(place: Place, write: Write) -> None:
         else:
             place.changed[path] = None
         return
-    elif write.content is not None:
+    if write.content is not None:
         place.keep_text(path, write.content)
     elif path in place.texts:
         place.keep_text(path, _edited(place.texts[path], write))

@@ -1,0 +1,47 @@
+"""The options that choose an engine; a command gets the engine itself, or None where nothing was said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from eirkit.engine.making import ENGINES, make_engine
+from eirkit.engine.mapping import Bounds
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def engine_options(command: Command) -> Command:
+    """Add --engine, --workers, --address and the bounds of one record; they arrive as `engine`."""
+
+    @wraps(command)
+    def with_engine(
+        *arguments: Any,
+        engine: str | None,
+        workers: int | None,
+        address: str | None,
+        record_seconds: float,
+        record_mib: int,
+        **options: Any,
+    ) -> Any:
+        bounds = Bounds(record_seconds, record_mib << 20)
+        chosen = engine or ("ray" if address else "local" if workers else None)
+        made = make_engine(chosen, workers=workers, address=address, bounds=bounds) if chosen else None
+        return command(*arguments, engine=made, **options)
+
+    decorated: Any = with_engine
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+_OPTIONS = (
+    click.option("--engine", type=click.Choice(ENGINES), help="Processes of this machine, or Ray."),
+    click.option("--workers", type=click.IntRange(1), help="How many.  [default: the cores of this machine]"),
+    click.option("--address", help="Of a Ray cluster that exists."),
+    click.option("--record-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True),
+    click.option("--record-mib", type=click.IntRange(64), default=4096, show_default=True, help="Memory of one piece."),
+)

@@ -1,0 +1,45 @@
+"""`eirkit vestige query`: SQL over the tables of an analysis."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eirkit.cli.output import emit, json_option, table
+from eirkit.vestige.querying import Answer, query
+
+
+@click.command("query")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("sql")
+@click.option("--rows", type=click.IntRange(1), default=100, show_default=True, help="At most so many are printed.")
+@json_option
+def run_query(folder: Path, sql: str, rows: int, as_json: bool) -> None:
+    """Run one SQL query over the tables in FOLDER: runs, cuts, states, rereads, clips, …"""
+    answer = query(folder, sql, rows)
+    listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
+    emit({"rows": listed, "cut": answer.cut}, as_json, lambda console: _render(console, answer))
+
+
+def _render(console: Console, answer: Answer) -> None:
+    console.print(table(f"{len(answer.rows):,} rows", answer.columns, answer.rows))
+    if answer.cut:
+        console.print("there are more; ask for them with --rows", markup=False, highlight=False)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

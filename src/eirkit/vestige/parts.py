@@ -1,0 +1,211 @@
+"""One piece of a corpus measured and put on disk: a part, named after the content that it was made of.
+
+A part is an analysis folder of its own under `.parts`. It gets its name when it is complete, so whatever is found
+under the right name is right, and a run that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import EirkitError, InputFileError
+from eirkit.records import read_document
+from eirkit.vestige.analysis import TABLES, Analysis, Options
+from eirkit.vestige.corpus import CorpusReader, Names
+from eirkit.vestige.gold import Gold, open_gold
+from eirkit.vestige.measurement import measured
+from eirkit.vestige.partition import Piece, Place
+from eirkit.vestige.source import Limits, Skipped
+from eirkit.vestige.tables import FILE, SCHEMA, TableWriter, arrow, columns_of
+from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
+from eirkit.vestige.trajectory import Recording
+from eirkit.vestige.unpacking import open_file
+
+PARTS = ".parts"
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all pieces of an analysis share; small, since it travels with each of them."""
+
+    out: Path
+    options: Options
+    outcomes: Path | None
+    format: str | None
+    gold: Path | None
+    estimate: bool
+    limits: Limits
+    state: str  # a digest of all of this and of the content of the files it names
+
+    @property
+    def parts(self) -> Path:
+        return self.out / PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part that is complete."""
+
+    key: str
+    runs: int
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritable:
+    """A part that could not be written: a full disk is nobody's record's fault, and ends the analysis."""
+
+    reason: str
+
+
+def make_part(work: tuple[Job, Piece]) -> Part | Unwritable:
+    """Measure a piece and write its part, or find it written; a module-level function, for workers."""
+    job, piece = work
+    tools = _tools(job.state, job)
+    key = _key(job, piece, tools.reader)
+    folder = job.parts / key
+    try:
+        if not is_whole(folder):
+            _write(job, piece, tools, folder)
+    except OSError as error:  # whatever is wrong with the input is an InputFileError
+        return Unwritable(error.strerror or str(error))
+    return read_part(job, key)
+
+
+def is_whole(folder: Path) -> bool:
+    """True if a part is there with every table to its end; what a power cut left of one is removed."""
+    if not (folder / FILE).is_file():
+        return False
+    try:
+        for name in TABLES:
+            arrow().parquet.read_metadata(folder / f"{name}.parquet")
+    except (OSError, arrow().ArrowException):
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+    return True
+
+
+def read_part(job: Job, key: str) -> Part:
+    """Return what a complete part says of itself."""
+    document = read_document(job.parts / key / FILE, SCHEMA)
+    skipped = tuple(Skipped(one["source"], one["reason"]) for one in document["skipped"])
+    return Part(key, int(document["runs"]), skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """What a worker process keeps between pieces."""
+
+    reader: CorpusReader
+    gold: Gold | None
+    count: Counter
+
+
+@lru_cache(maxsize=2)
+def _kept(state: str) -> dict[str, _Tools]:
+    return {}
+
+
+def _tools(state: str, job: Job) -> _Tools:
+    kept = _kept(state)
+    if state not in kept:
+        reader = CorpusReader(outcomes=job.outcomes, format=job.format, limits=job.limits)
+        gold = None if job.gold is None else open_gold(job.gold)
+        kept[state] = _Tools(reader, gold, estimating_counter() if job.estimate else exact_counter())
+    return kept[state]
+
+
+def _write(job: Job, piece: Piece, tools: _Tools, folder: Path) -> None:
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    runs, skipped = 0, list(piece.skipped)
+    try:
+        with TableWriter(unfinished, TABLES) as writer:
+            for item in measured(_recordings(piece, tools), job.options, tools.count, tools.gold):
+                if isinstance(item, Skipped):
+                    skipped.append(item)
+                else:
+                    writer.add(item.run.run_id, tables_of(item))
+                    runs += 1
+            listed = [{"source": one.source, "reason": one.reason} for one in skipped]
+            writer.finish({"runs": runs, "skipped": listed})
+        unfinished.replace(folder)
+    except OSError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if not (folder / FILE).is_file():  # another worker may have been first
+            raise
+
+
+def tables_of(analysis: Analysis) -> Mapping[str, Any]:
+    """Return one run's rows of every table."""
+    return {"runs": columns_of(type(analysis.run), [analysis.run]), **analysis.tables}
+
+
+def _recordings(piece: Piece, tools: _Tools) -> Iterator[Recording | Skipped]:
+    names = Names()
+    for place in piece.places:
+        try:
+            document = place.open(tools.reader.limits)
+            for item in tools.reader.read(document, place.root, place.format):
+                yield item if isinstance(item, Skipped) else names.rename(item)
+        except InputFileError as error:
+            yield Skipped(place.source, str(error))
+
+
+def _key(job: Job, piece: Piece, reader: CorpusReader) -> str:
+    """Return a name that follows from everything that can change a part."""
+    digest = blake2b(job.state.encode(), digest_size=16)
+    digest.update(repr(piece.skipped).encode())
+    for place in piece.places:
+        digest.update(repr((place.source, place.span, place.format)).encode())
+        for chunk in _content(place):
+            digest.update(chunk)
+        for path in _neighbours(place, reader):
+            digest.update(repr((path.name, *_identity(path))).encode())
+    return digest.hexdigest()
+
+
+def _content(place: Place) -> Iterator[bytes]:
+    try:
+        with open_file(place.path, place.source) as stream:
+            stream.seek(place.span.start if place.span else 0)
+            left = place.span.stop - place.span.start if place.span else None
+            while chunk := stream.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)):
+                left = None if left is None else left - len(chunk)
+                yield chunk
+    except (OSError, EirkitError) as error:
+        yield str(error).encode()  # whoever reads it will say what is wrong
+
+
+def _neighbours(place: Place, reader: CorpusReader) -> Iterator[Path]:
+    """Yield files beside a document that its runs or their outcomes may come from."""
+    yield from reader.outcomes_near(place.root, place.path.parent)
+    for name in reader.claimed(place.path.parent):
+        beside = place.path.parent / name
+        yield from sorted(beside.rglob("*")) if beside.is_dir() else [beside]
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        known = path.stat()
+    except OSError:
+        return 0, 0
+    return known.st_size, known.st_mtime_ns
+
+
+def state_of(options: Options, estimate: bool, format: str | None, files: list[Path | None]) -> str:
+    """Return a digest of how runs are measured and of the files that this depends on."""
+    digest = blake2b(repr((version("eirkit"), options, estimate, format)).encode(), digest_size=16)
+    for path in files:
+        listed = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]
+        digest.update(repr([(str(one), *_identity(one)) for one in listed]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,245 @@
+"""Memory systems behind their own endpoint: what they asked is counted, and what failed there fails the run by name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from eirkit.errors import ModelError, SpendCapReached, StoreError, UnknownNameError, UsageError
+from eirkit.lacuna.blame import side_of
+from eirkit.lacuna.consulting import consult
+from eirkit.lacuna.memories.kept import Kept
+from eirkit.lacuna.memory import Item, MemoryCall, MemoryUsage, memories
+from eirkit.lacuna.model import ModelOptions, Reply, Request, Usage
+from eirkit.lacuna.models.reference import Reference
+from eirkit.lacuna.stores.embeddings import embed_ngrams
+from eirkit.lacuna.stores.endpoint import Endpoint
+from eirkit.lacuna.stores.making import MemoryPlan, check_plan, make_memory
+from eirkit.lacuna.stores.thinking import Thinking
+from eirkit.lacuna.sweeps.experiment import start_sweep
+from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.testing import check_memory
+
+HERE = Path(__file__)
+
+
+class Model(Reference):
+    """Says the same to everybody, or raises."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__(ModelOptions())
+        self.error = error
+
+    async def reply(self, request: Request) -> Reply:
+        if self.error is not None:
+            raise self.error
+        return Reply("noted", usage=Usage(10, 3, cost_usd=0.25))
+
+
+class Asking(Kept):
+    """Asks its model about every record and its embedding about every query, through the real client."""
+
+    def __init__(self, *, endpoint: str, bears: bool = False) -> None:
+        super().__init__()
+        self.endpoint, self.bears = endpoint, bears
+
+    async def write(self, item: Item) -> None:
+        try:
+            async with openai.AsyncOpenAI(base_url=self.endpoint, api_key="none") as client:
+                await client.chat.completions.create(model="any", messages=[{"role": "user", "content": item.text}])
+        except openai.APIError:
+            if not self.bears:
+                raise
+        await super().write(item)
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        async with openai.AsyncOpenAI(base_url=self.endpoint, api_key="none") as client:
+            await client.embeddings.create(model="any", input=query)
+        return [text for text in self._kept.values() if query in text][:limit]
+
+
+class OnlyModel(Asking):
+    """Has an embedding of its own."""
+
+    asks = ("model",)
+
+
+class Careless(Asking):
+    """Goes on as if nothing were wrong when its model fails."""
+
+    def __init__(self, *, endpoint: str) -> None:
+        super().__init__(endpoint=endpoint, bears=True)
+
+
+class Failing:
+    """A factory of models that are not well, for suites."""
+
+    def __call__(self, name: str, options: ModelOptions) -> Model:
+        errors = {"busy": ModelError("the server is busy", "rate-limit"), "odd": ValueError("odd"), "well": None}
+        return Model(errors[name])
+
+
+failing = Failing()
+
+
+def thinking(error: Exception | None = None, bears: bool = False) -> Thinking:
+    return Thinking(Endpoint(Model(error), embed_ngrams), lambda address: Asking(endpoint=address, bears=bears))
+
+
+def use(memory: Thinking, *texts: str) -> tuple[MemoryUsage, Sequence[str]]:
+    async def run() -> tuple[MemoryUsage, Sequence[str]]:
+        await memory.setup()
+        try:
+            await memory.reset("one")
+            for number, text in enumerate(texts):
+                await memory.write(Item(f"A_{number}", text))
+            await memory.flush()
+            return await memory.usage(), await memory.search("A_1", 5)
+        finally:
+            await memory.teardown()
+
+    return asyncio.run(run())
+
+
+def test_it_conforms():
+    assert len(check_memory(thinking, seconds=20).held) == 9
+
+
+def test_what_the_system_asked_is_its_own_column():
+    used, found = use(thinking(), "A_0 = 5", "A_1 = 6")
+    assert found == ["A_1 = 6"]
+    assert (used.records, used.model_calls, used.input_tokens, used.output_tokens, used.cost_usd) == (2, 2, 20, 6, 0.5)
+
+
+def test_every_run_begins_with_nothing_counted():
+    async def run() -> list[int]:
+        memory, counts = thinking(), []
+        await memory.setup()
+        try:
+            for scope in ("one", "two"):
+                await memory.reset(scope)
+                await memory.write(Item("A_1", "A_1 = 5"))
+                counts.append((await memory.usage()).model_calls)
+        finally:
+            await memory.teardown()
+        return counts
+
+    assert asyncio.run(run()) == [1, 1]
+
+
+@pytest.mark.parametrize("bears", [False, True])
+def test_a_model_that_fails_is_the_reason_even_where_the_system_bears_it(bears):
+    with pytest.raises(ModelError, match="the model that the memory system asks: busy") as caught:
+        use(thinking(ModelError("busy", "rate-limit"), bears), "A_0 = 5")
+    assert caught.value.kind == "rate-limit"
+
+
+@pytest.mark.parametrize("error", [SpendCapReached("enough"), UsageError("no key; set one")])
+def test_what_the_user_must_decide_reaches_the_user(error):
+    with pytest.raises(type(error), match=str(error)):
+        use(thinking(error, bears=True), "A_0 = 5")
+
+
+def test_an_exception_of_a_models_own_is_put_down_to_the_model():
+    async def run() -> None:
+        memory = thinking(ValueError("odd"), bears=True)
+        await memory.setup()
+        try:
+            await memory.reset("one")
+            call = MemoryCall("write", "A_1 = 5", (1,))
+            await consult(memory, 1, call, {1: (5,)}, lambda: 0.0)
+        finally:
+            await memory.teardown()
+
+    with pytest.raises(ValueError, match="odd") as caught:
+        asyncio.run(run())
+    assert side_of(caught.value) == "model"
+
+
+def test_a_failure_is_told_once_and_the_next_run_starts_afresh():
+    async def run() -> list[int]:
+        memory = thinking(ModelError("busy", "server"), bears=True)
+        model = memory.endpoint.model
+        await memory.setup()
+        try:
+            await memory.reset("one")
+            with pytest.raises(ModelError):
+                await memory.write(Item("A_1", "A_1 = 5"))
+            model.error = None  # type: ignore[attr-defined]
+            await memory.reset("two")
+            await memory.write(Item("A_1", "A_1 = 5"))
+            return [(await memory.usage()).model_calls]
+        finally:
+            await memory.teardown()
+
+    assert asyncio.run(run()) == [1]
+
+
+def test_before_setup_it_says_so():
+    with pytest.raises(StoreError, match="not set up; call setup first"):
+        asyncio.run(thinking().write(Item("A_1", "A_1 = 5")))
+
+
+def test_the_endpoint_is_stopped_although_the_system_cannot_be():
+    class Stubborn(Asking):
+        async def teardown(self) -> None:
+            raise OSError("will not go")
+
+    async def run() -> Any:
+        memory = Thinking(Endpoint(Model(), embed_ngrams), lambda address: Stubborn(endpoint=address))
+        await memory.setup()
+        with pytest.raises(OSError, match="will not go"):
+            await memory.teardown()
+        return memory.endpoint._server
+
+    assert asyncio.run(run()) is None
+
+
+# Through the harness: settings, and a run's failure by its kind.
+
+
+def name_of(kind: type) -> str:
+    return f"{HERE}:{kind.__name__}"
+
+
+def test_the_model_and_the_embedding_are_settings_where_they_are_asked_for():
+    check_plan(MemoryPlan(name_of(Asking), {"embedding": "ngrams", "model": "run"}))
+    check_plan(MemoryPlan(name_of(OnlyModel), {"model": "run"}))
+    with pytest.raises(UnknownNameError, match=r"no setting of memory .* named 'embedding'"):
+        check_plan(MemoryPlan(name_of(OnlyModel), {"embedding": "ngrams"}))
+    with pytest.raises(UnknownNameError, match="'endpoint'"):
+        check_plan(MemoryPlan(name_of(Asking), {"endpoint": "http://127.0.0.1:1"}))
+    assert "langmem" in memories.names()
+    assert isinstance(make_memory(MemoryPlan(name_of(Asking), {"embedding": "ngrams"})), Thinking)
+
+
+@pytest.mark.parametrize(("model", "kind"), [("busy", "rate-limit"), ("odd", "model"), ("well", None)])
+@pytest.mark.parametrize("memory", [Asking, Careless])
+def test_a_run_whose_memory_lost_its_model_is_a_failure_of_that_kind_and_no_score(tmp_path, memory, model, kind):
+    suite = {
+        "workload": ["store-recall"],
+        "n": [8],
+        "m": [4],
+        "h": [1],
+        "seeds": "0:1",
+        "model": ["reference/recoverer"],
+        "memory": [name_of(memory)],
+        "memory_options": {name_of(memory): {"model": f"{HERE}:failing/{model}", "embedding": "ngrams"}},
+    }
+    summary = start_sweep(read_suite(suite), tmp_path / "run")
+    row = summary.rows[0]
+    if kind is None:
+        asked = row["memory_system"]
+        assert (row["scored"], row["accuracy"]) == (1, 1.0)
+        assert asked["model_calls"] == asked["writes"] > 0  # it asks once for each
+        assert asked["input_tokens"] == 10 * asked["model_calls"]
+    else:
+        failures = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
+        assert (row["scored"], row["attempted"]) == (0, 1)
+        assert [one["kind"] for one in failures] == [kind]

@@ -1,0 +1,103 @@
+"""Mem0 itself: what it stores and finds, with and without a model that says what is worth keeping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eirkit.errors import ModelError
+from eirkit.lacuna.memory import Item, MemorySystem, MemoryUsage
+from eirkit.lacuna.model import ModelOptions, Reply, Request
+from eirkit.lacuna.models.reference import Reference
+from tests.memories.stories import WORKLOADS, held, needs, opened, run
+
+pytestmark = [needs("mem0"), pytest.mark.slow]
+PROMPT_TOKENS = 5_000  # Mem0's instructions are far longer than this; a record is four
+
+
+def test_it_conforms():
+    assert held("mem0") == 9
+
+
+def test_it_conforms_where_it_asks_a_model_what_to_keep():
+    assert held("mem0", infer=True) == 9
+
+
+def test_it_conforms_over_faiss():
+    assert held("mem0", store="faiss") == 9
+
+
+def test_whole_tasks_are_recalled_without_a_model(tmp_path, capsys):
+    rows = run(tmp_path, capsys, "mem0")
+    assert [(row["workload"], row["accuracy"]) for row in rows] == [(workload, 1) for workload in WORKLOADS]
+    for row in rows:
+        used = row["memory_system"]
+        assert (used["diagnosis"], used["model_calls"], used["records"]) == ([], 0, used["writes"])
+
+
+def test_whole_tasks_are_recalled_with_a_model_and_each_write_asks_it_once(tmp_path, capsys):
+    rows = run(tmp_path, capsys, "mem0", "--memory-set", "mem0.infer=true")
+    assert [row["accuracy"] for row in rows] == [1, 1, 1]
+    for row in rows:
+        used = row["memory_system"]
+        assert used["model_calls"] == used["writes"] == used["records"]
+        assert used["input_tokens"] > PROMPT_TOKENS * used["model_calls"]
+
+
+def test_held_to_h_records_it_loses_the_oldest_and_is_not_blamed_for_a_wrong_search(tmp_path, capsys):
+    rows = run(tmp_path, capsys, "mem0", "--panel", "strict")
+    for row in rows:
+        fates = row["memory_system"]["fates"]
+        assert row["panel"] == "strict"
+        assert row["memory_system"]["records"] <= 2
+        assert (fates["not_found"], fates["other_value"]) == (0, 0)
+    assert sum(row["memory_system"]["fates"]["not_stored"] for row in rows) > 0
+
+
+def test_the_same_record_twice_is_kept_once_and_another_value_replaces_it():
+    async def work(memory: MemorySystem) -> tuple[MemoryUsage, str | None]:
+        for text in ("A_1 = 0005", "A_1 = 0005", "A_1 = 0006"):
+            await memory.write(Item("A_1", text))
+        return await memory.usage(), await memory.read("A_1")
+
+    used, kept = opened(work, "mem0")
+    assert (used.records, kept) == (1, "A_1 = 0006")
+
+
+class Silent(Reference):
+    """Finds nothing worth keeping, in JSON."""
+
+    async def reply(self, request: Request) -> Reply:
+        return Reply('{"memory": []}')
+
+
+class Away(Reference):
+    """A server that is down."""
+
+    async def reply(self, request: Request) -> Reply:
+        raise ModelError("nobody answers", "unreachable")
+
+
+def make(name: str, options: ModelOptions) -> Reference:
+    return {"silent": Silent, "away": Away}[name](options)
+
+
+MODEL = f"{__file__}:make"
+
+
+def test_what_the_model_does_not_extract_is_not_stored(tmp_path, capsys):
+    settings = ("--memory-set", "mem0.infer=true", "--memory-set", f"mem0.model={MODEL}/silent")
+    for row in run(tmp_path, capsys, "mem0", *settings):
+        fates = row["memory_system"]["fates"]
+        assert fates["not_stored"] == sum(fates.values()) > 0
+        assert row["memory_system"]["diagnosis"][0].startswith("loses what is written")
+
+
+def test_a_model_that_is_down_is_the_reason_that_is_given():
+    async def work(memory: Any) -> None:
+        await memory.write(Item("A_1", "A_1 = 0005"))
+
+    with pytest.raises(ModelError, match="the model that the memory system asks: nobody answers") as caught:
+        opened(work, "mem0", infer=True, model=f"{MODEL}/away")
+    assert caught.value.kind == "unreachable"

@@ -1,0 +1,198 @@
+"""Analyses in parts: the same bytes whoever did the work, and nothing lost or done twice after any kind of death."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from eirkit.engine.mapping import Bounds
+from eirkit.engine.processes import Processes
+from eirkit.errors import InputFileError
+from eirkit.vestige import partition
+from eirkit.vestige.analysis import Options
+from eirkit.vestige.corpus import CorpusReader
+from eirkit.vestige.occupancy import read_windows
+from eirkit.vestige.parts import PARTS
+from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.vestige.source import Limits
+
+OPTIONS = Options(read_windows(None))
+EIRKIT = [sys.executable, "-m", "eirkit"]
+
+
+def plain_run(number: int, size: int = 3) -> str:
+    rng = random.Random(number)
+    turns = [
+        {
+            "reads": [{"path": f"f{rng.randrange(5)}.py", "tokens": rng.randrange(1, 900)}],
+            "writes": [{"path": "g.py", "tokens": 50}] if rng.random() < 0.4 else [],
+            "tokens": 1000,
+        }
+        for _ in range(size)
+    ]
+    run = {"run_id": f"r{number}", "task_id": f"t{number % 7}", "model": "m", "resolved": bool(number % 2)}
+    return json.dumps({**run, "goal_files": ["g.py"], "turns": turns})
+
+
+def write_corpus(folder: Path, runs: int = 600, files: int = 3) -> Path:
+    folder.mkdir()
+    for number in range(files):
+        lines = [plain_run(n) for n in range(number, runs, files)]
+        (folder / f"part-{number}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def tables(out: Path) -> dict[str, str]:
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(out.glob("*.parquet"))}
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut even small corpora into many pieces."""
+    monkeypatch.setattr(partition, "PIECE_BYTES", 10_000)
+
+
+def silent(source: str, runs: int, skipped: int) -> None:
+    pass
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_bytes_do_not_tell_who_did_the_work(tmp_path, workers):
+    corpus = Corpus((write_corpus(tmp_path / "logs"),))
+    here = analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
+    parts = analyze_in_parts(corpus, tmp_path / "parts", OPTIONS, Processes(workers))
+    assert tables(tmp_path / "here") == tables(tmp_path / "parts")
+    assert {**here, "out": ""} == {**parts, "out": ""}
+    assert not (tmp_path / "parts" / PARTS).exists()
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_pieces_hold_every_line_once(tmp_path):
+    folder = write_corpus(tmp_path / "logs", runs=300)
+    reader = CorpusReader(outcomes=None, format=None, limits=Limits())
+    pieces = list(partition.plan_pieces(reader, [folder]))
+    assert len(pieces) > 5
+    spans = [place for piece in pieces for place in piece.places]
+    for path in folder.iterdir():
+        mine = [place.span for place in spans if place.path == path]
+        if None in mine:
+            continue
+        found = [(span.start, span.stop, span.lines_before) for span in mine]
+        content = path.read_bytes()
+        assert found[0][0] == 0
+        assert found[-1][1] == len(content)
+        assert all(a[1] == b[0] for a, b in pairwise(found))
+        assert all(content[:start].count(b"\n") == lines for start, _, lines in found)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_two_runs_of_one_name_keep_apart_across_parts(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("a", "b"):
+        (folder / f"{name}.jsonl").write_text("\n".join(plain_run(n, 20) for n in range(40)) + "\n")
+    corpus = Corpus((folder,))
+    analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
+    found = analyze_in_parts(corpus, tmp_path / "parts", OPTIONS, Processes(2))
+    assert found["runs"] == 80
+    assert tables(tmp_path / "here") == tables(tmp_path / "parts")
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_record_that_hogs_costs_itself_and_is_named(tmp_path):
+    folder = write_corpus(tmp_path / "logs", runs=60, files=1)
+    path = folder / "part-0.jsonl"
+    lines = path.read_text().splitlines()
+    heavy = json.loads(lines[30])
+    heavy["turns"] = heavy["turns"] * 400_000
+    lines[30] = json.dumps(heavy)
+    path.write_text("\n".join(lines) + "\n")
+    engine = Processes(2, Bounds(seconds=120, memory_bytes=600 << 20))
+    found = analyze_in_parts(Corpus((folder,)), tmp_path / "out", OPTIONS, engine)
+    assert found["runs"] == 59
+    (skipped,) = found["skipped"]
+    assert skipped["source"].endswith("part-0.jsonl:31")
+    assert "MiB" in skipped["reason"]
+
+
+def killed_once(command: list[str], seconds: float) -> bool:
+    """Start a command and kill it with everything it started; False if it was done before."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(seconds)
+    alive = process.poll() is None
+    if alive:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return alive
+
+
+def test_a_killed_analysis_goes_on_to_the_same_tables(tmp_path):
+    folder = write_corpus(tmp_path / "logs", runs=30_000)
+    command = [*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--json"]
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
+    cut = [*command, "--out", str(tmp_path / "cut")]
+    deaths = sum(killed_once(cut, seconds) for seconds in (1.5, 2.5))
+    assert deaths, "it was over before it could be killed"
+    subprocess.run(cut, check=True, capture_output=True)
+    assert tables(tmp_path / "cut") == tables(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_truncated_part_is_made_again(tmp_path):
+    corpus = Corpus((write_corpus(tmp_path / "logs"),))
+    analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
+
+    class InterruptedHereError(Exception):
+        pass
+
+    def interrupt(source: str, runs: int, skipped: int) -> None:
+        if runs > 300:
+            raise InterruptedHereError
+
+    with pytest.raises(InterruptedHereError):
+        analyze_in_parts(corpus, tmp_path / "out", OPTIONS, Processes(2), progress=interrupt)
+    parts = sorted((tmp_path / "out" / PARTS).iterdir())
+    assert parts
+    torn = parts[0] / "cuts.parquet"
+    torn.write_bytes(torn.read_bytes()[:-20])
+    analyze_in_parts(corpus, tmp_path / "out", OPTIONS, Processes(2))
+    assert tables(tmp_path / "out") == tables(tmp_path / "here")
+
+
+def test_a_full_disk_ends_the_analysis_and_says_so(tmp_path):
+    folder = write_corpus(tmp_path / "logs", runs=20_000)
+    command = " ".join([*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--out", str(tmp_path / "out")])
+    done = subprocess.run(["bash", "-c", f"ulimit -f 40; {command}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "make room" in done.stderr
+    assert "Traceback" not in done.stderr
+    subprocess.run([*command.split()], check=True, capture_output=True)
+
+
+def test_strict_refuses_and_nothing_is_an_error(tmp_path):
+    folder = write_corpus(tmp_path / "logs")
+    with (folder / "part-0.jsonl").open("a") as stream:
+        stream.write('{"run_id": "torn", "turns": [\n')
+    with pytest.raises(InputFileError, match="--strict"):
+        analyze_in_parts(Corpus((folder,)), tmp_path / "out", OPTIONS, Processes(2), strict=True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputFileError, match="no runs found"):
+        analyze_in_parts(Corpus((empty,)), tmp_path / "none", OPTIONS, Processes(1))
+
+
+def test_a_small_corpus_is_known_as_one(tmp_path):
+    corpus = Corpus((write_corpus(tmp_path / "logs"),))
+    assert is_small(corpus, 1 << 30)
+    assert not is_small(corpus, 1000)
