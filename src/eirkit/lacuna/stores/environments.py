@@ -73,18 +73,20 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
     for arguments in (_OURS, *kind.installs):
         say(f"{name}: pip install {' '.join(arguments)}")
         _run([str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
-    _install_node(folder, getattr(kind, "node_installs", ()), say)
-    (folder / "complete").touch()
+    if _install_node(folder, getattr(kind, "node_installs", ()), say):
+        (folder / "complete").touch()
     return python
 
 
-def _install_node(folder: Path, packages: tuple[str, ...], say: Callable[[str], None]) -> None:
-    """Install packages of npm beside the Python ones; without npm they are left out, and said so."""
+def _install_node(folder: Path, packages: tuple[str, ...], say: Callable[[str], None]) -> bool:
+    """Install packages of npm beside the Python ones; False where there is no npm, which is said."""
     if packages and shutil.which("npm") is None:
         say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
-    elif packages:
+        return False
+    if packages:
         say(f"npm install {' '.join(packages)}")
         _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
+    return True
 
 
 def _folder(name: str) -> Path:

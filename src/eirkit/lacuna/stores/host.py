@@ -46,7 +46,10 @@ async def main(name: str) -> None:
     memory = memories.get(name)(**json.loads(settings))
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
     writer.write(token.encode() + b"\n")
-    await serve(memory, reader, writer)
+    try:
+        await serve(memory, reader, writer)
+    finally:
+        await memory.teardown()  # also where the parent is gone without a word
 
 
 if __name__ == "__main__":
