@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-memories test-memories-quick soak fuzz check format bench wheel-test clean
+.PHONY: help demo test test-slow test-local test-inspect test-memories test-memories-quick soak fuzz studies check format bench wheel-test clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-memories | test-memories-quick | soak | fuzz | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -57,6 +57,11 @@ soak: $(TOOLS)
 SECONDS ?= 60
 fuzz: $(TOOLS)
 	$(BIN)/python -m tests.fuzz_formats $(SECONDS)
+
+# Draws cohorts with planted effects, analyses them from disk and says how often the intervals hold.
+COHORTS ?= 200
+studies: $(TOOLS)
+	$(BIN)/python -m studies.cohorts_calibration $(COHORTS)
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

@@ -1,12 +1,20 @@
-"""Counting tokens: a known text, texts no tokenizer likes, huge ones in bounded time, and equal ones once."""
+"""Counting tokens: a known text, texts no tokenizer likes, huge ones in bounded time, equal ones once, and in parts."""
 
 import time
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from eirkit.vestige import tokens
-from eirkit.vestige.tokens import estimating_counter, exact_counter, remembering
+from eirkit.vestige.tokens import Remembering, estimating_counter, exact_counter, is_seam
 
+# What the vocabulary's words treat differently, and a little of everything else.
+PIECES = st.sampled_from(
+    ["\n", "\n\n", "\r", "\r\n", " ", "    ", "\t", "\x0b", "\x1c", "\x85", "\xa0", "\u2028", "/", "//", "#", ")", "):",
+     "EOF", "x", "Ab", "'s", "12345", "é", "日本", "🙂", "\u0301", "\ud800", "\0"]
+)  # fmt: skip
+TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=25).map("".join)
 SECONDS = 20  # a count that is not linear would take hours; a busy machine may be slow
 
 
@@ -42,6 +50,35 @@ def test_an_estimate_is_a_quarter_of_the_characters_rounded_up():
 
 def test_equal_texts_are_counted_once():
     asked = []
-    count = remembering(lambda text: asked.append(text) or len(text))
+    count = Remembering(lambda text: asked.append(text) or len(text))
     assert [count("ab"), count("ab"), count("c")] == [2, 2, 1]
     assert asked == ["ab", "c"]
+
+
+@given(TEXTS)
+@example("x\n\n/y")
+@example("f():\n  \n\n  /y\n\r\nz")
+def test_tokens_add_up_at_every_seam(text):
+    count = exact_counter()
+    for at in filter(lambda at: is_seam(text, at), range(len(text) + 1)):
+        assert count(text[:at]) + count(text[at:]) == count(text)
+
+
+@given(TEXTS, st.data())
+def test_a_text_costs_the_same_in_parts(text, data):
+    ends = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=6)))
+    parts = [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=False)]
+    count = Remembering(exact_counter())
+    assert count.with_parts(text, parts) == count(text) == exact_counter()(text)
+    assert [count(part) for part in parts] == list(map(exact_counter(), parts))
+
+
+def test_a_part_on_lines_of_its_own_is_counted_once():
+    count, body = Remembering(exact_counter()), "x = 1\n\n    y = 2\n"
+    count.with_parts(f"cat > a.py <<EOF\n{body}EOF", [body])
+    assert body in count._known
+
+
+def test_an_estimate_is_of_the_whole_text():
+    count = Remembering(estimating_counter())
+    assert count.with_parts("a\nb\nc\n", ["b\n"]) == estimating_counter()("a\nb\nc\n")

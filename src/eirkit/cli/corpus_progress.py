@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from time import monotonic
 from types import TracebackType
 
@@ -13,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from eirkit.vestige.corpus import LOG_ENDINGS
+from eirkit.vestige.remote import Location, Remote
 
 _ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".gz", ".zst"))
 _EVERY_SECONDS = 0.1
@@ -21,7 +21,7 @@ _EVERY_SECONDS = 0.1
 class CorpusProgress:
     """Shows an analysis as it goes; use it in a with statement."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[Location]) -> None:
         self._bar = Progress(
             TextColumn("reading"),
             BarColumn(),
@@ -59,8 +59,10 @@ class CorpusProgress:
             self._bar.update(self._task, completed=self._files, state=state)
 
 
-def _logs(path: Path) -> int:
+def _logs(path: Location) -> int:
     """Return how many files look like logs by their names."""
+    if isinstance(path, Remote):
+        return sum(name.endswith(_ENDINGS) for name, _ in path.files()) if path.is_dir() else 1
     if not path.is_dir():
         return 1
     return sum(name.endswith(_ENDINGS) for _, _, names in os.walk(path) for name in names)

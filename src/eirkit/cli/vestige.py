@@ -7,6 +7,7 @@ group = LazyGroup(
     help="What recorded agent runs needed, and what they lost.",
     commands={
         "analyze": ("eirkit.cli.vestige_analyze:analyze", "Logs to tables: what was read, written, needed and lost."),
+        "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics over analysed runs: did those that failed differ?"),
         "query": ("eirkit.cli.vestige_query:run_query", "SQL over the tables of an analysis."),
         "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
         "formats": ("eirkit.cli.vestige_formats:list_formats", "What can be read."),

@@ -20,8 +20,18 @@ from eirkit.vestige.demand import VISIBILITIES, Visibility
 from eirkit.vestige.goal import OWN_EDITS, OwnEdits
 from eirkit.vestige.occupancy import read_windows
 from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.vestige.remote import Location, as_location
+
+
+class _Location(click.Path):
+    """A path, or a URL of a file system that fsspec knows."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        return as_location(value) if isinstance(value, str) else value
+
 
 _PATH = click.Path(path_type=Path)
+_LOCATION = _Location()
 SKIPPED_SHOWN = 10
 SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and putting parts together would save
 GOALS = {
@@ -32,7 +42,7 @@ GOALS = {
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", type=_PATH, nargs=-1, required=True)
+@click.argument("paths", metavar="PATH...", type=_LOCATION, nargs=-1, required=True)
 @click.option("--out", type=_PATH, required=True, help="A new or empty folder, or one of an earlier analysis.")
 @click.option("--gold", type=_PATH, help="Reference patches: <task>/gold.patch, or rows of instance_id and patch.")
 @click.option("--outcomes", type=_PATH, help="A file of results; what a run itself records comes first.")
@@ -48,7 +58,7 @@ GOALS = {
 @engine_options
 @json_option
 def analyze(
-    paths: tuple[Path, ...],
+    paths: tuple[Location, ...],
     out: Path,
     gold: Path | None,
     outcomes: Path | None,
@@ -64,6 +74,7 @@ def analyze(
 ) -> None:
     """Read the logs at PATH and write what each run needed and lost as Parquet tables.
 
+    PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME.
     A large corpus is measured by several processes, and goes on where it was when it is killed and started again.
     """
     options = Options(read_windows(windows), visibility, goal_tests, own_edits)

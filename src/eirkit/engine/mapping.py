@@ -36,6 +36,7 @@ class Lost:
 
     number: int
     reason: str
+    is_death: bool = False  # its worker died, which another piece or the machine may have caused
 
 
 class Engine(Protocol):

@@ -86,7 +86,7 @@ class Processes:
                 worker.process.kill()
                 worker.process.join()
                 late = f"took more than {self.bounds.seconds:g} s; give it more time or leave it out"
-                yield from self._replace(position, function, returned, late)
+                yield from self._replace(position, function, returned, late, is_death=False)
         for worker in self._crew:
             self._supply(worker, source, returned)
 
@@ -95,14 +95,19 @@ class Processes:
         return worker.current is not None and limit is not None and time.monotonic() - worker.since > limit
 
     def _replace(
-        self, position: int, function: Callable[[Any], Any], returned: deque[_Numbered], reason: str
+        self,
+        position: int,
+        function: Callable[[Any], Any],
+        returned: deque[_Numbered],
+        reason: str,
+        is_death: bool = True,
     ) -> Iterator[Lost]:
         """Put a new worker in the place of one that is gone; the piece it had begun is lost, the others are not."""
         gone = self._crew[position]
         yield from _leftovers(gone)
         gone.pipe.close()
         if gone.current is not None:
-            yield Lost(gone.current[0], reason)
+            yield Lost(gone.current[0], reason, is_death)
         returned.extend(gone.waiting)
         self._crew[position] = _start(function, self.bounds)
 
@@ -160,14 +165,11 @@ def _work(pipe: Connection, function: Callable[[Any], Any], bounds: Bounds) -> N
     """Carry out batches until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     bound_memory(bounds.memory_bytes)
-    while True:
-        try:
-            batch = pipe.recv()
-        except (EOFError, OSError):
-            return
-        for number, piece in batch:
-            pipe.send(("begin", number, None))
-            pipe.send(_perform(function, number, piece, bounds))
+    with suppress(EOFError, OSError):  # the parent has closed the pipe, or is gone
+        while True:
+            for number, piece in pipe.recv():
+                pipe.send(("begin", number, None))
+                pipe.send(_perform(function, number, piece, bounds))
 
 
 def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: Bounds) -> tuple[str, int, Any]:

@@ -62,7 +62,8 @@ class RayTasks:
                 yield from ray.get(ready)
             except ray.exceptions.RayError as error:
                 if len(batch) == 1:
-                    yield Lost(batch[0][0], f"killed its worker ({type(error).__name__}); leave it out or look into it")
+                    reason = f"killed its worker ({type(error).__name__}); leave it out or look into it"
+                    yield Lost(batch[0][0], reason, is_death=True)
                 else:
                     again.extend((batch[: len(batch) // 2], batch[len(batch) // 2 :]))
 

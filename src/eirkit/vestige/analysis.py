@@ -33,7 +33,7 @@ from eirkit.vestige.run_rows import (
     traffic,
 )
 from eirkit.vestige.tables import Columns, columns_of
-from eirkit.vestige.tokens import Counter, remembering
+from eirkit.vestige.tokens import Counter, Remembering
 from eirkit.vestige.touches import interpret
 from eirkit.vestige.trajectory import Recording, Trajectory
 
@@ -75,7 +75,7 @@ class Analysis:
 
 def measure(recording: Recording, patch: Patch | None, options: Options, count: Counter) -> Analysis:
     """Return the analysis of a run as it was recorded."""
-    count = remembering(count)
+    count = Remembering(count)
     trajectory = interpret(recording, count)
     if recording.domain == "entities":
         return analyze_entities(trajectory, options, count)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from eirkit.errors import EirkitError, MissingExtraError
 from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, holds_outcomes, outcomes_within, read_outcomes
+from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents
 from eirkit.vestige.tables import is_analysis
 from eirkit.vestige.trajectory import FolderFormat, Format, Recording, formats
@@ -41,7 +42,7 @@ COMPANIONS = frozenset(
 
 
 def read_corpus(
-    paths: Sequence[Path],
+    paths: Sequence[Location],
     *,
     outcomes: Path | None = None,
     format: str | None = None,
@@ -76,19 +77,21 @@ class CorpusReader:
         self.limits = limits
         self._reading = _Reading(readers, forced=format)
         self._given = read_outcomes(outcomes) if outcomes else Outcomes()
-        self._results: dict[Path, _Results] = {}
+        self._results: dict[Location, _Results] = {}
 
-    def documents(self, path: Path) -> Iterator[StoredDocument | Skipped]:
+    def documents(self, path: Location) -> Iterator[StoredDocument | Skipped]:
         """Yield what lies at a path; nothing is read yet."""
         return find_documents([path], self.limits, self._reading.claims)
 
-    def read(self, document: StoredDocument, root: Path, format: str | None = None) -> Iterator[Recording | Skipped]:
+    def read(
+        self, document: StoredDocument, root: Location, format: str | None = None
+    ) -> Iterator[Recording | Skipped]:
         """Yield the runs of a document that was found under a root; their names may not be unique.
 
         Args:
             format: of some lines of a file, which alone may not tell.
         """
-        results = self._results.setdefault(root, _Results(self._given, OutcomesBeside(root)))
+        results = self._results.setdefault(root, _Results(self._given, _beside(root)))
         for item in self._reading.read(document, is_given=not root.is_dir(), known=format):
             yield item if isinstance(item, Skipped) else results.join(item, document)
 
@@ -99,9 +102,9 @@ class CorpusReader:
         name = self._reading.format_of(document, is_given=False)
         return name if name is not None and getattr(formats.get(name), "run_per_line", False) else None
 
-    def outcomes_near(self, root: Path, folder: Path | None) -> Iterator[Path]:
+    def outcomes_near(self, root: Location, folder: Path | None) -> Iterator[Path]:
         """Yield the files of results that may decide the outcomes of runs in a folder."""
-        yield from OutcomesBeside(root).files(folder)
+        yield from _beside(root).files(folder)
 
     def claimed(self, folder: Path) -> list[str]:
         """Return the names in a folder that are read with another document there."""
@@ -110,6 +113,11 @@ class CorpusReader:
         except OSError:
             return []
         return sorted(self._reading.claims(folder, names))
+
+
+def _beside(root: Location) -> OutcomesBeside:
+    # A remote document has no folder, so its results are never asked for here.
+    return OutcomesBeside(Path() if isinstance(root, Remote) else root)
 
 
 class Names:

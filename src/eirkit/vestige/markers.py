@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _FIRST_WORDS = ("response clipped>", "</elided_chars>", "runcated", "TRUNCATED]", " omitted", " elided", "too long")
 _BEFORE, _AFTER = 160, 480  # characters around a first word that hold the whole of any mark
+_KEPT = 256  # texts whose marks are remembered: those of a run are asked for again by its audits
 _STEP = 320  # first words closer to each other are looked at together
 _N = r"[\d,]{1,15}"
 _MARKS = re.compile(
@@ -38,6 +40,7 @@ class ClipMark:
     end: int
 
 
+@lru_cache(maxsize=_KEPT)
 def clip_marks(text: str) -> tuple[ClipMark, ...]:
     """Return the marks of clipping in a text, in order."""
     # Nearly every output ends here, and there are as many as turns: a loop over the words would cost twice as much.

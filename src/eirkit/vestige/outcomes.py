@@ -74,7 +74,7 @@ class OutcomesBeside:
     def files(self, folder: Path | None) -> Iterator[Path]:
         """Yield the files of results that `get` reads for runs in a folder."""
         for place in self._places(folder):
-            yield from (report.path for report in _reports_in(place) if report.path is not None)
+            yield from (report.path for report in _reports_in(place) if isinstance(report.path, Path))
 
     def _places(self, folder: Path | None) -> Iterator[Path]:
         top = self.root.parent

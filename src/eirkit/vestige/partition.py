@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from eirkit.errors import InputFileError
 from eirkit.vestige.corpus import CorpusReader
+from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped, Span, StoredDocument, open_document, open_lines
 from eirkit.vestige.unpacking import open_file
 
@@ -23,8 +24,8 @@ _CHUNK_BYTES = 1 << 22
 class Place:
     """One document, or some lines of one."""
 
-    root: Path  # what was given
-    path: Path
+    root: Location  # what was given
+    path: Location
     source: str
     span: Span | None = None  # None: all of it
     format: str | None = None  # of a span
@@ -52,7 +53,7 @@ class Piece:
         return tuple(Piece((place,), self.skipped if not number else ()) for number, place in enumerate(spans))
 
 
-def plan_pieces(reader: CorpusReader, paths: Sequence[Path]) -> Iterator[Piece]:
+def plan_pieces(reader: CorpusReader, paths: Sequence[Location]) -> Iterator[Piece]:
     """Yield the pieces of a corpus in the order of its documents."""
     places: list[Place] = []
     skipped: list[Skipped] = []
@@ -72,12 +73,12 @@ def plan_pieces(reader: CorpusReader, paths: Sequence[Path]) -> Iterator[Piece]:
         yield Piece(tuple(places), tuple(skipped))
 
 
-def _places(reader: CorpusReader, root: Path, document: StoredDocument) -> Iterator[tuple[Place, int]]:
+def _places(reader: CorpusReader, root: Location, document: StoredDocument) -> Iterator[tuple[Place, int]]:
     path = document.path
     assert path is not None
     try:
-        size = path.stat().st_size
-    except OSError:
+        size = path.size() if isinstance(path, Remote) else path.stat().st_size
+    except (OSError, InputFileError):
         size = 0  # whoever reads it will say what is wrong
     whole = Place(root, path, document.source)
     name = reader.line_format(document) if size > 2 * PIECE_BYTES else None
@@ -95,7 +96,7 @@ def _is_compressed(document: StoredDocument) -> bool:
         return stream.read(64) != document.head[:64]
 
 
-def _spans(path: Path, label: str, size: int, within: Span | None = None) -> Iterator[Span]:
+def _spans(path: Location, label: str, size: int, within: Span | None = None) -> Iterator[Span]:
     """Yield spans of about a size that end where lines do."""
     start = within.start if within else 0
     lines = within.lines_before if within else 0

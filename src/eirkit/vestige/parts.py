@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from eirkit.vestige.corpus import CorpusReader, Names
 from eirkit.vestige.gold import Gold, open_gold
 from eirkit.vestige.measurement import measured
 from eirkit.vestige.partition import Piece, Place
+from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped
 from eirkit.vestige.tables import FILE, SCHEMA, TableWriter, arrow, columns_of
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
@@ -71,7 +72,7 @@ def make_part(work: tuple[Job, Piece]) -> Part | Unwritable:
     """Measure a piece and write its part, or find it written; a module-level function, for workers."""
     job, piece = work
     tools = _tools(job.state, job)
-    key = _key(job, piece, tools.reader)
+    key = _key(job, piece, tools)
     folder = job.parts / key
     try:
         if not is_whole(folder):
@@ -108,6 +109,7 @@ class _Tools:
     reader: CorpusReader
     gold: Gold | None
     count: Counter
+    beside: dict[tuple[Location, Path], bytes] = field(default_factory=dict)  # digests, by root and folder
 
 
 @lru_cache(maxsize=2)
@@ -161,7 +163,7 @@ def _recordings(piece: Piece, tools: _Tools) -> Iterator[Recording | Skipped]:
             yield Skipped(place.source, str(error))
 
 
-def _key(job: Job, piece: Piece, reader: CorpusReader) -> str:
+def _key(job: Job, piece: Piece, tools: _Tools) -> str:
     """Return a name that follows from everything that can change a part."""
     digest = blake2b(job.state.encode(), digest_size=16)
     digest.update(repr(piece.skipped).encode())
@@ -169,13 +171,15 @@ def _key(job: Job, piece: Piece, reader: CorpusReader) -> str:
         digest.update(repr((place.source, place.span, place.format)).encode())
         for chunk in _content(place):
             digest.update(chunk)
-        for path in _neighbours(place, reader):
-            digest.update(repr((path.name, *_identity(path))).encode())
+        digest.update(_beside(place, tools))
     return digest.hexdigest()
 
 
 def _content(place: Place) -> Iterator[bytes]:
     try:
+        if isinstance(place.path, Remote):  # sending it twice would cost more than its store's word is worth
+            yield place.path.identity()
+            return
         with open_file(place.path, place.source) as stream:
             stream.seek(place.span.start if place.span else 0)
             left = place.span.stop - place.span.start if place.span else None
@@ -186,11 +190,24 @@ def _content(place: Place) -> Iterator[bytes]:
         yield str(error).encode()  # whoever reads it will say what is wrong
 
 
-def _neighbours(place: Place, reader: CorpusReader) -> Iterator[Path]:
+def _beside(place: Place, tools: _Tools) -> bytes:
+    """Return a digest of the files beside a document, found once a folder: one folder may hold a whole cohort."""
+    if isinstance(place.path, Remote):
+        return b""
+    where = place.root, place.path.parent
+    if where not in tools.beside:
+        digest = blake2b(digest_size=16)
+        for path in _neighbours(place.root, place.path, tools.reader):
+            digest.update(repr((path.name, *_identity(path))).encode())
+        tools.beside[where] = digest.digest()
+    return tools.beside[where]
+
+
+def _neighbours(root: Location, path: Path, reader: CorpusReader) -> Iterator[Path]:
     """Yield files beside a document that its runs or their outcomes may come from."""
-    yield from reader.outcomes_near(place.root, place.path.parent)
-    for name in reader.claimed(place.path.parent):
-        beside = place.path.parent / name
+    yield from reader.outcomes_near(root, path.parent)
+    for name in reader.claimed(path.parent):
+        beside = path.parent / name
         yield from sorted(beside.rglob("*")) if beside.is_dir() else [beside]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
@@ -23,6 +23,7 @@ from eirkit.vestige.measurement import measured
 from eirkit.vestige.merging import merge_parts
 from eirkit.vestige.partition import Piece, plan_pieces
 from eirkit.vestige.parts import Job, Part, Unwritable, make_part, state_of, tables_of
+from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped
 from eirkit.vestige.summary import Summary
 from eirkit.vestige.tables import TableWriter, claim
@@ -30,13 +31,14 @@ from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
 
 Progress = Callable[[str, int, int], None]  # source, runs, skipped
+_Order: TypeAlias = tuple[int, ...]  # of a piece in the corpus; of a half of it, one number longer
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """What is to be analysed, and what goes with it."""
 
-    paths: tuple[Path, ...]
+    paths: tuple[Location, ...]
     gold: Path | None = None
     outcomes: Path | None = None
     format: str | None = None
@@ -86,18 +88,19 @@ def analyze_in_parts(
 
 def _make_all(job: Job, pieces: Iterable[Piece], engine: Engine, strict: bool, progress: Progress | None) -> list[Part]:
     """Return the parts of all pieces in their order; a piece that is lost is cut until what is lost is one record."""
-    found: dict[tuple[int, ...], Part] = {}
-    work: Iterable[tuple[tuple[int, ...], Piece]] = (((n,), piece) for n, piece in enumerate(pieces))
+    found: dict[_Order, Part] = {}
+    work: Iterable[tuple[_Order, Piece]] = (((n,), piece) for n, piece in enumerate(pieces))
+    tried: set[_Order] = set()
     runs = skipped = 0
     while True:
-        lost: list[tuple[tuple[int, ...], Piece]] = []
-        given: list[tuple[tuple[int, ...], Piece]] = []
+        lost: list[tuple[_Order, Piece]] = []
+        given: list[tuple[_Order, Piece]] = []
         for outcome in engine.map(make_part, _told(job, work, given)):
             place, piece = given[outcome.number]
             if isinstance(outcome, Lost):
-                halves = piece.halves()
-                lost += [((*place, n), half) for n, half in enumerate(halves)]
-                part = None if halves else _given_up(piece, outcome.reason)
+                left = _left(place, piece, outcome, tried)
+                lost += left
+                part = None if left else _given_up(piece, outcome.reason)
             elif isinstance(outcome.value, Unwritable):
                 raise InfrastructureError(f"{job.out}: {outcome.value.reason}; make room and start it again to go on")
             else:
@@ -113,8 +116,17 @@ def _make_all(job: Job, pieces: Iterable[Piece], engine: Engine, strict: bool, p
         work = lost
 
 
+def _left(place: _Order, piece: Piece, lost: Lost, tried: set[_Order]) -> list[tuple[_Order, Piece]]:
+    """Return what is to be tried of a lost piece: its halves, or itself once more if its worker just died."""
+    halves = [((*place, n), half) for n, half in enumerate(piece.halves())]
+    if halves or not lost.is_death or place in tried:
+        return halves
+    tried.add(place)  # the machine may have killed the worker, for want of memory or another reason of its own
+    return [(place, piece)]
+
+
 def _told(
-    job: Job, work: Iterable[tuple[tuple[int, ...], Piece]], given: list[tuple[tuple[int, ...], Piece]]
+    job: Job, work: Iterable[tuple[_Order, Piece]], given: list[tuple[_Order, Piece]]
 ) -> Iterator[tuple[Job, Piece]]:
     """Yield work for an engine and note what was given, under its number."""
     for place, piece in work:
@@ -140,7 +152,10 @@ def is_small(corpus: Corpus, bytes_limit: int) -> bool:
     return next(sizes, None) is None
 
 
-def _sizes(path: Path) -> Iterator[int]:
+def _sizes(path: Location) -> Iterator[int]:
+    if isinstance(path, Remote):
+        yield from (file.size() for _, file in path.files()) if path.is_dir() else [path.size()]
+        return
     files: Iterable[Path] = (one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     for one in files:
         try:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from eirkit.vestige.facts import fact
 from eirkit.vestige.trajectory import Trajectory
 
 Ending = Literal["reread", "overwrite", "end"]
@@ -19,7 +20,7 @@ Ending = Literal["reread", "overwrite", "end"]
 BIN_TOKENS = 1_000  # the first bin is 0–1k; every further one is as wide as all before it: 1–2k, 2–4k, 4–8k, …
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Interval:
     """From one read of a file to what ended the wait for the next."""
 

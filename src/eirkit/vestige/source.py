@@ -16,6 +16,7 @@ from typing import IO, Any, Protocol
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.vestige.parsing import PARSER_NESTING, parse_json
+from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.unpacking import (
     EMPTY_ZIP_MAGIC,
     PARQUET_MAGIC,
@@ -116,7 +117,7 @@ class StoredDocument:
         name: str,
         parent: Path | None,
         limits: Limits,
-        path: Path | None = None,
+        path: Location | None = None,
         lines_before: int = 0,
     ) -> None:
         self.open_stored, self.limits = open_stored, limits
@@ -218,21 +219,22 @@ class StoredDocument:
         return True
 
 
-def open_document(path: Path, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+def open_document(path: Location, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
     """Return the document at a path; nothing is read yet.
 
     Raises:
         InputFileError: the path is missing, a folder, a pipe, a socket or a device.
     """
     source = as_label(path.name if source is None else source)
-    reason = why_not_a_file(path)
+    reason = None if isinstance(path, Remote) else why_not_a_file(path)
     if reason:
         raise InputFileError(f"{as_label(str(path))} {reason}")
     name = without_compression(as_label(path.name))
-    return StoredDocument(lambda: open_file(path, source), source, name, path.parent, limits, path)
+    beside = None if isinstance(path, Remote) else path.parent
+    return StoredDocument(lambda: open_file(path, source), source, name, beside, limits, path)
 
 
-def open_lines(path: Path, span: Span, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+def open_lines(path: Location, span: Span, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
     """Return some lines of a file as a document of their own; it must not be compressed."""
     whole = open_document(path, limits, source)
 
@@ -249,7 +251,7 @@ Claims = Callable[[Path, Sequence[str]], Collection[str]]
 
 
 def find_documents(
-    paths: Sequence[Path],
+    paths: Sequence[Location],
     limits: Limits = Limits(),  # noqa: B008 - frozen
     claims: Claims | None = None,
 ) -> Iterator[StoredDocument | Skipped]:
@@ -259,13 +261,15 @@ def find_documents(
     leads out of the folder is yielded as skipped, the others are read where their target lies.
 
     Raises:
-        InputFileError: a path that was given is missing, a pipe, a socket or a device.
+        InputFileError: a path that was given is missing, a pipe, a socket or a device, or a store says no.
     """
     for path in paths:
-        if path.is_dir():
-            yield from _walk(path, limits, claims or _claim_nothing)
-        else:
+        if not path.is_dir():
             yield open_document(path, limits)
+        elif isinstance(path, Remote):
+            yield from (open_document(file, limits, f"{path.name}/{inside}") for inside, file in path.files())
+        else:
+            yield from _walk(path, limits, claims or _claim_nothing)
 
 
 def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:

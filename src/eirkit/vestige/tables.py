@@ -154,7 +154,8 @@ def claim(folder: Path) -> bool:
     if (folder / FILE).is_file():
         read_document(folder / FILE, SCHEMA)
         return False
-    if folder.is_dir() and any(folder.iterdir()):
+    # A claim that was killed leaves its unfinished document and nothing else.
+    if folder.is_dir() and any(path.name != f".{FILE}.unfinished" for path in folder.iterdir()):
         raise UsageError(f"{folder} holds files that are no analysis; give a new or empty folder after --out")
     folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / FILE, SCHEMA, {"complete": False})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TypeAlias
 
@@ -16,6 +16,26 @@ CHARACTERS_A_TOKEN = 4  # of the estimate
 _PIECE = 1 << 22  # characters that are counted at once
 
 
+class ExactCounter:
+    """Counts with the vocabulary; texts add up where one is cut at `is_seam`."""
+
+    __slots__ = ("_vocabulary",)
+
+    def __init__(self, vocabulary: Counter) -> None:
+        self._vocabulary = vocabulary
+
+    def __call__(self, text: str) -> int:
+        if not text:
+            return 0
+        if len(text) > _PIECE:
+            return sum(map(self, _pieces(text)))
+        try:
+            return self._vocabulary(text)
+        except UnicodeEncodeError:
+            # Logs hold halves of surrogate pairs where a tool cut a text; each stands for one unreadable character.
+            return self._vocabulary(text.encode("utf-8", "replace").decode())
+
+
 @cache
 def exact_counter() -> Counter:
     """Return a counter that works offline; all callers share one vocabulary."""
@@ -26,20 +46,7 @@ def exact_counter() -> Counter:
             from bpe_openai._bindings import tokenizer_for_encoding
     except ImportError:
         raise MissingExtraError("counting tokens", "vestige") from None
-    vocabulary = tokenizer_for_encoding(ENCODING).count
-
-    def count(text: str) -> int:
-        if not text:
-            return 0
-        if len(text) > _PIECE:
-            return sum(count(piece) for piece in _pieces(text))
-        try:
-            return int(vocabulary(text))
-        except UnicodeEncodeError:
-            # Logs hold halves of surrogate pairs where a tool cut a text; each stands for one unreadable character.
-            return int(vocabulary(text.encode("utf-8", "replace").decode()))
-
-    return count
+    return ExactCounter(tokenizer_for_encoding(ENCODING).count)
 
 
 def estimating_counter() -> Counter:
@@ -47,17 +54,49 @@ def estimating_counter() -> Counter:
     return lambda text: -(-len(text) // CHARACTERS_A_TOKEN)
 
 
-def remembering(count: Counter) -> Counter:
-    """Return a counter that counts equal texts once; make a new one for each run, it forgets nothing."""
-    known: dict[str, int] = {}
+class Remembering:
+    """Counts equal texts once; make a new one for each run, it forgets nothing."""
 
-    def remembered(text: str) -> int:
-        tokens = known.get(text)
+    __slots__ = ("_adds_up", "_count", "_known")
+
+    def __init__(self, count: Counter) -> None:
+        self._count, self._adds_up = count, isinstance(count, ExactCounter)
+        self._known: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        tokens = self._known.get(text)
         if tokens is None:
-            tokens = known[text] = count(text)
+            tokens = self._known[text] = self._count(text)
         return tokens
 
-    return remembered
+    def with_parts(self, text: str, parts: Iterable[str]) -> int:
+        """Return the tokens of a text; parts of it, in their order, are remembered too where that costs nothing."""
+        if not self._adds_up or len(text) > _PIECE or text in self._known:
+            return self(text)
+        tokens = start = 0
+        for part in parts:
+            at = text.find(part, start)
+            end = at + len(part)
+            if at >= 0 and part and is_seam(text, at) and is_seam(text, end):
+                tokens += self._count(text[start:at]) + self(part)
+                start = end
+        tokens += self._count(text[start:] if start else text)
+        self._known[text] = tokens
+        return tokens
+
+
+def is_seam(text: str, at: int) -> bool:
+    """True if the tokens before and behind a place are those of the text as a whole.
+
+    The vocabulary's words end with a line, save that they take in blank lines and slashes at the beginning of the next.
+    """
+    if at in (0, len(text)):
+        return True
+    if text[at - 1] != "\n" or text[at] == "/":
+        return False
+    line = text[at : end if (end := text.find("\n", at)) >= 0 else len(text)]
+    indent = line[: len(line) - len(line.lstrip())]
+    return len(indent) < len(line) and "\r" not in indent
 
 
 def _pieces(text: str) -> list[str]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from eirkit.vestige.shell.effects import remember, shell_touches
 from eirkit.vestige.shell.place import Place
+from eirkit.vestige.tokens import Remembering
 from eirkit.vestige.tools import TOOLS
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
@@ -31,11 +32,17 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         count: the number of tokens of a text.
     """
     place = place_of(recording, count)
-    turns = []
-    for number, turn in enumerate(recording.turns, 1):
-        touches = _turn_touches(turn, place)
-        tokens = turn.tokens if turn.tokens is not None else _tokens(turn, count)
-        turns.append(Turn(number, touches.reads, touches.writes, tokens, turn))
+    touched = [_turn_touches(turn, place) for turn in recording.turns]
+    # All texts of a run are counted one after the other: the vocabulary is large, and leaves the caches in between.
+    counting = count if isinstance(count, Remembering) else Remembering(count)
+    sizes = [
+        _tokens(turn, touches, counting) if turn.tokens is None else turn.tokens
+        for turn, touches in zip(recording.turns, touched, strict=True)
+    ]
+    turns = [
+        Turn(number, touches.reads, touches.writes, tokens, turn)
+        for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
+    ]
     return Trajectory(recording, tuple(turns), place.roots[0] if place.roots else None, place.unresolved)
 
 
@@ -85,18 +92,18 @@ def _turn_touches(turn: RecordedTurn, place: Place) -> Touches:
     )
 
 
-def _tokens(turn: RecordedTurn, count: Callable[[str], int]) -> int:
-    return sum(count(text) for text in _texts(turn) if text)
-
-
-def _texts(turn: RecordedTurn) -> Iterator[str]:
-    yield turn.text
+def _tokens(turn: RecordedTurn, touches: Touches, count: Remembering) -> int:
+    """Return the tokens of a turn; what it shows and writes of files is counted apart, since the graph asks for it."""
+    text, tokens = turn.text, count(turn.text)
+    written = [write.content for write in touches.writes if write.content]
     for call in turn.calls:
         for value in call.arguments.values():
             # A reply that holds its command in its text is not counted twice.
-            if isinstance(value, str) and value not in turn.text:
-                yield value
-        yield call.output
+            if isinstance(value, str) and value not in text:
+                tokens += count.with_parts(value, written) if written else count(value)
+        shown = [read.content for read in touches.reads if read.content] if len(touches.reads) > 1 else ()
+        tokens += count.with_parts(call.output, shown) if shown else count(call.output)
+    return tokens
 
 
 def _roots(recording: Recording) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from eirkit.registry import Registry
+from eirkit.vestige.facts import fact
 from eirkit.vestige.source import Document, Skipped
 
 Break = Literal["compaction", "clear"]
@@ -19,7 +20,7 @@ Domain = Literal["files", "entities"]
 WriteKind = Literal["whole", "edit", "delete"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Usage:
     """Tokens of one model response as the log gives them; a response that a log repeats is counted once."""
 
@@ -28,7 +29,7 @@ class Usage:
     cached_tokens: int = 0  # part of the input
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Call:
     """One tool call and what came back; a shell command is a call of `bash` with the argument `command`."""
 
@@ -49,7 +50,7 @@ class Span:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Read:
     """A file whose content an action put before the agent."""
 
@@ -61,7 +62,7 @@ class Read:
     clipped: bool = False  # part of the answer was left out by the scaffold
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Write:
     """A file that an action changed, made or removed."""
 
@@ -73,7 +74,7 @@ class Write:
     added: str | None = None  # and the text that came
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Touches:
     """What one call or one turn read and wrote; reads come before writes."""
 
@@ -81,7 +82,7 @@ class Touches:
     writes: tuple[Write, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class RecordedTurn:
     """One reply of the agent and what its calls returned."""
 
@@ -116,7 +117,7 @@ class Recording:
     details: Mapping[str, Any] = field(default_factory=dict)  # what only this format knows, such as a task's own text
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Turn:
     """One turn as the graph sees it."""
 

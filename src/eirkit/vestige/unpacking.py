@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from eirkit.errors import InputFileError, MissingExtraError
+from eirkit.vestige.remote import Location, Remote
 
 CHUNK_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 16
@@ -56,8 +57,10 @@ def _why_not_regular(mode: int) -> str | None:
     return f"is {kind}; save its content as a file and give that"
 
 
-def open_file(path: Path, label: str) -> io.BufferedReader:
+def open_file(path: Location, label: str) -> io.BufferedReader:
     """Open an ordinary file; anything else is refused, and never waited for."""
+    if isinstance(path, Remote):
+        return path.open()
     try:
         # A pipe that took the file's place since it was looked at must not make us wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -79,7 +82,7 @@ def open_unpacked(open_stored: Opener, label: str, limit_bytes: int) -> io.Buffe
     elif magic.startswith(_ZSTD_MAGIC):
         unpacked = _zstd(stored)
     elif isinstance(stored, io.BufferedReader):
-        return stored  # a file as it lies on disk: nothing to unpack, nothing to guard
+        return stored  # a file as it lies: nothing to unpack, nothing to guard
     else:
         unpacked = stored
     guarded = _Guarded(unpacked, stored, label, min(limit_bytes, _UNSUSPECTED_BYTES))
@@ -180,7 +183,7 @@ def read_bounded(stream: io.BufferedReader, label: str, limit_bytes: int) -> byt
     chunks, total = [], 0
     try:
         # What a file on disk has is read at once; the byte more finds out whether it is growing.
-        size = 0 if isinstance(stream.raw, _Guarded) else os.fstat(stream.fileno()).st_size
+        size = os.fstat(stream.fileno()).st_size if isinstance(stream.raw, io.FileIO) else 0
         while total + size <= limit_bytes and (chunk := stream.read(max(size + 1, CHUNK_BYTES))):
             chunks.append(chunk)
             total, size = total + len(chunk), 0

@@ -109,4 +109,7 @@ def edit_not_applied(command: str | None, output: str) -> bool:
         return _NOT_APPLIED.search(output[:_NOTICE]) is not None
     if "patch" not in command and "apply" not in command:
         return False
-    return _PATCH_COMMAND.search(command) is not None and _PATCH_FAILED.search(output[-_TAIL:]) is not None
+    tail = output[-_TAIL:]
+    if not ("patch" in tail or "FAILED" in tail or "Failed to find" in tail):  # no pattern below does without
+        return False
+    return _PATCH_COMMAND.search(command) is not None and _PATCH_FAILED.search(tail) is not None

@@ -19,6 +19,7 @@ from eirkit.errors import InputFileError
 from eirkit.vestige.formats.atif_steps import take_steps
 from eirkit.vestige.formats.building import (
     RunBuilder,
+    begins_with_info,
     is_own_file,
     items_of,
     mapping_of,
@@ -75,6 +76,8 @@ class Atif:
 
 def _is_atif(head: bytes) -> bool:
     """True if a document's beginning names the schema at the top."""
+    if begins_with_info(head):
+        return False
     return head.lstrip()[:1] == b"{" and re.search(rb'"schema_version"\s*:\s*"ATIF-v', head) is not None
 
 

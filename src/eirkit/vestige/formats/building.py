@@ -7,6 +7,7 @@ prompt and the turns come out. Whatever a log repeats under the same id is taken
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.vestige.source import Document, Skipped
 from eirkit.vestige.trajectory import Break, Call, RecordedTurn, Usage
+
+_INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
 
 class _OpenCall:
@@ -227,6 +230,11 @@ def objects_by_line(document: Document) -> Iterator[Mapping[str, Any] | Skipped]
                 yield skipped(document, "is no JSON object; remove the line", str(number))
     except InputFileError as error:
         yield skipped(document, error)
+
+
+def begins_with_info(head: bytes) -> bool:
+    """True for an object whose first key is `info`, as in the logs of some scaffolds; a glance instead of a search."""
+    return _INFO_FIRST.match(head) is not None
 
 
 def first_objects(head: bytes, most: int = 12) -> Iterator[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 from eirkit.vestige.formats.anthropic_blocks import take_reply, take_results
 from eirkit.vestige.formats.building import (
     RunBuilder,
+    begins_with_info,
     first_objects,
     items_of,
     mapping_of,
@@ -38,6 +39,8 @@ class ClaudeCode:
     def recognises(self, document: Document) -> bool:
         """True for JSON lines with session and parent, or for the summaries that precede them."""
         head = document.head
+        if begins_with_info(head):
+            return False
         if not head.lstrip().startswith(b"{") or not (b'"parentUuid"' in head or b'"leafUuid"' in head):
             return False
         entries = list(first_objects(head, 40))

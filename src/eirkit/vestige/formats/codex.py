@@ -12,6 +12,7 @@ from typing import Any
 
 from eirkit.vestige.formats.building import (
     RunBuilder,
+    begins_with_info,
     count_of,
     first_objects,
     items_of,
@@ -39,7 +40,7 @@ class Codex:
     def recognises(self, document: Document) -> bool:
         """True for lines with an enveloped payload, or for the older kind that begins with bare session facts."""
         head = document.head
-        if not head.lstrip().startswith(b"{") or b'"timestamp"' not in head:
+        if begins_with_info(head) or not head.lstrip().startswith(b"{") or b'"timestamp"' not in head:
             return False
         entries = list(first_objects(head, 4))
         if not entries:  # a first line of more than the beginning: it holds the instructions

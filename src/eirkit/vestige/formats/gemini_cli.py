@@ -10,6 +10,7 @@ from typing import Any
 
 from eirkit.vestige.formats.building import (
     RunBuilder,
+    begins_with_info,
     count_of,
     items_of,
     mapping_of,
@@ -31,6 +32,8 @@ class GeminiCli:
     def recognises(self, document: Document) -> bool:
         """True for an object with the session, the project's hash and messages."""
         head = document.head.lstrip()
+        if begins_with_info(head):
+            return False
         return head.startswith(b"{") and all(key in head for key in (b'"sessionId"', b'"projectHash"', b'"messages"'))
 
     def read(self, document: Document) -> Iterator[Recording | Skipped]:

@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.building import items_of, mapping_of, number_of, skipped, string_of, whole_document
+from eirkit.vestige.formats.building import (
+    begins_with_info,
+    items_of,
+    mapping_of,
+    number_of,
+    skipped,
+    string_of,
+    whole_document,
+)
 from eirkit.vestige.formats.inspect_samples import sample_turns
 from eirkit.vestige.source import Document, Skipped
 from eirkit.vestige.trajectory import Recording, formats
@@ -28,6 +36,8 @@ class Inspect:
     def recognises(self, document: Document) -> bool:
         """True for an archive with a header and samples, or for an object with an evaluation's facts at the top."""
         head = document.head
+        if begins_with_info(head):
+            return False
         if head.startswith(b"PK"):
             try:
                 inside = {_inner(document, member) for member in document.members()}

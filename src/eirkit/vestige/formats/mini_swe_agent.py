@@ -22,6 +22,7 @@ Message = Mapping[str, Any]
 _FIRST_KEY = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"(?:exit_status|model_stats|submission|config|mini_version)"')
 _MARKS = (b'"mini_version":', b'"minisweagent.', b'"submission":', b'"model_stats":')
 _RESULT = re.compile(r"\s*(?:<returncode>(-?\d{1,9})</returncode>\s*)?")
+_SUCCESS = "<returncode>0</returncode>\n<output>"
 _TIMED_OUT = "The last command <command>"
 _OBSERVATIONS = ("<returncode>", "<exception>", _TIMED_OUT)
 
@@ -179,6 +180,8 @@ def _call(tool: str, arguments: Mapping[str, Any], text: str, extra: object) -> 
 
 def _observation(text: str) -> tuple[str, int | None, bool]:
     """Return what a command put out, its exit code, and whether it was stopped."""
+    if text.startswith(_SUCCESS) and text.endswith("</output>"):  # as most are
+        return text[len(_SUCCESS) + text.startswith("\n", len(_SUCCESS)) : -len("</output>")], 0, False
     start = 0
     if text.startswith("<exception>"):
         start = text.find("</exception>") + len("</exception>")

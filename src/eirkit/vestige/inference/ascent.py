@@ -18,7 +18,9 @@ _STILL = 1e-9  # largest entry of a last step, in standard deviations of a colum
 _FLAT = 1e-10  # twice the log-likelihood that a further step would gain
 _MOVING = 0.05  # a step this long on a flat likelihood leads to infinity
 _LONGEST = 3.0  # a step, in standard deviations of a column: farther off the local parabola says nothing
-_SHORTEST = 1e-10  # fraction of a Newton step that is still tried
+_PATIENCE = 5  # steps in a row that gain nothing a float can show
+_SHORTEST = 1e-6  # fraction of a Newton step that is still tried
+_ROUNDING = 1e-13  # of a log-likelihood: what a sum over rows leaves uncertain
 _NEGLIGIBLE = 1e-5  # entries of a direction that rounding and the other coefficients leave in it
 
 
@@ -48,7 +50,7 @@ def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _ST
     Args:
         still: the largest entry of a step that need not be taken any more.
     """
-    theta, point = start, evaluate(start)
+    theta, point, idle = start, evaluate(start), 0
     for _ in range(MOST_STEPS):
         step = newton_step(point)
         longest = float(np.abs(step).max(initial=0.0))
@@ -57,8 +59,9 @@ def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _ST
         if float(point.gradient @ step) < _FLAT and longest > _MOVING:
             return Ascent(theta, point, step, converged=False, runaway=True)
         moved = _advance(evaluate, theta, point, step * min(1.0, _LONGEST / longest))
-        if moved is None:  # no representable progress: as near as floats allow
+        if moved is None or idle >= _PATIENCE:  # no representable progress: as near as floats allow
             return Ascent(theta, point, step, converged=longest < np.sqrt(_STILL), runaway=False)
+        idle = idle + 1 if moved[1].value - point.value < _ROUNDING * (1 + abs(point.value)) else 0
         theta, point = moved
     return Ascent(theta, point, step, converged=False, runaway=False)
 
@@ -93,7 +96,7 @@ def _advance(
     while fraction > _SHORTEST:
         there = theta + fraction * step
         found = evaluate(there)
-        if np.isfinite(found.value) and found.value >= point.value - 1e-13 * (1 + abs(point.value)):
+        if np.isfinite(found.value) and found.value >= point.value - _ROUNDING * (1 + abs(point.value)):
             return there, found
         fraction /= 2
     return None

@@ -38,6 +38,7 @@ PRIORS = (
     f"intercept at the columns' means ~ normal(0, {INTERCEPT_SCALE:g}); a column's log odds per standard deviation ~ "
     f"normal(0, {SLOPE_SCALE:g}); sd of the group intercepts ~ half Student t({SD_FREEDOM:g}, 0, {SD_SCALE:g})"
 )
+_ALL_SPREAD = 4.0  # log sd beyond which the groups alone decide nearly every row
 _NO_SPREAD = -5.0  # log sd below which intercepts differ by less than anything that can be told
 _MIXED_R_HAT, _MIXED_DRAWS = 1.01, 400.0
 _MANY_NODES, _MOST_NODES = 63, 127
@@ -161,6 +162,9 @@ def _hopeless(y: Floats, codes: Codes) -> str:
         return "all rows belong to one group, so groups cannot be compared"
     if groups == len(y):
         return "every row is its own group, so the spread between groups cannot be told from chance"
+    wins = np.bincount(codes, y)
+    if not ((wins > 0) & (wins < np.bincount(codes))).any():
+        return "in every group all rows agree, so the spread between groups is infinite"
     return ""
 
 
@@ -174,7 +178,8 @@ def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], Point]) -> As
     start = _start(model)
     for nodes in (_MANY_NODES, _MOST_NODES):
         ascent = climb(lambda theta, nodes=nodes: _tamed(evaluate(theta, nodes)), start)  # type: ignore[misc]
-        if abs(evaluate(ascent.theta, _MOST_NODES).value - ascent.point.value) < _FINE_ENOUGH:
+        finer = evaluate(ascent.theta, _MOST_NODES)
+        if ascent.theta[-1] > _ALL_SPREAD or abs(finer.value - ascent.point.value) < _FINE_ENOUGH:
             break
         start = ascent.theta
     return ascent

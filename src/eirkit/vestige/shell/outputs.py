@@ -55,7 +55,7 @@ def reads_of(flows: Sequence[Flow], output: str, place: Place) -> Iterator[Read]
 
 
 def _may_complain(output: str) -> bool:
-    return any(words in output for words in ("No such file", "Is a directory"))
+    return "No such file" in output or "Is a directory" in output
 
 
 def _regions(output: str, flows: Sequence[Flow]) -> Iterator[_Region]:

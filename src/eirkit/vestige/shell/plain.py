@@ -33,7 +33,7 @@ def parse_plain(command: str) -> Node | None:
         words = tokens[start:end]
         if "=" in words[0] or words[0] in _GRAMMAR_WORDS:
             return None
-        stages.append(Command(tuple(_bare(word) for word in words) if quoted else tuple(words)))
+        stages.append(Command(tuple([_bare(word) for word in words] if quoted else words)))
         start = end + 1
     return stages[0] if len(stages) == 1 else Pipeline(tuple(stages))
 

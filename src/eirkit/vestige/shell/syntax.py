@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from eirkit.vestige.facts import fact
+
 PieceKind = Literal["plain", "open", "name", "split", "unknown"]
 Connector = Literal[";", "&&", "||"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Piece:
     """Part of a word: quoted text, text in which globs act, a variable (quoted or not), or anybody's guess."""
 
@@ -20,7 +22,7 @@ class Piece:
 Word: TypeAlias = str | tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Redirect:
     """One redirection; a here-document or here-string has its text in `target`."""
 
@@ -29,7 +31,7 @@ class Redirect:
     descriptor: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Command:
     """A simple command."""
 

@@ -6,11 +6,10 @@ is executed, and loops, functions and nesting are followed only so far.
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from eirkit.vestige.facts import fact
 from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.shell.syntax import Chain, Command, Group, Loop, Node, Pipeline, Redirect
@@ -21,7 +20,7 @@ _MOST_STEPS = 2000  # commands that are followed in one call
 _DEEPEST = 12  # functions, scripts and shells inside one another
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Written:
     """A write, and what decides whether it happened."""
 
@@ -97,7 +96,7 @@ class Walk:
         """Follow a command given by its words, as `xargs` or `sudo` start one."""
         if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
             return OTHER
-        name = posixpath.basename(words[0])
+        name = words[0].rpartition("/")[2]
         self.steps += 1
         self.last_step = self.steps
         self.names.append(name)

@@ -1,0 +1,145 @@
+"""Corpora that lie elsewhere: a URL that fsspec knows comes in, the files below it go out, opened where they lie.
+
+A remote file is treated as a member of an archive is: nothing beside it is looked at, and nothing is copied to disk.
+Whatever a file system raises becomes an InputFileError that names the URL.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias
+
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError, UsageError
+
+MARK = "://"
+_BUFFER_BYTES = 1 << 16
+_KEPT = ("ETag", "etag", "VersionId", "blob_id", "sha", "lfs", "mtime", "created", "last_modified", "LastModified")
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A file or folder of a file system that fsspec knows; it stands where a path does."""
+
+    url: str
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return PurePosixPath(self.url.partition(MARK)[2]).name or self.url
+
+    def is_dir(self) -> bool:
+        """True unless it is one file."""
+        return bool(_info(self.url)["type"] != "file")
+
+    def size(self) -> int:
+        """Return its bytes; 0 where its store does not say."""
+        return int(_info(self.url).get("size") or 0)
+
+    def identity(self) -> bytes:
+        """Return a digest that changes with the file, from what its store says without sending it."""
+        info = _info(self.url)
+        known = [info.get("size"), *(info.get(key) for key in _KEPT)]
+        return blake2b(repr((self.url, known)).encode("utf-8", "replace"), digest_size=16).digest()
+
+    def open(self) -> io.BufferedReader:
+        """Open an ordinary file for reading at any place."""
+        if _info(self.url)["type"] != "file":
+            raise InputFileError(f"{self.url} is not a file; give a file or a folder of files")
+        with _named(self.url):
+            system, path = _system(self.url)
+            return io.BufferedReader(_Raw(system.open(path, "rb"), self.url), _BUFFER_BYTES)
+
+    def files(self) -> Iterator[tuple[str, Remote]]:
+        """Yield the files below a folder by name, each with its path from there on; hidden ones are left out."""
+        with _named(self.url):
+            system, path = _system(self.url)
+            found = system.find(path)
+        home = str(path).rstrip("/")
+        for one in sorted(found):
+            inside = str(one).removeprefix(home).lstrip("/")
+            if not any(part.startswith(".") for part in inside.split("/")):
+                yield inside, Remote(system.unstrip_protocol(one))
+
+
+Location: TypeAlias = Path | Remote
+
+
+def as_location(text: str) -> Location:
+    """Return a URL as a remote place and anything else as a path."""
+    return Remote(text) if MARK in text and not Path(text).exists() else Path(text)
+
+
+class _Raw(io.RawIOBase):
+    """A remote file; every failure of its store names it."""
+
+    def __init__(self, stream: Any, url: str) -> None:
+        self.stream, self.url = stream, url
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with _named(self.url):
+            content = self.stream.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        with _named(self.url):
+            return int(self.stream.seek(place, whence))
+
+    def tell(self) -> int:
+        return int(self.stream.tell())
+
+    def close(self) -> None:
+        if not self.closed:
+            self.stream.close()
+        super().close()
+
+
+@lru_cache(maxsize=1 << 12)
+def _info(url: str) -> dict[str, Any]:
+    """Return what a store says about a file, asked once: a corpus does not change while it is read."""
+    with _named(url):
+        system, path = _system(url)
+        return dict(system.info(path))
+
+
+def _system(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path there."""
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtraError("reading remote corpora", "remote") from error
+    if "::" in url:
+        raise UsageError(f"{url} is a chain of URLs; give the last one alone, archives are read where they lie")
+    system, path = fsspec.core.url_to_fs(url)
+    return system, path
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """Turn whatever a file system raises into one line that names the URL."""
+    try:
+        yield
+    except EirkitError:
+        raise
+    except FileNotFoundError as error:
+        raise InputFileError(f"{url} does not exist; check the address") from error
+    except ImportError as error:  # fsspec says which package knows the protocol
+        raise UsageError(f"{url}: a package is missing ({error}); install it with pip") from error
+    except Exception as error:  # every store has exceptions of its own, without a common root
+        cause = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputFileError(f"{url}: cannot be read ({cause}); check the address and your access to it") from error

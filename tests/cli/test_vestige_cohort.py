@@ -1,0 +1,65 @@
+"""`eirkit vestige cohort` as a person or a script meets it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eirkit.vestige.planting import Planted
+from tests.vestige.planted import analysed_corpus
+
+EIRKIT = str(Path(sys.executable).with_name("eirkit"))
+
+
+def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
+    command = [EIRKIT, "vestige", "cohort", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return analysed_corpus(Planted(60, 12, 2, "few"), tmp_path_factory.mktemp("cohort"))
+
+
+def test_one_document_with_what_scripts_rely_on(folder):
+    done = call(folder, "--only", "demand", "--only", "later", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    document = json.loads(done.stdout)
+    (row,) = document["cohorts"]
+    wanted = {"cohort", "runs", "resolved", "goal_access", "mean_peak_tokens", "failure_auc", "auc_low", "auc_high"}
+    assert wanted <= set(row)
+    assert 0 <= row["auc_low"] <= row["failure_auc"] <= row["auc_high"] <= 1
+    fields = {"name", "estimate", "low", "high", "p", "n", "scale", "excluded", "shows", "does_not_show", "planned"}
+    assert all(fields <= set(test) for test in document["tests"])
+
+
+def test_a_page_for_reading_says_what_each_test_shows_and_what_it_does_not(folder, tmp_path):
+    suite = tmp_path / "suite.toml"
+    suite.write_text('[cohort]\nplanned = ["demand-failure"]\nresamples = 30\n')
+    done = call(folder, "--by", "model", "--suite", suite, "--only", "demand", "--only", "gaps")
+    assert done.returncode == 0, done.stderr
+    assert "Tests on planted/0" in done.stdout
+    assert "planned" in done.stdout
+    assert "It does not show that demand causes failure" in done.stdout
+    assert "no estimate of clipped-demand-failure" in done.stdout
+    assert "fixed in advance: demand-failure" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nowhere",), "eirkit vestige analyze"),
+        ((".", "--by", "colour"), "colour"),
+        ((".", "--suite", "nowhere.toml"), "give TOML with [cohort] planned"),
+        ((".", "--base-lines", "nowhere.json"), "task_id,lines"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments, words):
+    done = call(*arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,39 @@
+"""Analyses of planted corpora in this process, from disk to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from eirkit.vestige.analysis import Options
+from eirkit.vestige.corpus import read_corpus
+from eirkit.vestige.gold import open_gold
+from eirkit.vestige.occupancy import read_windows
+from eirkit.vestige.pipeline import analyze_corpus
+from eirkit.vestige.planting import Planted, plain_lines
+from eirkit.vestige.tokens import estimating_counter
+
+
+def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:
+    """Analyse a corpus on disk and return the folder of its tables."""
+    patches = None if gold is None else open_gold(gold)
+    analyze_corpus(read_corpus([source]), out, Options(read_windows(None)), estimating_counter(), gold=patches)
+    return out
+
+
+def analysed_lines(lines: Iterable[bytes], folder: Path, name: str = "corpus") -> Path:
+    """Analyse lines of the plain format."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
+    return analysed(folder / f"{name}.jsonl", folder / name)
+
+
+def analysed_corpus(corpus: Planted, folder: Path, seed: int = 0) -> Path:
+    """Draw a corpus in the plain format and analyse it."""
+    return analysed_lines(plain_lines(corpus, seed), folder, corpus.name)
+
+
+def by_name(document: dict[str, Any], cohort: str | None = None) -> dict[str, dict[str, Any]]:
+    """Return the tests of a cohort, the only one unless named."""
+    return {test["name"]: test for test in document["tests"] if cohort in (None, test["cohort"])}
