@@ -48,10 +48,11 @@ test-memories-quick: $(TOOLS)
 	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,mcp --json > $(VENV)/doctor.json
 	$(MEMORIES) $(BIN)/pytest tests/memories/test_mem0.py tests/memories/test_mcp.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
 
-# Kills sweeps at so many random points and resumes them.
+# Kills sweeps at so many random points and resumes them, then analyses.
 POINTS ?= 1000
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
+	$(BIN)/python -m tests.soak_analysis $(POINTS)
 
 # Breaks small logs of every format in random ways and reads them.
 SECONDS ?= 60
@@ -90,5 +91,5 @@ $(PACKAGE): pyproject.toml constraints.txt
 	@touch $@
 
 $(TOOLS): $(PACKAGE) requirements-dev.txt
-	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,plot,query,ray,vestige]'
+	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,plot,query,ray,remote,vestige]'
 	@touch $@

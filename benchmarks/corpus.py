@@ -2,7 +2,8 @@
 
 Printed are time, peak memory and rate, the ratio to reading the same bytes with orjson, and the cost of a run among
 1,000, 10,000 and 72,562, which must not grow. Runs have as many turns, reads and writes as recorded ones, but none of
-their text; recorded ones, several times over, stand beside them for the cost of that.
+their text; recorded ones, several times over, stand beside them for the cost of that. Figures of one run are kept in
+`docs/design/corpora-at-scale.md`.
 
 python -m benchmarks.corpus [FOLDER]
 """

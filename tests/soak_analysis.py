@@ -38,6 +38,7 @@ LONGEST = 40  # turns
 COMMAND_EVERY = 5  # one point in so many kills the command itself; the others a copy of this process, which is quicker
 PATIENCE_SECONDS = 300.0  # for one analysis, on the busiest of machines
 PHASES = ("starting", "measuring", "merging", "naming", "clearing")
+WEIGHTS = (3, 5, 5, 2, 1)  # a kill while it clears up is the last one of an analysis
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,45 +99,49 @@ def _content(out: Path) -> dict[str, bytes]:
 def _kill_until_done(logs: Path, out: Path, seconds: float, rng: random.Random, most: int) -> Counter[str]:
     """Start an analysis and kill it again and again, until it survives or was killed often enough; then let it end."""
     phases: Counter[str] = Counter()
-    while phases.total() < most:
-        before = {} if _phase(out) == "clearing" else _parts(out)
+    while phases.total() < most and not phases["clearing"]:
+        parts, old = _parts(out), _tables(out)
         start = _start_copy if rng.randrange(COMMAND_EVERY) else _start_command
-        if not _kill(start(logs, out), _moment(out, seconds, rng)):
+        if not _kill(start(logs, out), _moment(out, old, seconds, rng)):
             return phases
-        phase = _phase(out)
+        phase = _phase(out, old)
         phases[phase] += 1
         if phase != "clearing":
-            again = [name for name, made in before.items() if _parts(out).get(name) != made]
+            again = [name for name, made in parts.items() if _parts(out).get(name) != made]
             assert not again, f"{len(again)} complete parts were lost or made again"
     assert os.waitstatus_to_exitcode(os.waitpid(_start_copy(logs, out), 0)[1]) == 0, "the analysis failed by itself"
     return phases
 
 
-def _moment(out: Path, seconds: float, rng: random.Random) -> Moment:
+def _moment(out: Path, old: dict[str, int], seconds: float, rng: random.Random) -> Moment:
     """Draw a moment in one of the phases; the short ones would hardly ever be hit by the clock."""
-    phase = rng.choice(PHASES)
+    (phase,) = rng.choices(PHASES, WEIGHTS)
     if phase == "starting":
         return Moment(lambda: True, rng.uniform(0, 0.6 * seconds))
     if phase == "measuring":
         wanted = rng.randrange(PIECES + 1)
         return Moment(lambda: len(_parts(out)) >= wanted, rng.uniform(0, 0.1))
-    reached = PHASES.index(phase)
-    return Moment(lambda: PHASES.index(_phase(out)) >= reached, rng.choice((0.0, rng.uniform(0, 0.1))))
+    reached, longest = PHASES.index(phase), 0.1 if phase == "merging" else 0.005
+    return Moment(lambda: PHASES.index(_phase(out, old)) >= reached, rng.uniform(0, longest))
 
 
-def _phase(out: Path) -> str:
-    """Return how far an analysis has come, from what lies in its folder."""
-    try:
-        names = {path.name for path in out.iterdir()}
-    except FileNotFoundError:
-        return PHASES[0]
+def _phase(out: Path, old: dict[str, int]) -> str:
+    """Return how far an analysis has come, from what lies in its folder beside the tables that it found there."""
     if b'"complete": true' in _bytes(out / FILE):
         return "clearing"
-    if any(name.endswith(".parquet") for name in names):
+    new = [name for name, written in _tables(out).items() if old.get(name) != written]
+    if any(name.endswith(".parquet") for name in new):
         return "naming"
-    if any(name.endswith(".unfinished") for name in names):
-        return "merging"
-    return "measuring" if _parts(out) else PHASES[0]
+    return "merging" if new else "measuring" if _parts(out) else "starting"
+
+
+def _tables(out: Path) -> dict[str, int]:
+    """Return the tables, finished or not, with the time of their last change."""
+    found = {}
+    for path in [*out.glob("*.parquet"), *out.glob(".*.parquet.unfinished")]:
+        with suppress(FileNotFoundError):  # it has just got its name
+            found[path.name] = path.stat().st_mtime_ns
+    return found
 
 
 def _bytes(path: Path) -> bytes:
@@ -151,10 +156,8 @@ def _parts(out: Path) -> dict[str, tuple[int, int]]:
     found = {}
     for path in out.glob(f"{PARTS}/*/{FILE}"):
         if "." not in path.parent.name:  # it is named after the process that makes it until it is complete
-            try:
+            with suppress(FileNotFoundError):  # the parts are being removed
                 found[path.parent.name] = (path.stat().st_ino, path.stat().st_mtime_ns)
-            except FileNotFoundError:  # the parts are being removed
-                continue
     return found
 
 

@@ -47,6 +47,8 @@ def _try(look: Callable[[str], Finding], name: str) -> Finding:
         return look(name)
     except EirkitError as error:
         return Finding(name, False, str(error))
+    except Exception as error:  # noqa: BLE001 - a stranger's plug-in must not hide all others
+        return Finding(name, False, f"its own check failed ({type(error).__name__}: {error}); report it to its author")
 
 
 def _memory(name: str) -> Finding:

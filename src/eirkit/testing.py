@@ -67,7 +67,11 @@ class _Opened:
             raise UsageError(f"it has no {lacking[0]}")
 
     async def __aenter__(self) -> _Opened:
-        await within(self.seconds, "setup", self.memory.setup())
+        try:
+            await within(self.seconds, "setup", self.memory.setup())
+        except BaseException:
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *error: object) -> None:

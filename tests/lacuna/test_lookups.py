@@ -54,7 +54,8 @@ CASES: list[tuple[Fate, list[Consultation], tuple[int, ...], bool]] = [
     ("other_value", [written(), searched(lacking=(WANTED,), held=(WANTED,), mislabelled=(WANTED,))], (), True),
     ("used", [written(), searched()], (WANTED,), True),
     ("not_used", [written(), searched()], (WANTED,), False),
-    ("used", [], (WANTED,), True),  # had by other means, such as a read
+    ("unwritten", [], (WANTED,), True),  # had by a READ, in which the memory has no part
+    ("not_stored", [written(), searched(lacking=(WANTED,))], (WANTED,), True),  # likewise, after a vain search
 ]
 
 

@@ -18,7 +18,7 @@ from eirkit.vestige.analyses.recovery import independent_interval, newcombe_inte
 from eirkit.vestige.analyses.setting import Settings, model_columns
 from eirkit.vestige.analyses.used_later import quantile_interval
 from eirkit.vestige.analysis import TABLES
-from eirkit.vestige.cohort import TESTS, analyse_cohorts
+from eirkit.vestige.cohort import TESTS, analyse_cohorts, folder_names
 from eirkit.vestige.covariates import read_base_lines
 from eirkit.vestige.planting import Planted, plain_lines
 from eirkit.vestige.tables import TableWriter
@@ -151,6 +151,13 @@ def test_runs_split_by_model_tell_each_other_how_hard_tasks_are(planted):
 def test_a_run_is_never_its_own_other_run(planted):
     found = by_name(document(planted, analyses=("demand",), disjoint=[planted]))
     assert found["demand-failure-difficulty"]["estimate"] is None
+
+
+def test_folders_are_told_apart_by_name_or_path(planted, tmp_path):
+    other = analysed_lines(same(True), tmp_path / "a", planted.name)
+    found = analyse_cohorts([planted, other], QUICK, by="folder", analyses=("demand",))
+    assert [row["cohort"] for row in found["cohorts"]] == [str(planted), str(other)]
+    assert folder_names([planted, tmp_path / "b"]) == [planted.name, "b"]
 
 
 def test_runs_that_occur_twice_are_counted(planted):

@@ -149,7 +149,8 @@ def test_a_killed_analysis_goes_on_to_the_same_tables(tmp_path):
 
 
 @pytest.mark.usefixtures("small_pieces")
-def test_a_truncated_part_is_made_again(tmp_path):
+@pytest.mark.parametrize("damage", ["torn table", "no document", "torn document"])
+def test_a_damaged_part_is_made_again(tmp_path, damage):
     corpus = Corpus((write_corpus(tmp_path / "logs"),))
     analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
 
@@ -162,10 +163,12 @@ def test_a_truncated_part_is_made_again(tmp_path):
 
     with pytest.raises(InterruptedHereError):
         analyze_in_parts(corpus, tmp_path / "out", OPTIONS, Processes(2), progress=interrupt)
-    parts = sorted((tmp_path / "out" / PARTS).iterdir())
+    parts = sorted(path for path in (tmp_path / "out" / PARTS).iterdir() if "." not in path.name)
     assert parts
-    torn = parts[0] / "cuts.parquet"
+    torn = parts[0] / ("cuts.parquet" if damage == "torn table" else "analysis.json")
     torn.write_bytes(torn.read_bytes()[:-20])
+    if damage == "no document":  # a kill while parts are removed leaves some of their files
+        torn.unlink()
     analyze_in_parts(corpus, tmp_path / "out", OPTIONS, Processes(2))
     assert tables(tmp_path / "out") == tables(tmp_path / "here")
 

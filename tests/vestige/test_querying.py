@@ -43,6 +43,9 @@ def test_rows_are_bounded_and_said_to_be(folder):
         "INSTALL httpfs",
         "SET enable_external_access = true",
         "SELEC nonsense",
+        "",
+        "SELECT 1; SELECT 2",
+        "COPY (SELECT 1 AS run_id) TO '{0}/../out/runs.parquet' (FORMAT parquet, USE_TMP_FILE false)",
     ],
 )
 def test_nothing_else_is_reached(folder, sql):

@@ -13,6 +13,8 @@ from eirkit.engine.mapping import Bounds
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+SECONDS, MIB = 300.0, 4096
+
 
 def engine_options(command: Command) -> Command:
     """Add --engine, --workers, --address and the bounds of one record; they arrive as `engine`."""
@@ -23,12 +25,13 @@ def engine_options(command: Command) -> Command:
         engine: str | None,
         workers: int | None,
         address: str | None,
-        record_seconds: float,
-        record_mib: int,
+        record_seconds: float | None,
+        record_mib: int | None,
         **options: Any,
     ) -> Any:
-        bounds = Bounds(record_seconds, record_mib << 20)
-        chosen = engine or ("ray" if address else "local" if workers else None)
+        bounds = Bounds(record_seconds or SECONDS, (record_mib or MIB) << 20)
+        said = workers or record_seconds or record_mib  # bounds hold in workers alone
+        chosen = engine or ("ray" if address else "local" if said else None)
         made = make_engine(chosen, workers=workers, address=address, bounds=bounds) if chosen else None
         return command(*arguments, engine=made, **options)
 
@@ -42,6 +45,10 @@ _OPTIONS = (
     click.option("--engine", type=click.Choice(ENGINES), help="Processes of this machine, or Ray."),
     click.option("--workers", type=click.IntRange(1), help="How many.  [default: the cores of this machine]"),
     click.option("--address", help="Of a Ray cluster that exists."),
-    click.option("--record-seconds", type=click.FloatRange(0, min_open=True), default=300.0, show_default=True),
-    click.option("--record-mib", type=click.IntRange(64), default=4096, show_default=True, help="Memory of one piece."),
+    click.option(
+        "--record-seconds",
+        type=click.FloatRange(0, min_open=True),
+        help=f"Time of one piece of work.  [default: {SECONDS:g}]",
+    ),
+    click.option("--record-mib", type=click.IntRange(64), help=f"Memory of one piece of work.  [default: {MIB}]"),
 )

@@ -108,4 +108,6 @@ def show_losses(console: Console, losses: Iterable[Mapping[str, int]]) -> None:
 def _cell(value: object) -> str:
     if value is None:
         return "–"
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    # What comes from logs and plug-ins may try to steer the terminal.
+    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)

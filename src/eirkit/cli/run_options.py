@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -109,6 +110,14 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**given, "model_options": asked} if asked else given
 
 
+def _typed(value: Any) -> Any:
+    """Return a number, true, false, null or a list where a text is one in JSON; any other text as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def _memory_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return settings by memory; what stands before the last dot of a name is the memory."""
     found: dict[str, dict[str, Any]] = {}
@@ -117,5 +126,5 @@ def _memory_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
         memory, dot, key = name.rpartition(".")
         if not dot:
             raise UsageError(f"{setting!r} names no memory; write MEMORY.NAME=VALUE, such as vector.embedding=minilm")
-        found.setdefault(memory, {})[key] = value
+        found.setdefault(memory, {})[key] = _typed(value)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def _render(console: Console, answer: Answer) -> None:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON can hold it."""
-    if isinstance(value, float) and value != value:
+    if isinstance(value, float) and not isfinite(value):
         return None
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)

@@ -20,8 +20,10 @@ from typing import Any
 
 from eirkit.engine.limits import bound_memory
 from eirkit.engine.mapping import Bounds, Done, Lost, reason_of
+from eirkit.errors import InfrastructureError
 
 BATCH = 16  # pieces sent at a time, so that a worker does not wait for the parent between small ones
+MOST_STILLBORN = 4  # then it is not a worker's own fault
 WATCH_SECONDS = 0.2  # how often clocks are looked at
 
 _Numbered = tuple[int, Any]
@@ -49,6 +51,7 @@ class Processes:
         self.workers = workers or cores()
         self.bounds, self.batch = bounds or Bounds(), batch
         self._crew: list[_Worker] = []
+        self._stillborn = 0  # workers in a row that died before they began anything
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Done[Any] | Lost]:
         source = enumerate(pieces)
@@ -66,11 +69,13 @@ class Processes:
         crew, self._crew = self._crew, []
         for worker in crew:
             worker.pipe.close()  # a worker that finds its pipe closed ends
+        end = time.monotonic() + 1
         for worker in crew:
-            worker.process.join(1)
+            worker.process.join(max(0.0, end - time.monotonic()))
+        for worker in crew:
             if worker.process.is_alive():
                 worker.process.kill()
-                worker.process.join()
+            worker.process.join()
 
     def _round(
         self, function: Callable[[Any], Any], source: Iterator[_Numbered], returned: deque[_Numbered]
@@ -107,7 +112,12 @@ class Processes:
         yield from _leftovers(gone)
         gone.pipe.close()
         if gone.current is not None:
+            self._stillborn = 0
             yield Lost(gone.current[0], reason, is_death)
+        else:
+            self._stillborn += 1
+            if self._stillborn >= MOST_STILLBORN:
+                raise InfrastructureError(f"workers cannot start: each {reason}; in a script, call this under __main__")
         returned.extend(gone.waiting)
         self._crew[position] = _start(function, self.bounds)
 

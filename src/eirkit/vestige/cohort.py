@@ -64,11 +64,17 @@ def analyse_cohorts(
     if not len(own):
         raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that has some")
     rows, tests = [], []
-    for cohort in split(own, cells, others, by, plan.settings, [folder.name for folder in folders]):
+    for cohort in split(own, cells, others, by, plan.settings, folder_names(folders)):
         rows.append(cohort_row(cohort))
         tests += [{"cohort": cohort.name, **one.as_json()} for one in findings(cohort, analyses)]
     repeated = len(own) - len(np.unique(own.identity))
     return {"by": by, "cohorts": rows, "tests": marked(tests, plan), "repeated_runs": repeated, "plan": _as_json(plan)}
+
+
+def folder_names(folders: Sequence[Path]) -> list[str]:
+    """Return the folders' own names, or their paths where two have the same."""
+    names = [folder.resolve().name for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
 def split(

@@ -6,15 +6,16 @@ cut at the same rows whatever the parts were, so that the bytes do not tell how 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eirkit.records import read_document
 from eirkit.vestige.analysis import Analysis
 from eirkit.vestige.corpus import Names
 from eirkit.vestige.rows import RunRow
 from eirkit.vestige.summary import Summary
-from eirkit.vestige.tables import RUN, TableWriter, arrow, read_table
+from eirkit.vestige.tables import FILE, RUN, SCHEMA, TableWriter, arrow, read_table
 
 _SUMMED = ("breaks", "files")  # the tables that a summary looks into
 
@@ -24,7 +25,7 @@ def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: Summary) 
     names = Names()
     for folder in folders:
         tables = {name: read_table(folder, name) for name in writer.rows}
-        renamed = _renamed(tables["runs"], names)
+        renamed = _renamed(tables["runs"], read_document(folder / FILE, SCHEMA)["renamed"], names)
         if renamed:
             tables = {name: _with_names(table, renamed) for name, table in tables.items()}
         for name, table in tables.items():
@@ -33,10 +34,10 @@ def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: Summary) 
             summary.add(analysis)
 
 
-def _renamed(runs: Any, names: Names) -> dict[str, str]:
-    """Return the new names of runs whose own is taken."""
+def _renamed(runs: Any, before: Mapping[str, str], names: Names) -> dict[str, str]:
+    """Return the new names of runs whose own is taken; those that were renamed in their part are named anew."""
     pairs = zip(runs[RUN].to_pylist(), runs["source"].to_pylist(), strict=True)
-    unique = {run: names.unique(run, source) for run, source in pairs}
+    unique = {run: names.unique(before.get(run, run), source) for run, source in pairs}
     return {run: name for run, name in unique.items() if name != run}
 
 

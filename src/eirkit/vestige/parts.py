@@ -25,12 +25,11 @@ from eirkit.vestige.measurement import measured
 from eirkit.vestige.partition import Piece, Place
 from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped
-from eirkit.vestige.tables import FILE, SCHEMA, TableWriter, arrow, columns_of
+from eirkit.vestige.tables import FILE, PARTS, SCHEMA, TableWriter, arrow, columns_of
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
 from eirkit.vestige.unpacking import open_file
 
-PARTS = ".parts"
 _CHUNK_BYTES = 1 << 20
 
 
@@ -83,13 +82,14 @@ def make_part(work: tuple[Job, Piece]) -> Part | Unwritable:
 
 
 def is_whole(folder: Path) -> bool:
-    """True if a part is there with every table to its end; what a power cut left of one is removed."""
-    if not (folder / FILE).is_file():
+    """True if a part is there with every table to its end; what a power cut, or a kill at the end, left is removed."""
+    if not folder.exists():
         return False
     try:
+        read_document(folder / FILE, SCHEMA)
         for name in TABLES:
             arrow().parquet.read_metadata(folder / f"{name}.parquet")
-    except (OSError, arrow().ArrowException):
+    except (OSError, InputFileError, arrow().ArrowException):
         shutil.rmtree(folder, ignore_errors=True)
         return False
     return True
@@ -126,20 +126,30 @@ def _tools(state: str, job: Job) -> _Tools:
     return kept[state]
 
 
+def prepare(job: Job) -> CorpusReader:
+    """Open everything that all pieces need, and return the reader.
+
+    Raises:
+        UsageError: reference patches, outcomes, a format or a package are missing or wrong.
+    """
+    return _tools(job.state, job).reader
+
+
 def _write(job: Job, piece: Piece, tools: _Tools, folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     runs, skipped = 0, list(piece.skipped)
+    renamed: dict[str, str] = {}
     try:
         with TableWriter(unfinished, TABLES) as writer:
-            for item in measured(_recordings(piece, tools), job.options, tools.count, tools.gold):
+            for item in measured(_recordings(piece, tools, renamed), job.options, tools.count, tools.gold):
                 if isinstance(item, Skipped):
                     skipped.append(item)
                 else:
                     writer.add(item.run.run_id, tables_of(item))
                     runs += 1
             listed = [{"source": one.source, "reason": one.reason} for one in skipped]
-            writer.finish({"runs": runs, "skipped": listed})
+            writer.finish({"runs": runs, "skipped": listed, "renamed": renamed})
         unfinished.replace(folder)
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -152,13 +162,20 @@ def tables_of(analysis: Analysis) -> Mapping[str, Any]:
     return {"runs": columns_of(type(analysis.run), [analysis.run]), **analysis.tables}
 
 
-def _recordings(piece: Piece, tools: _Tools) -> Iterator[Recording | Skipped]:
+def _recordings(piece: Piece, tools: _Tools, renamed: dict[str, str]) -> Iterator[Recording | Skipped]:
+    """Yield the runs of a piece under names that are unique in it, and note what they were called."""
     names = Names()
     for place in piece.places:
         try:
             document = place.open(tools.reader.limits)
             for item in tools.reader.read(document, place.root, place.format):
-                yield item if isinstance(item, Skipped) else names.rename(item)
+                if isinstance(item, Recording):
+                    unique = names.rename(item)
+                    if unique is not item:
+                        renamed[unique.run_id] = item.run_id
+                    yield unique
+                else:
+                    yield item
         except InputFileError as error:
             yield Skipped(place.source, str(error))
 
@@ -219,9 +236,9 @@ def _identity(path: Path) -> tuple[int, int]:
     return known.st_size, known.st_mtime_ns
 
 
-def state_of(options: Options, estimate: bool, format: str | None, files: list[Path | None]) -> str:
+def state_of(options: Options, estimate: bool, format: str | None, limits: Limits, files: list[Path | None]) -> str:
     """Return a digest of how runs are measured and of the files that this depends on."""
-    digest = blake2b(repr((version("eirkit"), options, estimate, format)).encode(), digest_size=16)
+    digest = blake2b(repr((version("eirkit"), options, estimate, format, limits)).encode(), digest_size=16)
     for path in files:
         listed = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]
         digest.update(repr([(str(one), *_identity(one)) for one in listed]).encode())

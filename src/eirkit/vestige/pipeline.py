@@ -17,16 +17,16 @@ from typing import Any, TypeAlias
 from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.vestige.analysis import TABLES, Options
-from eirkit.vestige.corpus import CorpusReader, read_corpus
+from eirkit.vestige.corpus import read_corpus
 from eirkit.vestige.gold import Gold, open_gold
 from eirkit.vestige.measurement import measured
 from eirkit.vestige.merging import merge_parts
 from eirkit.vestige.partition import Piece, plan_pieces
-from eirkit.vestige.parts import Job, Part, Unwritable, make_part, state_of, tables_of
+from eirkit.vestige.parts import Job, Part, Unwritable, make_part, prepare, state_of, tables_of
 from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped
 from eirkit.vestige.summary import Summary
-from eirkit.vestige.tables import TableWriter, claim
+from eirkit.vestige.tables import TableWriter, claim, held
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
 
@@ -69,20 +69,21 @@ def analyze_in_parts(
 
     Raises: as `analyze_corpus`.
     """
-    claim(out)
-    state = state_of(options, estimate, corpus.format, [corpus.gold, corpus.outcomes])
+    state = state_of(options, estimate, corpus.format, corpus.limits, [corpus.gold, corpus.outcomes])
     where = (corpus.outcomes, corpus.format, corpus.gold)
     job = Job(out.resolve(), options, *where, estimate, corpus.limits, state)
-    reader = CorpusReader(outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
-    job.parts.mkdir(exist_ok=True)
-    made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
-    summary = Summary()
-    with TableWriter(out, TABLES) as writer:
-        merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
-        for part in made:
-            summary.skipped.extend(part.skipped)
-        _finish(writer, summary, options)
-    shutil.rmtree(job.parts, ignore_errors=True)
+    reader = prepare(job)  # before anything is written: what is wrong with it is wrong for every piece
+    claim(out)
+    with held(out):
+        job.parts.mkdir(exist_ok=True)
+        made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
+        summary = Summary()
+        with TableWriter(out, TABLES) as writer:
+            merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
+            for part in made:
+                summary.skipped.extend(part.skipped)
+            _finish(writer, summary, options)
+        shutil.rmtree(job.parts, ignore_errors=True)
     return {"out": str(out), **summary.as_json()}
 
 
@@ -181,7 +182,7 @@ def analyze_corpus(
         UsageError: `out` is not empty and no analysis of ours.
     """
     summary = Summary()
-    with TableWriter(out, TABLES) as writer:
+    with TableWriter(out, TABLES) as writer, held(out):
         for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
                 _refuse([item], strict)

@@ -87,7 +87,6 @@ class Block:
     is_rework: Mask
     is_failed: Mask
     rate: Floats  # of rereads, over the common one
-    task_rate: Floats
 
 
 # The sizes of the paper's three cohorts, with its shares of goal access.
@@ -100,15 +99,10 @@ PAPER: tuple[Planted, ...] = (
 
 def draw_blocks(corpus: Planted, seed: int) -> Iterator[Block]:
     """Yield the truth about all runs."""
-    easy = _rng(corpus, seed, "tasks")
-    log_odds, rates = easy.normal(0, 1, corpus.tasks) * corpus.task_sd, np.exp(easy.normal(0, 0.3, corpus.tasks))
-    lines = np.exp2(easy.uniform(*_LINES, corpus.tasks)).astype(np.int64)
-    models = np.append(0.0, easy.normal(0, 0.3, corpus.models - 1))
+    tasks = _tasks(corpus, _rng(corpus, seed, "tasks"))
     for start in range(0, corpus.runs, BLOCK):
         number = np.arange(start, min(start + BLOCK, corpus.runs))
-        task, model = number % corpus.tasks, number // corpus.tasks % corpus.models
-        rng = _rng(corpus, seed, start)
-        yield _block(corpus, rng, number, task, model, log_odds[task] + models[model], rates[task], lines[task])
+        yield _block(corpus, tasks, number, _rng(corpus, seed, start))
 
 
 def plain_lines(corpus: Planted, seed: int) -> Iterator[bytes]:
@@ -129,17 +123,26 @@ def _rng(corpus: Planted, seed: int, *names: str | int) -> np.random.Generator:
     return np.random.default_rng([seed, name_key("planted", corpus.name, *names)])
 
 
-def _block(
-    corpus: Planted,
-    rng: np.random.Generator,
-    number: Codes,
-    task: Codes,
-    model: Codes,
-    log_odds: Floats,
-    task_rate: Floats,
-    lines: Codes,
-) -> Block:
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """What is true of every task and model."""
+
+    log_odds: Floats  # of failure
+    rates: Floats  # of rereads, over the common one
+    lines: Codes
+    models: Floats  # log odds of failure; the first model's are 0
+
+
+def _tasks(corpus: Planted, rng: np.random.Generator) -> _Tasks:
+    log_odds, rates = rng.normal(0, 1, corpus.tasks) * corpus.task_sd, np.exp(rng.normal(0, 0.3, corpus.tasks))
+    lines = np.exp2(rng.uniform(*_LINES, corpus.tasks)).astype(np.int64)
+    return _Tasks(log_odds, rates, lines, np.append(0.0, rng.normal(0, 0.3, corpus.models - 1)))
+
+
+def _block(corpus: Planted, tasks: _Tasks, number: Codes, rng: np.random.Generator) -> Block:
     n, true = len(number), corpus.effects
+    task, model = number % corpus.tasks, number // corpus.tasks % corpus.models
+    log_odds, lines = tasks.log_odds[task] + tasks.models[model], tasks.lines[task]
     covered = rng.random(n) < corpus.coverage
     demand = np.exp2(rng.normal(CENTRE_DEMAND, 1.2, n) + corpus.confounding * log_odds)
     demand = np.where(covered, np.clip(demand, 64, 1 << 17), 0).astype(np.int64)
@@ -155,9 +158,9 @@ def _block(
         odds = odds + np.log(true.gap_odds) * (np.log2(1 + gap) - CENTRE_GAP)
     odds = odds - np.log(true.never_odds) * is_never + np.log(true.rework_odds) * is_rework
     is_failed = rng.random(n) < _expit(odds)
-    own = np.exp(rng.normal(0, 0.2, n))
+    rate = np.exp(rng.normal(0, 0.2, n)) * tasks.rates[task]
     drawn = covered, demand, length, gap, lines, is_clipped, is_never, is_rework, is_failed
-    return Block(number, task, model, *drawn, own * task_rate, task_rate)
+    return Block(number, task, model, *drawn, rate)
 
 
 def _expit(x: Floats) -> Floats:

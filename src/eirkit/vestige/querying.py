@@ -37,9 +37,12 @@ def query(folder: Path, sql: str, most_rows: int = MOST_ROWS) -> Answer:
     read_analysis(folder)
     with _opened(folder) as (duckdb, connection):
         try:
+            kinds = [statement.type for statement in connection.extract_statements(sql)]
+            if kinds != [duckdb.StatementType.SELECT]:
+                raise UsageError(f"a query is one SELECT, and nothing else; tables: {', '.join(TABLES)}")
             done = connection.execute(sql)
-            rows = done.fetchmany(most_rows + 1) if done.description else []
-            columns = tuple(str(column[0]) for column in done.description or ())
+            rows = done.fetchmany(most_rows + 1)
+            columns = _distinct([str(column[0]) for column in done.description])
         except duckdb.Error as error:
             said = str(error).split("\n\n")[0]
             raise UsageError(f"{' '.join(said.split())[:400]}; tables: {', '.join(TABLES)}") from error
@@ -56,7 +59,7 @@ def _opened(folder: Path) -> Iterator[tuple[Any, Any]]:
     try:
         connection.execute("SET enable_progress_bar = false")
         paths = {name: str((folder / f"{name}.parquet").resolve()) for name in TABLES}
-        connection.execute(f"SET allowed_paths = {list(paths.values())!r}")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, paths.values()))}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         for name, path in paths.items():
@@ -64,6 +67,11 @@ def _opened(folder: Path) -> Iterator[tuple[Any, Any]]:
         yield duckdb, connection
     finally:
         connection.close()
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    """Return column names of which none is there twice."""
+    return tuple(name if name not in names[:at] else f"{name}_{at + 1}" for at, name in enumerate(names))
 
 
 def _quoted(text: str) -> str:

@@ -6,8 +6,9 @@ equal bytes. A file gets its name only when it is complete, and the folder's `an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -17,11 +18,17 @@ from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 from eirkit.errors import InputFileError, MissingExtraError, UsageError
 from eirkit.records import read_document, sync_folder, write_document
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; one analysis a folder there
+    fcntl = None  # type: ignore[assignment]
+
 Columns: TypeAlias = Mapping[str, Sequence[object]]
 
 FILE, SCHEMA = "analysis.json", "analysis/1"
 RUN = "run_id"  # the first column of every table
 GROUP_ROWS = 1 << 15
+LOCK, PARTS = ".lock", ".parts"  # held while somebody writes; where parts of a large analysis wait
 
 
 def arrow() -> Any:
@@ -147,6 +154,30 @@ class TableWriter:
         return self.folder / f".{name}.parquet.unfinished"
 
 
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Let nobody else write to an analysis folder meanwhile.
+
+    Raises:
+        UsageError: somebody does already.
+    """
+    path = folder / LOCK
+    with path.open("ab") as stream:
+        try:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
+                raise OSError  # whoever held it has just gone, and somebody else was quicker
+        except OSError as error:
+            raise UsageError(
+                f"another analysis is writing to {folder}; wait for it, or choose another --out"
+            ) from error
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
 def claim(folder: Path) -> bool:
     """Make a folder ours, or refuse one that holds anything else; True if it was not ours before."""
     if folder.exists() and not folder.is_dir():
@@ -155,7 +186,7 @@ def claim(folder: Path) -> bool:
         read_document(folder / FILE, SCHEMA)
         return False
     # A claim that was killed leaves its unfinished document and nothing else.
-    if folder.is_dir() and any(path.name != f".{FILE}.unfinished" for path in folder.iterdir()):
+    if folder.is_dir() and any(path.name not in (f".{FILE}.unfinished", LOCK, PARTS) for path in folder.iterdir()):
         raise UsageError(f"{folder} holds files that are no analysis; give a new or empty folder after --out")
     folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / FILE, SCHEMA, {"complete": False})

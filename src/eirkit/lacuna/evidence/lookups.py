@@ -7,10 +7,11 @@ search did not bring what it sought, so that losing is told from not finding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from eirkit.lacuna.condition import labels_in
 from eirkit.lacuna.evidence.attribution import Verdict
 from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryUsage
 from eirkit.lacuna.session import Decision
@@ -27,8 +28,9 @@ class Lookups:
 
     unwritten: the agent never wrote it. not_sought: written, and no search named it. not_stored: sought, and the store
     does not have it. not_found: the store has it, and no search brought it. other_value: its label came back with
-    another value. not_used: it came back, and the answer is not what follows from the agent's own results. used: the
-    rest. `confused` counts the searches that brought records of other labels in place of one that was stored.
+    another value. not_used: it came back, and the answer is not what follows from the agent's own results. used: it
+    came back, and does. What a READ or RECOMPUTE brought counts for neither. `confused` counts the searches that
+    brought records of other labels in place of one that was stored.
     """
 
     fates: Mapping[Fate, int]
@@ -61,9 +63,10 @@ def look_up(
 
 
 def _fate(
-    r: int, decision: Decision, written: Mapping[int, int], searches: Iterable[Consultation], follows: bool
+    r: int, decision: Decision, written: Mapping[int, int], searches: Sequence[Consultation], follows: bool
 ) -> Fate:
-    if r in decision.fetched:
+    # By a search of this step, not by a READ or RECOMPUTE, which owe the memory system nothing.
+    if any(_brought(one, r) for one in searches):
         return "used" if follows else "not_used"
     if written.get(r, decision.t + 1) > decision.t:
         return "unwritten"
@@ -73,6 +76,13 @@ def _fate(
     if any(r in one.mislabelled for one in sought):
         return "other_value"
     return "not_found" if any(r in one.held for one in sought) else "not_stored"
+
+
+def _brought(one: Consultation, r: int) -> bool:
+    """True if a search returned the record of step r, whether it asked for it or not."""
+    if r in one.call.steps:
+        return r not in one.lacking
+    return r in labels_in("\n".join(one.passages)) and r not in one.mislabelled
 
 
 def _is_confused(one: Consultation) -> bool:

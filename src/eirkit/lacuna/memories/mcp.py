@@ -97,6 +97,8 @@ class Mcp:
         self._written, self._scope = set(), f"{scope}-{secrets.token_hex(4)}"  # nobody else's, whoever says the same
         if not self._described.url and self._folder is not None:
             await self._disconnect()
+            for before in self._folder.iterdir():
+                shutil.rmtree(before, ignore_errors=True)
             await self._connect(Path(tempfile.mkdtemp(dir=self._folder)))  # a new server on a new file
 
     async def _clear(self) -> None:

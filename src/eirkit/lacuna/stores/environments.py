@@ -64,6 +64,7 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
     if not isinstance(kind, Packaged):
         raise UsageError(f"memory {name!r} needs no packages; use it as it is")
     if (ready := python_of(name)) is not None:
+        _install_node(_folder(name), kind, say)  # there may have been no npm then
         return ready
     folder = _folder(name)
     shutil.rmtree(folder, ignore_errors=True)
@@ -73,20 +74,19 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
     for arguments in (_OURS, *kind.installs):
         say(f"{name}: pip install {' '.join(arguments)}")
         _run([str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
-    if _install_node(folder, getattr(kind, "node_installs", ()), say):
-        (folder / "complete").touch()
+    _install_node(folder, kind, say)
+    (folder / "complete").touch()
     return python
 
 
-def _install_node(folder: Path, packages: tuple[str, ...], say: Callable[[str], None]) -> bool:
-    """Install packages of npm beside the Python ones; False where there is no npm, which is said."""
+def _install_node(folder: Path, kind: object, say: Callable[[str], None]) -> None:
+    """Install packages of npm beside the Python ones, if they are not there; without npm they are left out."""
+    packages = [one for one in getattr(kind, "node_installs", ()) if not (folder / "node_modules" / one).exists()]
     if packages and shutil.which("npm") is None:
         say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
-        return False
-    if packages:
+    elif packages:
         say(f"npm install {' '.join(packages)}")
         _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
-    return True
 
 
 def _folder(name: str) -> Path:

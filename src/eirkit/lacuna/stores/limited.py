@@ -27,7 +27,9 @@ class Limited:
         await self.system.reset(scope)
 
     async def write(self, item: Item) -> None:
-        self._order.pop(item.label, None)
+        if item.label in self._order:  # a system may keep both
+            del self._order[item.label]
+            await self.system.forget(item.label)
         if len(self._order) >= self.h:
             oldest = next(iter(self._order))
             del self._order[oldest]

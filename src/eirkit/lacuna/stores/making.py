@@ -29,6 +29,7 @@ MODEL, EMBEDDING = "model", "embedding"  # what answers a system that asks a lan
 MINILM = "minilm"  # the embedding unless another is given
 RUN_MODEL = "run"  # as MODEL: the model of the run
 VERBS = ("setup", "reset", "write", "flush", "search", "read", "usage", "teardown")
+_SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 TIMEOUT = "timeout_seconds"  # a setting of the harness, not of the system
 ENDPOINT = "endpoint"  # the argument through which such a system gets the address of an OpenAI-compatible server
 
@@ -57,8 +58,9 @@ def check_plan(plan: MemoryPlan) -> None:
     for name in plan.settings:
         if name not in known:
             raise UnknownNameError(f"setting of memory {plan.name!r}", name, known)
-    if not isinstance(plan.seconds, float) or plan.seconds <= 0:
-        raise UsageError(f"{TIMEOUT} of memory {plan.name!r} must be above 0 seconds")
+    _check_types(plan, kind)
+    if plan.seconds <= 0:
+        raise UsageError(f"{TIMEOUT} of memory {plan.name!r} is {plan.seconds:g}; give more than 0 seconds")
     if plan.limit is not None and not issubclass(kind, Forgetting):
         raise UsageError(f"memory {plan.name!r} cannot remove a record, so it has no strict panel; use the native one")
 
@@ -131,6 +133,16 @@ def sees_truth(name: str) -> bool:
 def _asked(kind: type[MemorySystem]) -> tuple[str, ...]:
     """Return what a system asks its endpoint for, which is what the user may choose: both unless it says otherwise."""
     return getattr(kind, "asks", (MODEL, EMBEDDING)) if ENDPOINT in _settings_of(kind) else ()
+
+
+def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
+    """Raise UsageError where a setting is of another type than its default: the text "false" would count as true."""
+    parameters = inspect.signature(kind).parameters
+    for name, value in plan.settings.items():
+        default = MEMORY_SECONDS if name == TIMEOUT else parameters[name].default if name in parameters else None
+        wanted = next((one for one in (bool, int, float, str) if isinstance(default, one)), None)
+        if wanted is not None and type(value) is not wanted and not (wanted is float and type(value) is int):
+            raise UsageError(f"{name} of memory {plan.name!r} is {value!r}; give {_SPELT[wanted]}")
 
 
 def _settings_of(kind: type[MemorySystem]) -> list[str]:
