@@ -39,6 +39,7 @@ GOALS = {
     "log": "the log itself",
     "own-edits": "none given: the files that the run itself edited last",
 }
+ALL_EDITS = "none given: all files that the run itself edited"
 
 
 @click.command()
@@ -107,7 +108,8 @@ def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str,
     yield "runs", f"{document['runs']:,} ({outcomes}), {document['turns']:,} turns"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
     for source, count in document["goal_sources"].items():
-        yield "goal", f"{GOALS[source]} ({count} {'run' if count == 1 else 'runs'})"
+        said = ALL_EDITS if source == "own-edits" and options.own_edits == "all" else GOALS[source]
+        yield "goal", f"{said} ({count} {'run' if count == 1 else 'runs'})"
     yield from _demand_lines(document, options)
     for unit, found in document["later_used"].items():
         shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
@@ -128,6 +130,9 @@ def _demand_lines(document: Mapping[str, Any], options: Options) -> Iterator[tup
         return
     reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "read or wrote a goal file"
     yield "goal reached", f"{document['goal_access']:.1%} of runs {reached}"
+    if not document["goal_access"]:
+        yield "peak demand", "not measured: no run reached a goal file, which is not the same as no need"
+        return
     other = "environment" if options.visibility == "seen" else "seen"
     covered = document["mean_peak_covered_tokens"] or 0
     yield (

