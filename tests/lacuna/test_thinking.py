@@ -214,7 +214,7 @@ def test_the_model_and_the_embedding_are_settings_where_they_are_asked_for():
     with pytest.raises(UnknownNameError, match=r"no setting of memory .* named 'embedding'"):
         check_plan(MemoryPlan(name_of(OnlyModel), {"embedding": "ngrams"}))
     with pytest.raises(UnknownNameError, match="'endpoint'"):
-        check_plan(MemoryPlan(name_of(Asking), {"endpoint": "http://127.0.0.1:1"}))
+        check_plan(MemoryPlan(name_of(Asking), {"endpoint": "http://127.0.0.1:1", "embedding": "ngrams"}))
     assert "langmem" in memories.names()
     assert isinstance(make_memory(MemoryPlan(name_of(Asking), {"embedding": "ngrams"})), Thinking)
 

@@ -40,6 +40,12 @@ def test_no_text_is_too_strange(command: str, output: str, exit_code: int) -> No
     assert all(write.path and "\0" not in write.path for write in touches.writes)
 
 
+def _once(command: str) -> float:
+    start = time.process_time()
+    touch(command)
+    return time.process_time() - start
+
+
 @pytest.mark.parametrize(
     "unit",
     [
@@ -62,9 +68,7 @@ def test_no_text_is_too_strange(command: str, output: str, exit_code: int) -> No
 )
 def test_time_grows_with_length_and_not_faster(unit: str) -> None:
     def seconds(count: int) -> float:
-        start = time.process_time()
-        touch(unit * count)
-        return time.process_time() - start
+        return min(_once(unit * count) for _ in range(3))  # the collector of a full process may come in between
 
     size = 20_000 // len(unit)
     small = max(seconds(size), SMALLEST_MEASURED_SECONDS)

@@ -345,7 +345,8 @@ def test_a_cancelled_call_leaves_nothing_behind():
     async def run(server):
         async with opened(server) as model:
             task = asyncio.create_task(model.reply(REQUEST))
-            await asyncio.sleep(0.1)
+            while not server.received:  # on its way, and not yet answered
+                await asyncio.sleep(0.01)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
