@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 # The core stays small: what `pip install eirkit` may bring, installers included.
-EXPECTED = {"eirkit", "click", "numpy", "rich", "markdown-it-py", "mdurl", "pygments", "pip", "setuptools"}
+EXPECTED = {"eirkit", "bm25s", "click", "numpy", "rich", "markdown-it-py", "mdurl", "pygments", "pip", "setuptools"}
 LARGEST_WHEEL_BYTES = 2_000_000
 
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.compilation import PATIENCE_SECONDS, compiled, has_compiler, hint_if_slow
 from eirkit.errors import SpecError
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.policies.belady import Belady
 from eirkit.lacuna.policies.theory import TheoryInformed
 from eirkit.lacuna.policy import NEVER, Outlook, Policy, Ranked, Structure, policies
 from eirkit.lacuna.simulation.batch import Batch, Misses, count_misses
-from eirkit.lacuna.simulation.compilation import PATIENCE_SECONDS, compiled, has_compiler, hint_if_slow
 from eirkit.lacuna.simulation.kernels import FACTS, Rank, fill_upcoming, missed_counts, needed_capacities
 from eirkit.lacuna.simulation.plain import replay, simulate, structure_of
 from eirkit.lacuna.task import TaskSpec

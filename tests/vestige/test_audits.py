@@ -97,6 +97,13 @@ def audit(run: Trajectory) -> None:
 @given(trajectories())
 def test_no_log_makes_an_audit_fail(run: Trajectory) -> None:
     audit(run)
+    turns = {turn.number for turn in run.turns}
+    assert {view.turn for view in clipped_views(run, {"a.py"})} <= turns
+    assert {event.turn for event in anomalies(run)} <= turns
+    waits = intervals(run, {"a.py"})
+    found = cells("r", waits)
+    assert sum(cell.exposure_tokens for cell in found) == sum(wait.distance_tokens for wait in waits)
+    assert sum(cell.rereads for cell in found) == sum(wait.ending == "reread" for wait in waits)
 
 
 def long_run(turns: int) -> Trajectory:

@@ -126,8 +126,9 @@ def test_what_is_no_patch_changes_nothing(text: str) -> None:
 
 @given(st.text(alphabet='@-+ ab/\n\\"diffgt0123,=rmnoeu\t', max_size=300))
 def test_no_text_breaks_the_parser(text: str) -> None:
-    read_patch(text)
-    read_patch("diff --git " + text)
+    for patch in (read_patch(text), read_patch("diff --git " + text)):
+        assert patch.additions + patch.deletions <= 1 + text.count("\n"), "every change is a line"
+        assert set(patch.test_files) <= set(patch.files)
 
 
 NAMES = st.text(alphabet='abc é"\\\t', min_size=1, max_size=8).filter(lambda name: name.strip() == name)

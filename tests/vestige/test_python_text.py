@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.vestige.shell.python_text import effects_of
+
+LONGEST_SECONDS = 10.0  # they take less than one on a quiet machine; without bounds it would be minutes
 
 PROGRAMS = {
     "open('a', 'w').write('x')": (["a"], []),
@@ -65,9 +69,12 @@ def test_a_write_in_a_loop_has_no_known_content() -> None:
 @given(st.text(alphabet="open('a','w').rd\n ()[]{}=:+x1\\\"", max_size=300))
 @settings(max_examples=200, deadline=None)
 def test_no_program_is_too_strange(text: str) -> None:
-    effects_of(f"open({text}")
+    found = effects_of(f"open({text}")
+    assert all(one.path in text for one in found.writes), "no file that is not named"
 
 
 @pytest.mark.parametrize("text", ["open(" + "(" * 5000, "open(x)" + "+x" * 50_000, "open('\\d')\n" * 10_000])
 def test_programs_have_bounds(text: str) -> None:
-    effects_of(text)
+    start = time.process_time()
+    assert effects_of(text).writes == ()
+    assert time.process_time() - start < LONGEST_SECONDS

@@ -146,4 +146,5 @@ def test_the_windowed_viewer_remembers_its_file() -> None:
     "tool", ["str_replace_editor", "Read", "Edit", "MultiEdit", "apply_patch", "bash", "Grep", "open"]
 )
 def test_arguments_of_any_shape_are_taken(tool: str, arguments: Mapping[str, Any]) -> None:
-    call(tool, **arguments)
+    touched = call(tool, **arguments)
+    assert {one.path for one in (*touched.reads, *touched.writes)} <= {"a"}, "no file that was not named"

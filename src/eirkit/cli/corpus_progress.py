@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from time import monotonic
-from types import TracebackType
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+from eirkit.cli.live_line import LiveLine, is_watched
 from eirkit.vestige.corpus import LOG_ENDINGS
 from eirkit.vestige.remote import Location, Remote
 
@@ -18,45 +14,24 @@ _ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".
 _EVERY_SECONDS = 0.1
 
 
-class CorpusProgress:
+class CorpusProgress(LiveLine):
     """Shows an analysis as it goes; use it in a with statement."""
 
     def __init__(self, paths: Iterable[Location]) -> None:
-        self._bar = Progress(
-            TextColumn("reading"),
-            BarColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
-        total = None if self._bar.disable else sum(map(_logs, paths))
+        total = sum(map(_logs, paths)) if is_watched() else None
         # One file with many runs in it tells nothing about how many are left.
-        self._task = self._bar.add_task("reading", total=total if total != 1 else None, state="")
-        self._started = self._shown = monotonic()
+        super().__init__("reading", total if total != 1 else None)
+        self._shown = self.started
         self._source, self._files = "", 0
 
-    def __enter__(self) -> CorpusProgress:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
-
     def __call__(self, source: str, runs: int, skipped: int) -> None:
-        if self._bar.disable:
-            return
         file = source.partition(":")[0]
         self._files += file != self._source
         self._source, now = file, monotonic()
         if now - self._shown >= _EVERY_SECONDS:
             self._shown = now
-            rate = f"{runs:,} runs  {runs / max(1e-9, now - self._started):,.0f}/s"
-            state = f"{rate}  {skipped} skipped" if skipped else rate
-            self._bar.update(self._task, completed=self._files, state=state)
+            rate = f"{runs:,} runs  {self.rate(runs):,.0f}/s"
+            self.show(self._files, f"{rate}  {skipped} skipped" if skipped else rate)
 
 
 def _logs(path: Location) -> int:

@@ -125,21 +125,15 @@ class Stored(Condition):
         return super().perform(action, near)
 
 
-class External(Stored):
+class External(Stored, Cache):
     """The last h records stay visible; everything else must come from an external memory system."""
 
     def __init__(self, retention: Retention) -> None:
-        super().__init__()
-        self.retention = retention
+        Stored.__init__(self)
+        Cache.__init__(self, retention)
 
-    def at_hand(self) -> AtHand:
-        return AtHand(tuple(self.retention.held()))
-
-    def consume(self, refs: tuple[int, ...]) -> None:
-        self.retention.touch(refs)
-
-    def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
-        return self.retention.admit(t, t) if takes_slot else None
+    def fetch(self, t: int, values: Payload, step: int) -> int | None:
+        return None  # shown for the step, not retained
 
 
 class KeyValue(Condition):

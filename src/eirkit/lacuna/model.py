@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.registry import Registry
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 from numpy.typing import NDArray
 
 from eirkit.errors import ContractError
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.task import Kind
 from eirkit.lacuna.workload import Graph
 from eirkit.registry import Registry

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.model import Reply, Tool, ToolCall
 from eirkit.lacuna.task import Payload
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.model import Reply, Request
 from eirkit.lacuna.prompt import Renderer, render

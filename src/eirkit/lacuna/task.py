@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 
 Kind = Literal["compute", "store", "query", "recall"]
 ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own

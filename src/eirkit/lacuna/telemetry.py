@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.memory import MemoryCall
 from eirkit.lacuna.model import Reply, Request, ToolCall
 from eirkit.lacuna.serving.exchange import prompt_hash, text_hash

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.task import Kind, Payload, TaskInstance, TaskSpec
 from eirkit.lacuna.workload import Graph, Workload
 

@@ -110,8 +110,9 @@ def _make_all(job: Job, pieces: Iterable[Piece], engine: Engine, strict: bool, p
                 found[place] = part
                 runs, skipped = runs + part.runs, skipped + len(part.skipped)
                 _refuse(part.skipped, strict)
-                if progress is not None and piece.places:
-                    progress(piece.places[-1].source, runs, skipped)
+                if progress is not None:
+                    for one in piece.places:
+                        progress(one.source, runs, skipped)
         if not lost:
             return [found[place] for place in sorted(found)]
         work = lost

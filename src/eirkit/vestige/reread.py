@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.vestige.facts import fact
+from eirkit.facts import fact
 from eirkit.vestige.trajectory import Trajectory
 
 Ending = Literal["reread", "overwrite", "end"]

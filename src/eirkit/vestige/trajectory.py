@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from eirkit.facts import fact
 from eirkit.registry import Registry
-from eirkit.vestige.facts import fact
 from eirkit.vestige.source import Document, Skipped
 
 Break = Literal["compaction", "clear"]

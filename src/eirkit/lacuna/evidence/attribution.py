@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.session import ActionTaken, Decision
 from eirkit.lacuna.task import Payload, Step, TaskInstance, read_record
 from eirkit.lacuna.workload import Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.generation import prepare
 from eirkit.lacuna.model import Request
 from eirkit.lacuna.task import Payload, TaskSpec

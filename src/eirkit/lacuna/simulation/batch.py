@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.compilation import compiled
 from eirkit.errors import SpecError
 from eirkit.lacuna.graph import References, as_tuples
 from eirkit.lacuna.policy import NEVER, Drawn, Hindsight, Outlook, Policy, Ranked, Structure
-from eirkit.lacuna.simulation.compilation import compiled
 from eirkit.lacuna.simulation.kernels import (
     FACTS,
     Rank,

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.compilation import hint_if_slow
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError
 from eirkit.lacuna.generation import BATCH, prepare
 from eirkit.lacuna.policy import find_policy
 from eirkit.lacuna.simulation.batch import Batch, Misses, count_misses
-from eirkit.lacuna.simulation.compilation import hint_if_slow
 from eirkit.lacuna.simulation.plain import Recovery, first_failure, structure_of
 from eirkit.lacuna.task import TaskSpec
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eirkit.compilation import compiled, has_compiler
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.simulation import trace_kernels
-from eirkit.lacuna.simulation.compilation import compiled, has_compiler
 
 Labels = NDArray[np.int32]
 Hits = NDArray[np.bool_]

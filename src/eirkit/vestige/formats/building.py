@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.vestige.source import Document, Skipped
-from eirkit.vestige.trajectory import Break, Call, RecordedTurn, Usage
+from eirkit.vestige.trajectory import Break, Call, RecordedTurn, Recording, Usage
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
@@ -201,6 +201,20 @@ def whole_document(document: Document) -> Mapping[str, Any] | Skipped:
     except InputFileError as error:
         return skipped(document, error)
     return value if isinstance(value, dict) else Skipped(document.source, "is no JSON object; restore the file")
+
+
+def read_one_run(
+    document: Document, make: Callable[[Mapping[str, Any], Document], Recording]
+) -> Iterator[Recording | Skipped]:
+    """Yield the one run that a JSON object is, or why it is none."""
+    content = whole_document(document)
+    if isinstance(content, Skipped):
+        yield content
+        return
+    try:
+        yield make(content, document)
+    except InputFileError as error:
+        yield skipped(document, error)
 
 
 def is_own_file(path: Path, folder: Path) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.building import items_of, mapping_of, skipped, string_of, whole_document
+from eirkit.vestige.formats.building import items_of, mapping_of, read_one_run, string_of
 from eirkit.vestige.formats.messages import arguments_of, content_of, native_calls, shell_name, text_of, usage_of
 from eirkit.vestige.source import Document, Skipped
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, formats
@@ -38,14 +38,7 @@ class MiniSweAgent:
 
     def read(self, document: Document) -> Iterator[Recording | Skipped]:
         """Yield the file's one run."""
-        content = whole_document(document)
-        if isinstance(content, Skipped):
-            yield content
-            return
-        try:
-            yield _recording(content, document)
-        except InputFileError as error:
-            yield skipped(document, error)
+        return read_one_run(document, _recording)
 
 
 def _recording(content: Mapping[str, Any], document: Document) -> Recording:

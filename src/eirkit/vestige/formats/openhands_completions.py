@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.building import items_of, mapping_of, skipped, string_of, whole_document
+from eirkit.vestige.formats.building import items_of, mapping_of, read_one_run, string_of
 from eirkit.vestige.formats.messages import message_usage, read_conversation, usage_of
 from eirkit.vestige.formats.openhands import OpenHandsCalls, repository_root
 from eirkit.vestige.source import Document, Skipped, open_document
@@ -45,14 +45,7 @@ class OpenHandsCompletions:
 
     def read(self, document: Document) -> Iterator[Recording | Skipped]:
         """Yield the run up to this completion."""
-        content = whole_document(document)
-        if isinstance(content, Skipped):
-            yield content
-            return
-        try:
-            yield _recording(content, document)
-        except InputFileError as error:
-            yield skipped(document, error)
+        return read_one_run(document, _recording)
 
 
 def is_completion(document: Document) -> bool:

@@ -7,12 +7,11 @@ derivatives obey the same rule. `with_loops` is compiled where numba is installe
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.compilation import compiled, has_compiler
 from eirkit.vestige.inference.design import Codes, Floats
 
 Kernel = Callable[[Floats, Floats, Codes, Codes, Floats, Floats, Floats], float]
@@ -20,19 +19,9 @@ LARGEST_STRATUM = 900  # rows: sums over the subsets of more leave the range of 
 _BLOCK_FLOATS = 1 << 15  # second derivatives held at once by the NumPy kernel: what a cache holds
 
 
-@cache
 def kernel() -> Kernel:
     """Return the fastest kernel that can be had here."""
-    try:
-        import numba
-    except ImportError:
-        return with_numpy
-    try:
-        made: Any = numba.njit(cache=True, error_model="numpy")(with_loops)
-    except RuntimeError:  # no folder in which numba may keep the code
-        made = numba.njit(error_model="numpy")(with_loops)
-    compiled: Kernel = made
-    return compiled
+    return compiled(with_loops, error_model="numpy") if has_compiler() else with_numpy
 
 
 def with_loops(

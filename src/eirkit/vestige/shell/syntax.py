@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eirkit.vestige.facts import fact
+from eirkit.facts import fact
 
 PieceKind = Literal["plain", "open", "name", "split", "unknown"]
 Connector = Literal[";", "&&", "||"]

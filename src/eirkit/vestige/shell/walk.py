@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from eirkit.vestige.facts import fact
+from eirkit.facts import fact
 from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.shell.syntax import Chain, Command, Group, Loop, Node, Pipeline, Redirect

@@ -1,14 +1,15 @@
-"""Facts are frozen dataclasses in everything but the time they take to make."""
+"""Facts are frozen dataclasses in everything but the time they take to make, and that none derives from them."""
 
 from __future__ import annotations
 
 import pickle
+from copy import copy
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
 from inspect import signature
 
 import pytest
 
-from eirkit.lacuna.facts import fact
+from eirkit.facts import fact
 from eirkit.lacuna.policy import Record
 
 
@@ -76,3 +77,15 @@ def test_what_needs_more_is_left_to_dataclasses():
         class Factory:
             a: int
             b: list[int] = field(default_factory=list)
+
+
+def test_it_can_be_copied_and_has_no_place_for_more():
+    one = Quick(1, (2,), "x")
+    assert copy(one) == one
+    assert type(one) is Quick
+    assert not hasattr(one, "__dict__")
+
+
+def test_nothing_derives_from_it():
+    with pytest.raises(TypeError, match="derives from a fact"):
+        type("Derived", (Quick,), {})

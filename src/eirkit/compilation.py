@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 PATIENCE_SECONDS = 2.0  # a shorter wait is worth no advice
 
@@ -37,17 +37,22 @@ def hint_if_slow(
         )
 
 
-def compiled(kernel: Kernel) -> Kernel:
-    """Return the kernel, compiled if possible; the machine code is kept between processes where a folder allows it."""
-    return _machine_code(kernel) if has_compiler() else kernel  # type: ignore[return-value]
+def compiled(kernel: Kernel, **how: object) -> Kernel:
+    """Return the kernel, compiled if possible; the machine code is kept between processes where a folder allows it.
+
+    Args:
+        how: further settings of numba.
+    """
+    return _machine_code(kernel, tuple(how.items())) if has_compiler() else kernel  # type: ignore[return-value]
 
 
 @cache
-def _machine_code(kernel: Callable[..., object]) -> Callable[..., object]:
+def _machine_code(kernel: Callable[..., object], how: tuple[tuple[str, object], ...]) -> Callable[..., object]:
     import numba
 
+    jit: Any = numba.njit  # its stubs know no settings by name
     try:
-        made: Callable[..., object] = numba.njit(cache=True)(kernel)
+        made: Callable[..., object] = jit(cache=True, **dict(how))(kernel)
     except RuntimeError:  # no folder in which numba may keep the code
-        made = numba.njit(kernel)
+        made = jit(**dict(how))(kernel)
     return made
