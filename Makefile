@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-memories test-memories-quick soak fuzz studies check format bench wheel-test clean
+.PHONY: help demo test test-slow test-local test-inspect test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -79,6 +79,13 @@ bench: $(TOOLS)
 
 wheel-test: $(TOOLS)
 	$(BIN)/python tests/wheel.py
+
+# The documentation as a site, under site/: a broken link or any other warning fails.
+docs: $(PACKAGE)
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt furo myst-parser sphinx
+	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
+	@echo "Open site/docs/index.html"
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,98 @@
+"""A table as data: typed columns and rows in; text, Markdown, LaTeX and CSV out."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+Cell = float | int | str | bool | None
+
+LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "≥": r"$\ge$", "≤": r"$\le$",
+    "×": r"$\times$", "−": "$-$",
+}  # fmt: skip
+MARKDOWN = {"|": r"\|", "<": "&lt;", "`": r"\`", "*": r"\*", "_": r"\_"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: the key of its cells, its heading, how numbers are printed and what the heading means."""
+
+    key: str
+    title: str
+    digits: int = 3
+    percent: bool = False
+    meaning: str = ""
+
+    def text(self, cell: Cell) -> str:
+        """Return a cell as people read it; what is not known is a dash."""
+        if cell is None:
+            return "–"
+        if isinstance(cell, bool):
+            return "yes" if cell else "no"
+        if isinstance(cell, float):
+            return f"{cell:.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:,.{self.digits}f}"
+        return f"{cell:,}" if isinstance(cell, int) else cell
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under typed columns, with a title and, where needed, a note on how to read them."""
+
+    id: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Cell], ...]
+    note: str = ""
+
+    def lines(self) -> list[list[str]]:
+        """Return the cells as text, row by row."""
+        return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
+
+    def is_numeric(self, column: Column) -> bool:
+        """Tell whether a column holds numbers, which stand on the right."""
+        cells = [row.get(column.key) for row in self.rows]
+        return all(cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool)) for cell in cells)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "rows": [dict(row) for row in self.rows]}
+
+    def csv(self) -> str:
+        """Return the rows with full precision under their keys."""
+        written = io.StringIO()
+        lines = csv.writer(written, lineterminator="\n")
+        lines.writerow([column.key for column in self.columns])
+        lines.writerows([row.get(column.key) for column in self.columns] for row in self.rows)
+        return written.getvalue()
+
+    def markdown(self) -> str:
+        """Return a Markdown table; whatever a cell holds stays text."""
+        rule = ["---:" if self.is_numeric(column) else "---" for column in self.columns]
+        shown = [[column.title for column in self.columns], rule, *self.lines()]
+        escaped = [[cell if cell in rule else cell.translate(_MARKDOWN) for cell in line] for line in shown]
+        return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
+
+    def latex(self) -> str:
+        """Return a LaTeX table in the style of booktabs."""
+        form = "".join("r" if self.is_numeric(column) else "l" for column in self.columns)
+        head = [column.title for column in self.columns]
+        body = [" & ".join(cell.translate(_LATEX) for cell in line) + r" \\" for line in self.lines()]
+        return "\n".join(
+            [
+                rf"\begin{{tabular}}{{{form}}}",
+                r"\toprule",
+                " & ".join(title.translate(_LATEX) for title in head) + r" \\",
+                r"\midrule",
+                *body,
+                r"\bottomrule",
+                r"\end{tabular}",
+            ]
+        )
+
+
+_LATEX = str.maketrans(LATEX)
+_MARKDOWN = str.maketrans(MARKDOWN)
