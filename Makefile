@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs clean
+.PHONY: help demo test test-slow test-local test-inspect test-harbor test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-harbor | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -30,8 +30,17 @@ test-local: $(TOOLS)
 # Inspect and libcachesim want different versions of botocore, so it has an environment of its own.
 test-inspect: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/inspect
-	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect]'
-	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py -k inspect
+	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect,vestige]'
+	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py \
+		tests/bridges/test_inspect.py tests/bridges/test_same_telemetry.py tests/test_docs.py -k inspect
+
+# Harbor's own models read what we export; they need Python 3.12.
+HARBOR_PYTHON ?= $(shell command -v python3.12 || ls $(HOME)/.pyenv/versions/3.12*/bin/python 2> /dev/null | head -1)
+test-harbor: $(TOOLS)
+	@test -n "$(HARBOR_PYTHON)" || (echo "Harbor needs Python 3.12: make test-harbor HARBOR_PYTHON=/path/to/python3.12"; exit 1)
+	$(HARBOR_PYTHON) -m venv $(VENV)/harbor
+	$(VENV)/harbor/bin/python -m pip --disable-pip-version-check install --quiet 'harbor>=0.24,<0.26'
+	$(BIN)/pytest tests/bridges/test_harbor.py
 
 # Memory systems, each in an environment of its own; weights and the client of MCP servers are wanted here.
 MEMORIES := EIRKIT_HOME="$${EIRKIT_HOME:-$(CURDIR)/$(VENV)/memories}"
@@ -87,6 +96,23 @@ docs: $(PACKAGE)
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 
+# Pages are built with Node and committed, so that nobody else needs it.
+web:
+	cd web && npm ci --silent && npm run --silent build
+	$(PYTHON) tools/web_assets.py --write
+
+web-check: web
+	cd web && npm run --silent check && npm run --silent test
+	git diff --exit-code -- src/eirkit/report/assets
+	@test -z "$$(git ls-files --others --exclude-standard src/eirkit/report/assets)" || (echo "commit the new files in src/eirkit/report/assets"; exit 1)
+
+# The real page in Debian's Chromium.
+test-browser: $(TOOLS)
+	tools/debian-packages chromium
+	cd web && npm ci --silent
+	$(PIP) playwright
+	EIRKIT_BROWSER=/usr/bin/chromium $(BIN)/pytest tests/browser
+
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -98,5 +124,5 @@ $(PACKAGE): pyproject.toml constraints.txt
 	@touch $@
 
 $(TOOLS): $(PACKAGE) requirements-dev.txt
-	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,plot,query,ray,remote,vestige]'
+	$(PIP) --no-build-isolation -r requirements-dev.txt -e '.[embedding,fast,mcp,otel,plot,query,ray,remote,vestige]'
 	@touch $@

@@ -9,6 +9,7 @@ import json
 import resource
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -56,14 +57,17 @@ def compare_with_orjson() -> bool:
         return True
     contents = [path.read_bytes() for path in sorted(runs.rglob("*.json"))]
     analyse([runs], gold)  # the vocabulary and the grammar are loaded once
-    parsing, whole = [], []
+    parsing, dropping, whole = [], [], []
     for _ in range(ROUNDS):
         parsing.append(cpu_seconds(lambda: [orjson.loads(content) for content in contents]))
+        dropping.append(cpu_seconds(lambda: deque(map(orjson.loads, contents), maxlen=0)))
         whole.append(cpu_seconds(lambda: analyse([runs], gold)))
     ratio = min(whole) / min(parsing)
     megabytes = sum(map(len, contents)) / 1e6
     print(f"{len(contents)} files, {megabytes:.0f} MB: orjson.loads {min(parsing):.3f} s, analysis {min(whole):.3f} s")
     print(f"{ratio:.1f} times orjson, at most {MOST_RATIO:.0f}: {_verdict(ratio <= MOST_RATIO)}")
+    dropped = min(dropping)
+    print(f"({min(whole) / dropped:.1f} times the {dropped:.3f} s that orjson needs where no document is kept)")
     return ratio <= MOST_RATIO
 
 

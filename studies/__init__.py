@@ -1,1 +1,1 @@
-"""One file per table or figure of the paper: what was published, ours, and whether they agree."""
+"""What no user of the package runs: training, calibration, and studies without a published partner."""

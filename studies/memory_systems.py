@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from eirkit.lacuna.evidence.lookups import FATES
 from eirkit.lacuna.evidence.pooling import mean
+from eirkit.lacuna.evidence.statistics import Interval, bootstrap_mean
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 from studies.agent_rows import Row, compare, trait
-from studies.agent_runs import FOUR, in_threes, in_words, pooled, run_cell, show
-from studies.memory_runs import MemoryRun, external, how_to_get, run_memories
+from studies.agent_runs import FOUR, in_threes, in_words, pooled, run_cell, show, worded
+from studies.memory_runs import MemoryRun, exact_share, external, how_to_get, run_memories
 from studies.retention_cells import READS, accuracy
 
 SEEDS = 12
-SYSTEM_SEEDS = 1  # a real system takes up to a second a call
+SYSTEM_SEEDS = 3  # as published; a real system takes up to a second a call
 SYSTEM_STEPS = 24  # for the same reason; the published runs have 64
 TITLES = {
     "store-recall": "Store–Recall",
@@ -152,8 +154,33 @@ def external_rows(ran: Ran) -> Iterator[Row]:
             runs = ran.get(name, {}).get(workload, [])
             if runs and published is not None:
                 label = f"{TITLES[workload]}, {SYSTEMS[name]} ({scored}/24 scored)"
-                right = [run.score.accuracy for run in runs]
-                yield trait(label, published, right, (FOUR, "recoverer"), EXECUTES)
+                right = interval(runs)
+                yield Row(label, published, right.estimate, right.low, right.high, "model", FOUR, "recoverer", EXECUTES)
+
+
+def interval(runs: Sequence[MemoryRun]) -> Interval:
+    """Return the mean accuracy of runs with an interval over seeds."""
+    return bootstrap_mean([run.score.accuracy for run in runs], [run.seed for run in runs])
+
+
+def external_table(ran: Ran) -> list[dict[str, Any]]:
+    """Return the same rows for reading, with what was found of what was missing."""
+    found = []
+    for row in external_rows(ran):
+        workload, name = next(
+            (w, n) for w in TITLES for n in SYSTEMS if row.label.startswith(f"{TITLES[w]}, {SYSTEMS[n]} ")
+        )
+        line = {"figure": row.label, "published": row.published, "recoverer": row.ours}
+        bounds = f"{row.low:.3f} … {row.high:.3f}"
+        found.append({**line, "95% interval": bounds, **_found(ran[name][workload]), "verdict": worded(row).verdict})
+    return found
+
+
+def _found(runs: Sequence[MemoryRun]) -> dict[str, Any]:
+    missing = sum(sum(run.memory["fates"].values()) for run in runs)
+    brought = sum(run.memory["fates"][fate] for run in runs for fate in ("used", "not_used"))
+    low, high = exact_share(brought, missing)
+    return {"found of missing": f"{brought} of {missing}", "share found, 95%": f"{low:.3f} … {high:.3f}"}
 
 
 def absent_table(ran: Ran) -> list[dict[str, Any]]:
@@ -184,10 +211,18 @@ def system_table(ran: Ran, seeds: Sequence[int]) -> list[dict[str, Any]]:
         {
             "memory": name,
             **{TITLES[w]: mean(run.score.accuracy for run in runs) for w, runs in by_workload.items()},
+            "all, 95%": _bounds([run for runs in by_workload.values() for run in runs]),
             **_measured([run for runs in by_workload.values() for run in runs], 2 * len(seeds) * len(by_workload)),
         }
         for name, by_workload in ran.items()
     ]
+
+
+def _bounds(runs: Sequence[MemoryRun]) -> str | None:
+    if not runs:
+        return None
+    found = interval(runs)
+    return f"{found.low:.3f} … {found.high:.3f}"
 
 
 def _measured(runs: Sequence[MemoryRun], attempted: int) -> dict[str, Any]:
@@ -197,7 +232,7 @@ def _measured(runs: Sequence[MemoryRun], attempted: int) -> dict[str, Any]:
     fates = {fate: sum(run.memory["fates"][fate] for run in runs) for fate in FATES}
     return {
         "scored": f"{len(runs)}/{attempted}",
-        "missing": sum(fates.values()),
+        **_found(runs),
         "lost": fates["not_stored"],
         "not found": fates["not_found"],
         "other value": fates["other_value"],
@@ -213,6 +248,7 @@ def _milliseconds(runs: Sequence[MemoryRun], name: str, calls: int) -> str | Non
 
 
 FURTHER = {
+    "external": f"External systems, pooled over two capacities; published figures by {FOUR}",
     "systems": "Every memory system that ran: n = 24, m = 8, h = 2 and 4 (Full Lookup m = 16, h = 4 and 8), recoverer",
     "absent": "Cells with a figure on one side only",
 }
@@ -238,22 +274,28 @@ def study(
     strict = list(panel_rows(STRICT, seeds))
     sections = {
         "Architectures without external systems, m = 8, pooled over h = 2 and 4": list(condition_rows(seeds)),
-        "External systems, pooled over two capacities": list(external_rows(ran)),
         "Full Lookup, strict panel: h records and nothing else": [
             *strict,
             *(strict_mem0_rows(system_seeds) if "mem0" in chosen else ()),
         ],
         "Full Lookup, native panel: not held to h": list(panel_rows(NATIVE, seeds)),
     }
-    further = {"systems": system_table(ran, system_seeds), "absent": absent_table(ran)}
+    further = {
+        "external": external_table(ran),
+        "systems": system_table(ran, system_seeds),
+        "absent": absent_table(ran),
+    }
     kept = {title: rows for title, rows in sections.items() if rows}
     title = f"Memory architectures: {len(seeds)} seeds, external systems {len(system_seeds)}"
-    return in_words("memory-systems", title, kept, seeds=len(seeds), **further)
+    made = in_words("memory-systems", title, kept, seeds=len(seeds), **further)
+    # Behind the rows of the sections: these have intervals in place of spreads, and a table of their own.
+    return {**made, "rows": [*made["rows"], *(asdict(worded(row)) for row in external_rows(ran))]}
 
 
 def main(arguments: Sequence[str]) -> None:
     named = [word for word in arguments if not word.startswith("--")]
-    show(study(systems=named or None), FURTHER, arguments)
+    made = study(systems=named or None)
+    show(made, {name: title for name, title in FURTHER.items() if made[name]}, arguments)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,12 @@ ROOMS = {
     "testing": {"base", "eir", "lacuna", "vestige"},  # conformance suites for authors of plug-ins
     "diagnosis": {"base", "eir", "lacuna", "vestige"},  # what `eirkit doctor` says
     "report": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface"},
-    "bridges": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface"},
-    "cli": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "testing", "diagnosis", "cli"},
-}
+    "bridges": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "testing"},
+    "studies": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "studies"},
+    "cli": {
+        "base", "eir", "lacuna", "vestige", "report", "bridges", "studies", "surface", "testing", "diagnosis", "cli",
+    },
+}  # fmt: skip
 BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "handler", "misc", "data2"}
 BANNED_ENDINGS = ("_", "_v0", "_v1", "_v2", "_new", "_old")
 LONGEST_FILE = 400  # lines

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # The core stays small: what `pip install eirkit` may bring, installers included.
 EXPECTED = {"eirkit", "bm25s", "click", "numpy", "rich", "markdown-it-py", "mdurl", "pygments", "pip", "setuptools"}
+FEWEST_STUDIES = 25  # tables and figures
 LARGEST_WHEEL_BYTES = 2_000_000
 
 
@@ -46,7 +47,7 @@ def install(wheel: Path, folder: Path) -> Path:
 def content_faults(wheel: Path) -> list[str]:
     """Return what should not be in the wheel, or is missing."""
     names = zipfile.ZipFile(wheel).namelist()
-    foreign = [n for n in names if not n.startswith(("eirkit/", "eirkit-")) or "__pycache__" in n]
+    foreign = [n for n in names if not n.startswith(("eirkit/", "eirkit-", "eirkit_pytest/")) or "__pycache__" in n]
     missing = {"eirkit/py.typed"} - set(names)
     found = [f"contains {n}" for n in foreign] + [f"lacks {n}" for n in missing]
     if not any(n.endswith("/LICENSE") for n in names):
@@ -73,9 +74,13 @@ def demo_faults(python: Path, folder: Path) -> list[str]:
     shown = call(eirkit, "demo", "--out", "result", cwd=here)
     written = json.loads((here / "result" / "demo.json").read_text("utf-8"))
     printed = json.loads(call(eirkit, "demo", "--json", cwd=here))
+    studies = json.loads(call(eirkit, "reproduce", "--list", "--json", cwd=here))["studies"]
+    (study,) = json.loads(call(eirkit, "reproduce", "eir-histories", "--json", cwd=here))["studies"]
     checks = {
         "the demo prints nothing": bool(shown.strip()),
         "two runs of the demo differ": written == printed,
+        "studies of the paper are missing": len(studies) >= FEWEST_STUDIES,
+        "a study that draws nothing does not reproduce": study["verdict"] == "reproduced",
         "the demo's documented contrast is off": round(written["contrast"]["every_step_bits"], 3) == 212.603,
     }
     return [fault for fault, holds in checks.items() if not holds]

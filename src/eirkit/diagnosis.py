@@ -14,12 +14,19 @@ from eirkit.errors import EirkitError
 from eirkit.lacuna.memory import memories
 from eirkit.lacuna.model import ModelOptions, models
 from eirkit.lacuna.serving.making import preflight
+from eirkit.lacuna.stores.environments import absent_node
 from eirkit.lacuna.stores.making import reason_absent
 from eirkit.vestige.trajectory import formats
 
 # A name that a provider knows, for those that do not take any.
-_SAMPLES = {"reference": "calculator", "scripted": "extractor", "local": "smollm2", "inspect": "mockllm/model"}
-_READING = ("orjson", "pyarrow", "bpe_openai", "tree_sitter", "tree_sitter_bash", "zstandard")
+_SAMPLES = {
+    "bundled": "lacuna-tiny",
+    "reference": "calculator",
+    "scripted": "extractor",
+    "local": "smollm2",
+    "inspect": "mockllm/model",
+}
+_READING = ("orjson", "pyarrow", "splintr", "tree_sitter", "tree_sitter_bash", "zstandard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +59,11 @@ def _try(look: Callable[[str], Finding], name: str) -> Finding:
 
 
 def _memory(name: str) -> Finding:
-    why = reason_absent(name)
-    return Finding(name, why is None, why or _purpose(memories.get(name)))
+    if (why := reason_absent(name)) is not None:
+        return Finding(name, False, why)
+    kind = memories.get(name)
+    lacks = absent_node(name, kind, {})  # what it needs unless settings say otherwise
+    return Finding(name, True, _purpose(kind) + (f"; as it comes it needs a package of npm: {lacks}" if lacks else ""))
 
 
 def _model(name: str) -> Finding:

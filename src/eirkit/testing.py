@@ -6,7 +6,8 @@ Every requirement is tried on the real system. The result says which hold; Asser
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eirkit.errors import UsageError
@@ -38,12 +39,33 @@ def check_memory(system: Factory, *, seconds: float = 120.0) -> Conformance:
         seconds: how long one verb may take.
 
     Raises:
-        AssertionError: a requirement does not hold; the message names each of them.
+        AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
+        UsageError: it was given neither a class nor a function that makes a system.
     """
+    _refuse_what_makes_nothing(system)
     result = wait_for(_try_all(system, seconds))
     if result.broken:
-        raise AssertionError("; ".join(f"{name}: {reason}" for name, reason in result.broken))
+        raise AssertionError("; ".join(_by_reason(result.broken)))
     return result
+
+
+def _refuse_what_makes_nothing(system: object) -> None:
+    if not callable(system):
+        kind = type(system).__name__
+        if callable(getattr(system, "setup", None)):
+            raise UsageError(
+                f"check_memory makes a new system for each requirement; give the class, check_memory({kind})"
+            )
+        raise UsageError(f"check_memory was given a {kind}; give the class of a memory system")
+
+
+def _by_reason(broken: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield each reason once; one that many requirements fail for is a mistake of its own and comes first."""
+    names: dict[str, list[str]] = {}
+    for name, reason in broken:
+        names.setdefault(reason, []).append(name)
+    for reason, failed in sorted(names.items(), key=lambda entry: -len(entry[1])):
+        yield f"{failed[0]}: {reason}" if len(failed) == 1 else f"{reason} ({len(failed)} requirements fail for it)"
 
 
 async def _try_all(system: Factory, seconds: float) -> Conformance:
@@ -62,9 +84,7 @@ class _Opened:
     """A system between `setup` and `teardown`."""
 
     def __init__(self, system: Factory, seconds: float) -> None:
-        self.memory, self.seconds = system(), seconds
-        if lacking := [verb for verb in VERBS if not callable(getattr(self.memory, verb, None))]:
-            raise UsageError(f"it has no {lacking[0]}")
+        self.memory, self.seconds = _new(system), seconds
 
     async def __aenter__(self) -> _Opened:
         try:
@@ -92,6 +112,25 @@ class _Opened:
 
     async def read(self, label: str) -> str | None:
         return await within(self.seconds, "read", self.memory.read(label))
+
+
+def _new(system: Factory) -> MemorySystem:
+    """Return a new system that has every verb, each of which can be waited for."""
+    memory = system()
+    if isinstance(memory, type):
+        raise UsageError("what was called returned a class and no system; give the class itself")
+    if lacking := [verb for verb in VERBS if not callable(getattr(memory, verb, None))]:
+        raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
+    if blocking := [verb for verb in VERBS if _is_plain(getattr(memory, verb))]:
+        raise UsageError(f"{', '.join(blocking)} cannot be waited for; write `async def` in place of `def`")
+    return memory
+
+
+def _is_plain(verb: object) -> bool:
+    """True for a method that is not async and does not say that it returns something to wait for."""
+    says = str(getattr(verb, "__annotations__", {}).get("return", ""))
+    waits = any(word in says for word in ("Awaitable", "Coroutine", "Future", "Task"))
+    return inspect.ismethod(verb) and not inspect.iscoroutinefunction(verb) and not waits
 
 
 async def _stores(system: Factory, seconds: float) -> None:
@@ -178,7 +217,7 @@ async def _forgets(system: Factory, seconds: float) -> None:
 
 async def _closes(system: Factory, seconds: float) -> None:
     """It can be torn down at once, twice, and without having been set up."""
-    memory = system()
+    memory = _new(system)
     await within(seconds, "teardown", memory.teardown())
     await within(seconds, "setup", memory.setup())
     await within(seconds, "teardown", memory.teardown())

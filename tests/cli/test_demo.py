@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from eirkit.cli.demo import POLICIES, WORKLOADS
+from eirkit.report.demonstration.theory import POLICIES, WORKLOADS
 from tests.cli.test_main import call
+from tests.report.reading_pages import faults, read
 
 LONGEST_OUTPUT = 40  # lines: one screen
 WIDEST_OUTPUT = 110  # columns
@@ -17,11 +18,11 @@ B = math.log2(10**4)
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "new" / "folder"
-    return call("demo", "--out", out), json.loads((out / "demo.json").read_text("utf-8"))
+    return call("demo", "--out", out), json.loads((out / "demo.json").read_text("utf-8")), out
 
 
 def test_it_fits_on_a_screen(demo):
-    done, _ = demo
+    done = demo[0]
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert len(lines) <= LONGEST_OUTPUT
@@ -64,10 +65,32 @@ def test_recovery_grows_with_the_inputs_of_a_step(demo):
         assert all(fewer[key] < more[key] for key in ("results_kept", "nothing_kept", "depth"))
 
 
-def test_json_is_the_document_that_out_writes(demo):
-    done = call("demo", "--json")
+def test_json_is_the_document_that_out_writes_and_a_second_demo_takes_the_place_of_the_first(demo):
+    page = (demo[2] / "report.html").read_bytes()
+    done = call("demo", "--json", "--out", demo[2])
     assert done.stderr == ""
-    assert json.loads(done.stdout) == demo[1]
+    assert json.loads(done.stdout) == demo[1] == json.loads((demo[2] / "demo.json").read_text("utf-8"))
+    assert (demo[2] / "report.html").read_bytes() == page
+
+
+def test_it_ends_with_the_path_of_a_page_of_all_three_rooms(demo):
+    done, document, out = demo
+    page = out / "report.html"
+    assert done.stdout.splitlines()[-1].endswith(str(page))
+    text = page.read_text("utf-8")
+    assert faults(text) == []
+    titles = [heading.text for heading in read(text)[0].all("h2")]
+    for wanted in ("1. How much must survive?", "4. An agent under pressure", "5. One recorded run"):
+        assert wanted in titles
+    assert f"{document['recorded']['peak_demand_tokens']:,} tokens" in text
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "precious.txt").write_text("mine")
+    done = call("demo", "--out", tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert (tmp_path / "run" / "precious.txt").read_text() == "mine"
 
 
 def test_out_that_is_a_file_is_refused_in_one_line(tmp_path):

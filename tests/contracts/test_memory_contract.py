@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eirkit.lacuna.memory import MemorySystem, memories
+from eirkit.errors import UsageError
+from eirkit.lacuna.memories.key_value import KeyValue
+from eirkit.lacuna.memory import Item, MemorySystem, memories
 from eirkit.lacuna.stores.making import reason_absent
 from eirkit.testing import check_memory
 
@@ -46,5 +50,40 @@ def test_a_system_without_a_verb_is_named():
     class Half:
         async def setup(self) -> None: ...
 
-    with pytest.raises(AssertionError, match="it has no reset"):
+    with pytest.raises(AssertionError, match=r"it has no reset, write, .*the verbs it needs") as caught:
         check_memory(Half)  # type: ignore[arg-type]
+    assert str(caught.value).count("it has no") == 1, "one mistake is told once"
+    assert "9 requirements fail for it" in str(caught.value)
+
+
+def test_verbs_that_cannot_be_waited_for_are_named_together():
+    class Blocking(KeyValue):
+        def write(self, item: Item) -> None:  # type: ignore[override]
+            self._kept[item.label] = item.text
+
+        def flush(self) -> None:  # type: ignore[override]
+            pass
+
+    with pytest.raises(AssertionError, match=r"^write, flush cannot be waited for; write `async def` in place"):
+        check_memory(Blocking)
+
+
+def test_a_verb_may_return_something_to_wait_for():
+    class Handing(KeyValue):
+        def flush(self) -> Coroutine[Any, Any, None]:
+            return super().flush()
+
+    assert len(check_memory(Handing).held) == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (KeyValue(), r"give the class, check_memory\(KeyValue\)"),
+        ("key-value", "was given a str; give the class of a memory system"),
+        (None, "was given a NoneType"),
+    ],
+)
+def test_what_makes_no_system_is_told_in_one_line(given, said):
+    with pytest.raises(UsageError, match=said):
+        check_memory(given)

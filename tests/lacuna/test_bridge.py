@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from eirkit.errors import StoreError
+from eirkit.lacuna.memories.key_value import KeyValue
 from eirkit.lacuna.memory import Item
 from eirkit.lacuna.stores.bridge import Bridged
 from eirkit.testing import check_memory
@@ -92,6 +94,34 @@ def test_nothing_is_left_running():
 
     with pytest.raises(ProcessLookupError):
         os.kill(asyncio.run(opened()), 0)
+
+
+class Telling(KeyValue):
+    """Finds the variables of its own process."""
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        return sorted(os.environ)
+
+
+def variables_seen(*declared: str) -> set[str]:
+    async def seen() -> set[str]:
+        memory = Bridged(f"{__name__}:Telling", {}, PYTHON, declared)
+        await memory.setup()
+        try:
+            return set(await memory.search("", 5))
+        finally:
+            await memory.teardown()
+
+    return asyncio.run(seen())
+
+
+def test_a_stores_process_gets_no_key_and_no_proxy_unless_it_asks_for_one_by_name(monkeypatch):
+    for name in ("OPENAI_API_KEY", "AWS_PROFILE", "MY_PASSWORD", "HTTPS_PROXY", "http_proxy", "LC_TIME"):
+        monkeypatch.setenv(name, "C")
+    seen = variables_seen("MY_PASSWORD")
+    assert {"PATH", "HOME", "LC_TIME", "MY_PASSWORD", "NO_PROXY"} <= seen
+    assert not seen & {"OPENAI_API_KEY", "AWS_PROFILE", "HTTPS_PROXY", "http_proxy"}
+    assert "EIRKIT_BRIDGE" not in seen, "nor does it keep the token of the bridge"
 
 
 def test_settings_do_not_stand_in_a_command_line_that_everybody_can_read():

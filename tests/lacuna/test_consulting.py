@@ -188,5 +188,5 @@ def test_what_is_raised_after_a_wait_is_passed_on():
 
 
 def test_a_verb_that_is_not_async_is_an_error_of_the_adapter():
-    with pytest.raises(TypeError, match="await"):
+    with pytest.raises(StoreError, match="flush is not async; write it as `async def flush`"):
         asyncio.run(within(5.0, "flush", None))  # type: ignore[arg-type]

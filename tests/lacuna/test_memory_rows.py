@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.cli.memory_table import memory_columns, memory_remarks
+from eirkit.cli.memory_table import cost_columns, fate_columns, memory_remarks
 from eirkit.lacuna.evidence.lookups import FATES
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.sweeps.memory_rows import MemoryGathering, panel_of
@@ -106,19 +106,47 @@ def row_of(panel: str, name: str = "bm25", settings: dict[str, Any] | None = Non
 
 
 def test_the_table_has_scored_counts_and_milliseconds():
-    columns = memory_columns([row_of("strict")])
-    assert {len(column) for column in columns.values()} == {1}
-    assert columns["scored"] == ["3/4"]
-    assert (columns["ms/write"], columns["ms/search"]) == (["250.00"], ["1500.00"])
-    assert (columns["own calls"], columns["own tokens"], columns["used"]) == ([4], [110], [2])
+    fates, costs = fate_columns([row_of("strict")]), cost_columns([row_of("strict")])
+    assert {len(column) for column in (*fates.values(), *costs.values())} == {1}
+    assert (fates["scored"], fates["used"]) == (["3/4"], [2])
+    assert (costs["ms/write"], costs["ms/search"]) == (["250.00"], ["1500.00"])
+    assert (costs["own calls"], costs["own tokens"]) == ([4], [110])
+
+
+def test_own_calls_have_no_columns_where_nobody_called():
+    assert "own calls" not in cost_columns([row_of("strict", model_calls=0), row_of("native", model_calls=0)])
 
 
 def test_remarks_name_the_memory_and_warn_of_the_native_panel():
     lost = dict.fromkeys(FATES, 0) | {"not_stored": 1, "used": 1}
-    assert list(memory_remarks([row_of("strict")])) == []
     said, native = memory_remarks([row_of("native", fates=lost)])
     assert said == "memory bm25, w, h = 2: loses what is written (1 of 2 lookups)"
     assert native.endswith("add --panel strict")
+    strict, kept, native = memory_remarks([row_of("strict"), row_of("native", fates=lost)])
+    assert strict.startswith("bm25 held everything the task needed (strict panel; w at h = 2)")
+    assert kept == "memory bm25, w, h = 2, native: loses what is written (1 of 2 lookups)"
+    assert native.endswith("with those held to h"), "the strict panel is there already"
+
+
+def test_a_system_that_holds_is_told_so_once_for_each_panel():
+    rows = [row_of("strict"), row_of("strict") | {"workload": "v"}]
+    assert list(memory_remarks(rows)) == [
+        "bm25 held everything the task needed (strict panel; w at h = 2, v at h = 2): all 4 results that were missing "
+        "came back"
+    ]
+
+
+def test_what_was_never_asked_for_is_not_put_down_to_the_system():
+    unsought = dict.fromkeys(FATES, 0) | {"unwritten": 1, "not_sought": 2, "not_used": 1}
+    (said,) = memory_remarks([row_of("strict", fates=unsought)])
+    assert said.startswith("bm25 held everything it was asked for")
+    assert said.endswith("1 results that were missing came back, 3 were never written or never searched for")
+    (said,) = memory_remarks([row_of("strict", fates=dict.fromkeys(FATES, 0))])
+    assert said == "bm25 was not put to the test (strict panel; w at h = 2): no result was missing"
+
+
+def test_a_row_without_a_scored_run_is_no_proof_of_anything():
+    assert list(memory_remarks([row_of("strict") | {"scored": 0}])) == []
 
 
 @pytest.mark.parametrize(
@@ -132,6 +160,6 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
     ],
 )
 def test_a_scripts_answers_and_estimates_are_never_passed_off_as_a_models(name, settings, calls, said):
-    remarks = list(memory_remarks([row_of("strict", name, settings, model_calls=calls)]))
+    _held, *remarks = memory_remarks([row_of("strict", name, settings, model_calls=calls)])
     assert len(remarks) == said
     assert all("a script, not a model, and its tokens are an estimate" in remark for remark in remarks)

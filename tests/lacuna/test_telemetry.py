@@ -100,7 +100,7 @@ def test_memory_calls_are_written_down():
     found = next(record for record in records if record["verb"] == "search")
     assert found["passages"] == len(found["found"]) == 1
     bare = [record for record in event_records(trace, "x", texts=False) if record["type"] == "memory"]
-    said = {"returned_characters", "lacking", "held", "mislabelled"}
+    said = {"returned_characters", "lacking", "held", "mislabelled", "records", "bytes"}
     assert {frozenset(record) for record in bare} == {
         frozenset({"run", "type", "t", "verb", "passages", "latency_seconds"} | said)
     }

@@ -51,6 +51,12 @@ def take(name: str, shelf: str = "") -> list[str]:
 
 
 @server.tool()
+def list_all(shelf: str = "") -> list[str]:
+    """Return every text on a shelf."""
+    return list(shelves.get(shelf, {}).values())
+
+
+@server.tool()
 def remove(name: str, shelf: str = "") -> str:
     """Take a text off the shelf for good."""
     shelves.get(shelf, {}).pop(name, None)

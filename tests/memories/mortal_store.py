@@ -18,6 +18,7 @@ class Mortal(KeyValue):
 
     packages = ("json",)  # it needs packages, so it is run behind the bridge
     installs = ()
+    variables = (MARKER,)  # its process gets no others of the user's
 
     def __init__(self) -> None:
         super().__init__()

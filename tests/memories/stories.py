@@ -22,7 +22,7 @@ WORKLOADS = ("store-recall", "full-lookup", "stepwise-sum")
 
 def needs(name: str) -> pytest.MarkDecorator:
     """Skip with the reason where a system is neither importable nor in an environment of its own."""
-    why = reason_absent(name)
+    why = reason_absent(name, {})
     return pytest.mark.skipif(why is not None, reason=f"{name}: {why}")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.errors import StoreError, UnknownNameError
+from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.memory import Item, MemorySystem
 from eirkit.lacuna.stores.making import MemoryPlan, check_plan
 from tests.memories.stories import held, needs, opened, run
@@ -14,7 +14,6 @@ from tests.memories.stories import held, needs, opened, run
 CALLS_A_WRITE = 4  # entities, their resolution, facts, their resolution; the first in a graph has nothing to resolve
 
 
-@needs("graphiti")
 def test_a_setting_that_it_does_not_have_is_refused():
     with pytest.raises(UnknownNameError, match="min_score"):
         check_plan(MemoryPlan("graphiti", {"min_likeness": 0.1}))
@@ -65,17 +64,18 @@ def test_it_can_return_the_episodes_that_facts_came_from():
     assert opened(say, "graphiti", min_score=0, returns="episodes") == ["In the end A_01 = 1000, after some thought"]
 
 
-@needs("graphiti")
-@pytest.mark.slow
-def test_wrong_settings_are_told_in_one_line():
-    async def nothing(memory: MemorySystem) -> None: ...
-
-    with pytest.raises(StoreError, match="neither facts nor episodes; choose one"):
-        opened(nothing, "graphiti", returns="poems")
-    with pytest.raises(StoreError, match="use bolt://, neo4j:// or falkor://"):
-        opened(nothing, "graphiti", url="http://127.0.0.1:1")
-    with pytest.raises(StoreError, match="set GRAPHITI_USER and GRAPHITI_PASSWORD instead"):
-        opened(nothing, "graphiti", url="bolt://me:secret@127.0.0.1:1")
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"returns": "poems"}, "no way of returning named 'poems'; known: episodes, facts"),
+        ({"url": "http://127.0.0.1:1"}, "use bolt://, neo4j:// or falkor://"),
+        ({"url": "bolt://me:secret@127.0.0.1:1"}, "url of memory 'graphiti' holds a secret"),
+        ({"url": "bolt://me@127.0.0.1:1"}, "set GRAPHITI_USER and GRAPHITI_PASSWORD instead"),
+    ],
+)
+def test_wrong_settings_are_told_in_one_line_before_anything_starts(settings, said):
+    with pytest.raises(UsageError, match=said):
+        check_plan(MemoryPlan("graphiti", settings))
 
 
 @needs("graphiti")

@@ -17,14 +17,15 @@ from typing import Any
 
 import pytest
 
+from eirkit.diagnosis import examine
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.lacuna.memories.mcp import Mcp, describe
 from eirkit.lacuna.memory import Item
-from eirkit.lacuna.stores.environments import python_of
-from eirkit.lacuna.stores.making import MemoryPlan, make_memory
+from eirkit.lacuna.stores.making import MemoryPlan, check_plan, make_memory
 from eirkit.lacuna.stores.mcp_client import McpClient
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
+from tests.memories.stories import needs
 
 SHELF = str(Path(__file__).with_name("mcp_shelf.py"))
 TOOLS: dict[str, Any] = {
@@ -38,9 +39,7 @@ PATIENCE_SECONDS = 30.0  # for a server to start on a busy machine
 VERB_SECONDS = 60.0
 
 needs_mcp = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed; pip install 'mcp>=2.3,<3'")
-needs_reference = pytest.mark.skipif(
-    python_of("mcp") is None, reason="the reference server is not installed; run eirkit doctor --install mcp"
-)
+needs_reference = needs("mcp")
 
 
 def shared(url: str) -> dict[str, Any]:
@@ -127,7 +126,11 @@ def test_settings_describe_a_server_on_the_command_line(tmp_path, capsys):
 async def opened(server: dict[str, Any]) -> Mcp:
     memory = Mcp(preset="", server=server)
     await memory.setup()
-    await memory.reset("x")
+    try:
+        await memory.reset("x")
+    except StoreError:
+        await memory.teardown()
+        raise
     return memory
 
 
@@ -195,6 +198,60 @@ def test_what_cannot_be_a_server_is_refused_before_anything_starts():
         Mcp(preset="")
     with pytest.raises(UsageError, match=r"put \{scope\} into its templates, or start it by command"):
         Mcp(preset="", server={"url": "http://127.0.0.1:1/mcp", **TOOLS})
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("preset=foo", "no MCP preset named 'foo'; known: server-memory"),
+        ("server=http://127.0.0.1:1/mcp", "server is 'http://127.0.0.1:1/mcp' and no table; give one such as"),
+        ('server={"command": "serve"}', "command is no list of texts; give one such as"),
+        ('server={"write": "put"}', "write is no tool with its arguments; give a pair such as"),
+        ('server={"by_label": "yes"}', "by_label is 'yes'; give true or false"),
+    ],
+)
+def test_wrong_settings_are_wrong_usage_and_no_failure_of_the_server(tmp_path, capsys, setting, said):
+    tasks = ("--workload", "store-recall", "--h", "2", "--model", "reference/recoverer", "--memory", "mcp")
+    assert eirkit("lacuna", "run", *tasks, "--memory-set", f"mcp.{setting}", "--out", str(tmp_path / "out")) == 2
+    error = capsys.readouterr().err
+    assert f"eirkit: memory 'mcp': {said}" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_the_package_of_npm_the_preset_cannot_run_and_another_server_can(tmp_path, monkeypatch):
+    """An environment that has the client and no Node.js package is as if it had been made where there is no npm."""
+    monkeypatch.setenv("EIRKIT_HOME", str(tmp_path))
+    environment = tmp_path / "environments" / "mcp"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin" / "python").symlink_to(sys.executable)
+    (environment / "complete").touch()
+    lacking = "@modelcontextprotocol/server-memory is not installed; "
+    with pytest.raises(UsageError, match=f"memory 'mcp' cannot run here: {lacking}"):
+        check_plan(MemoryPlan("mcp", {}))
+    check_plan(MemoryPlan("mcp", {"preset": "", "server": STDIO}))
+    check_plan(MemoryPlan("mcp", {"server": shared("http://127.0.0.1:1/mcp")}))
+    found = next(one for one in examine()["memories"] if one["name"] == "mcp")
+    assert found["usable"]
+    assert found["reason"].startswith("A memory server that speaks MCP; as it comes it needs a package of npm: ")
+    assert lacking in found["reason"]
+    (environment / "node_modules" / "@modelcontextprotocol" / "server-memory").mkdir(parents=True)
+    check_plan(MemoryPlan("mcp", {}))
+
+
+@needs_mcp
+def test_a_server_is_counted_by_its_own_word_or_not_at_all():
+    async def records(server: dict[str, Any]) -> int | None:
+        memory = await opened(server)
+        try:
+            for label in ("A_1", "A_2", "A_1"):
+                await memory.write(Item(label, f"{label} = 5"))
+            return (await memory.usage()).records
+        finally:
+            await memory.teardown()
+
+    assert asyncio.run(records(STDIO)) is None
+    assert asyncio.run(records(STDIO | {"everything": ["list_all", {}]})) == 2
 
 
 def test_fields_are_laid_over_those_of_the_preset():

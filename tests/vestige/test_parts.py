@@ -17,7 +17,7 @@ import pytest
 
 from eirkit.engine.mapping import Bounds
 from eirkit.engine.processes import Processes
-from eirkit.errors import InputFileError
+from eirkit.errors import InputFileError, UsageError
 from eirkit.vestige import partition
 from eirkit.vestige.analysis import Options
 from eirkit.vestige.corpus import CorpusReader
@@ -85,7 +85,7 @@ def test_pieces_hold_every_line_once(tmp_path):
     assert len(pieces) > 5
     spans = [place for piece in pieces for place in piece.places]
     for path in folder.iterdir():
-        mine = [place.span for place in spans if place.path == path]
+        mine = [place.section for place in spans if place.path == path]
         if None in mine:
             continue
         found = [(span.start, span.stop, span.lines_before) for span in mine]
@@ -193,6 +193,37 @@ def test_strict_refuses_and_nothing_is_an_error(tmp_path):
     empty.mkdir()
     with pytest.raises(InputFileError, match="no runs found"):
         analyze_in_parts(Corpus((empty,)), tmp_path / "none", OPTIONS, Processes(1))
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_the_tables_of_other_logs_are_not_replaced(tmp_path, in_parts):
+    def analyse(logs: Path) -> dict[str, object]:
+        corpus, out = Corpus((logs,)), tmp_path / "out"
+        if in_parts:
+            return analyze_in_parts(corpus, out, OPTIONS, Processes(1))
+        return analyze_here(corpus, out, OPTIONS, progress=silent)
+
+    mine, other = write_corpus(tmp_path / "mine", runs=9), write_corpus(tmp_path / "other", runs=12)
+    assert analyse(mine)["runs"] == 9
+    before = tables(tmp_path / "out")
+    with pytest.raises(UsageError, match=r"holds the analysis of other logs \(mine\); choose another --out, or remove"):
+        analyse(other)
+    assert tables(tmp_path / "out") == before
+    (mine / "more.jsonl").write_text(plain_run(100) + "\n")
+    assert analyse(mine)["runs"] == 10, "a corpus that has grown is the same"
+
+
+def test_an_analysis_among_logs_hides_none_of_them(tmp_path):
+    logs = write_corpus(tmp_path / "logs", runs=9)
+    analyze_here(Corpus((logs,)), tmp_path / "out", OPTIONS, progress=silent)
+    for name in ("runs.parquet", "analysis.json"):
+        (logs / name).write_bytes((tmp_path / "out" / name).read_bytes())
+    found = analyze_here(Corpus((logs,)), tmp_path / "again", OPTIONS, progress=silent)
+    assert (found["runs"], found["skipped"]) == (9, [])
+    (logs / "analysis.json").write_text('{"author": "somebody else"}')
+    found = analyze_here(Corpus((logs,)), tmp_path / "foreign", OPTIONS, progress=silent)
+    assert found["runs"] == 9
+    assert [one["source"] for one in found["skipped"]] == ["logs/analysis.json", "logs/runs.parquet"]
 
 
 def test_a_small_corpus_is_known_as_one(tmp_path):

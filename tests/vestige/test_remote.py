@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_workers_open_it_themselves(tmp_path, monkeypatch):
     folder = packed_corpus(tmp_path / "logs")
     url = Remote(f"file://{folder}")
     pieces = list(partition.plan_pieces(partition.CorpusReader(outcomes=None, format=None, limits=Limits()), [url]))
-    assert sum(place.span is not None for piece in pieces for place in piece.places) > 3, (
+    assert sum(place.section is not None for piece in pieces for place in piece.places) > 3, (
         "cut between lines, as on disk"
     )
     analyze_here(Corpus((folder,)), tmp_path / "here", OPTIONS, progress=silent)
@@ -70,8 +71,8 @@ def test_workers_open_it_themselves(tmp_path, monkeypatch):
 def test_the_command_takes_a_url_or_a_file(tmp_path):
     folder = write_corpus(tmp_path / "logs", runs=9)
     one = folder / "part-0.jsonl"
-    for given in (f"file://{folder}", f"file://{one}"):
-        command = [*EIRKIT, "vestige", "analyze", given, "--out", str(tmp_path / "out"), "--json"]
+    for number, given in enumerate((f"file://{folder}", f"file://{one}")):
+        command = [*EIRKIT, "vestige", "analyze", given, "--out", str(tmp_path / f"out-{number}"), "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
@@ -117,6 +118,20 @@ def test_what_is_no_url_stays_a_path(tmp_path, monkeypatch):
 def test_what_stands_in_the_way_is_said_in_one_line(url, words):
     with pytest.raises(UsageError, match=words):
         list(find_documents([Remote(url)]))
+
+
+def test_a_hub_that_is_out_of_reach_says_what_it_needs(monkeypatch):
+    pytest.importorskip("huggingface_hub", reason="knows the protocol")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputFileError, match=r"hf://datasets/a/b.*the network, HF_TOKEN for a private"):
+        list(find_documents([Remote("hf://datasets/a/b")]))
+
+
+def test_a_store_whose_package_is_missing_names_it():
+    if find_spec("adlfs"):
+        pytest.skip("it is there")
+    with pytest.raises(UsageError, match=r"a package is missing .*; pip install adlfs"):
+        list(find_documents([Remote("abfs://container/runs")]))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")

@@ -84,13 +84,56 @@ def test_the_members_of_an_archive_are_documents_whose_names_are_labels_only(tmp
 def test_parquet_rows_come_out_as_they_went_in(tmp_path: Path, name: str, pack) -> None:
     stream = io.BytesIO()
     parquet.write_table(pyarrow.Table.from_pylist(ROWS * 20), stream)
-    assert list(open_document(write(tmp_path / name, pack(stream.getvalue()))).rows()) == ROWS * 20
+    document = open_document(write(tmp_path / name, pack(stream.getvalue())))
+    assert list(document.rows()) == list(enumerate(ROWS * 20, 1))
 
 
 def test_rows_that_are_too_large_are_refused(tmp_path: Path) -> None:
     parquet.write_table(pyarrow.Table.from_pylist([{"text": "x" * 10_000}]), tmp_path / "a.parquet")
-    with pytest.raises(InputFileError, match="rows of more than 5,000 bytes"):
+    with pytest.raises(
+        InputFileError, match=r"has a row group of [\d,]+ bytes, more than 5,000; write it with smaller"
+    ):
         list(open_document(tmp_path / "a.parquet", Limits(document_bytes=5000)).rows())
+
+
+def stored_table(path: Path, columns: dict[str, object], **how: object) -> Path:
+    parquet.write_table(pyarrow.table(columns), path, compression="zstd", **how)
+    return path
+
+
+def test_a_table_that_claims_to_grow_out_of_all_proportion_is_not_unpacked(tmp_path: Path) -> None:
+    texts = pyarrow.array(["x" * 1_000_000] * 3)
+    path = stored_table(tmp_path / "a.parquet", {"text": texts}, use_dictionary=False)
+    with pytest.raises(InputFileError, match=r"claims to hold 3,\d{3},\d{3} bytes in [\d,]+; unpack it yourself"):
+        list(open_document(path, Limits(document_bytes=2_000_000)).rows())
+
+
+def test_a_value_stored_once_and_repeated_is_stopped_while_it_is_read(tmp_path: Path) -> None:
+    once = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 50, pyarrow.int32()), pyarrow.array(["x" * 200_000]))
+    path = stored_table(tmp_path / "a.parquet", {"text": once}, store_schema=False)
+    rows = open_document(path, Limits(document_bytes=1_000_000)).rows()
+    with pytest.raises(InputFileError, match="grows more than 200 times when unpacked"):
+        list(rows)
+
+
+def test_more_rows_than_bytes_are_no_table(tmp_path: Path) -> None:
+    nothing = pyarrow.nulls(2_000_000, pyarrow.int8())
+    path = stored_table(tmp_path / "a.parquet", {"n": nothing}, row_group_size=2_000_000)
+    with pytest.raises(InputFileError, match="claims to hold 2,000,000 rows in"):
+        list(open_document(path).rows())
+
+
+def test_a_damaged_row_group_costs_itself(tmp_path: Path) -> None:
+    texts = [f"{number}" * 100 for number in range(30)]
+    path = stored_table(tmp_path / "a.parquet", {"text": texts}, row_group_size=10, use_dictionary=False)
+    group = parquet.read_metadata(path).row_group(1).column(0)
+    content = bytearray(path.read_bytes())
+    content[group.data_page_offset : group.data_page_offset + 20] = b"\xff" * 20
+    path.write_bytes(bytes(content))
+    found = list(open_document(path).rows())
+    assert [number for number, _ in found] == [*range(1, 12), *range(21, 31)]
+    (error,) = [row for _, row in found if isinstance(row, Exception)]
+    assert str(error).startswith("rows up to 20 are damaged Parquet")
 
 
 def test_only_parquet_has_rows_and_only_archives_have_members(tmp_path: Path) -> None:

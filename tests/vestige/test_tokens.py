@@ -1,9 +1,13 @@
-"""Counting tokens: a known text, texts no tokenizer likes, huge ones in bounded time, equal ones once, and in parts."""
+"""Counting tokens: a known text, texts no tokenizer likes, huge ones in bounded time, equal ones once, and in parts.
+
+A second library, which reads the same vocabulary with code of its own, must count the same.
+"""
 
 import time
+import warnings
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eirkit.vestige import tokens
@@ -15,11 +19,36 @@ PIECES = st.sampled_from(
      "EOF", "x", "Ab", "'s", "12345", "é", "日本", "🙂", "\u0301", "\ud800", "\0"]
 )  # fmt: skip
 TEXTS = st.lists(PIECES | st.text(max_size=3), max_size=25).map("".join)
+FEW_CUTS = 1e-4  # a text of blank lines has no seam, and each of its few cuts may add a token
 SECONDS = 20  # a count that is not linear would take hours; a busy machine may be slow
 
 
 def test_a_known_text():
     assert exact_counter()("Hello, world!\n") == 4  # Hello | , | world | !\n
+
+
+@pytest.fixture(scope="module")
+def other_count():
+    with warnings.catch_warnings():
+        # It opens its own data in a way that Python 3.11 and 3.12 call outdated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        bindings = pytest.importorskip("bpe_openai._bindings")
+    return bindings.tokenizer_for_encoding(tokens.ENCODING).count
+
+
+CONTROL = st.sampled_from(["<|endoftext|>", "<|endofprompt|>", "<|im_start|>", "<|", "|>", "<|think|>"])
+
+
+@settings(max_examples=400)
+@given(st.lists(PIECES | CONTROL | st.text(max_size=8), max_size=25).map("".join))
+def test_another_library_counts_the_same(other_count, text):
+    assert exact_counter()(text) == other_count(text.encode("utf-8", "replace").decode())
+
+
+@pytest.mark.parametrize("line", ["x = (1)\n", "# 日本\n\n", "    \n", "/\n"])
+def test_a_huge_text_costs_what_another_library_counts(other_count, line):
+    text = line * (2 * tokens._PIECE // len(line) + 7)
+    assert exact_counter()(text) == pytest.approx(other_count(text), rel=FEW_CUTS)
 
 
 def test_nothing_costs_nothing():

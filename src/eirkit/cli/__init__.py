@@ -22,6 +22,13 @@ ROOT = LazyGroup(
         "lacuna": ("eirkit.cli.lacuna:group", "Generated tasks with controlled access to earlier results."),
         "doctor": ("eirkit.cli.doctor:doctor", "What can be used here, what is missing, and how to get it."),
         "vestige": ("eirkit.cli.vestige:group", "What recorded agent runs needed, and what they lost."),
+        "export": ("eirkit.cli.export:group", "Tasks and runs in the forms that other tools take."),
+        "mcp": ("eirkit.cli.mcp:group", "Tasks for whole agents that speak the Model Context Protocol."),
+        "report": ("eirkit.cli.report:report", "One page from a folder of records, and its figures and tables."),
+        "compare": ("eirkit.cli.compare:compare", "What differs between two folders, paired, with intervals."),
+        "view": ("eirkit.cli.view:view", "Look at a folder of runs in a browser."),
+        "watch": ("eirkit.cli.watch:watch", "Watch a sweep in the terminal while it runs."),
+        "reproduce": ("eirkit.cli.reproduce:reproduce", "The paper's tables and figures beside ours."),
         "completion": ("eirkit.cli.completion:completion", "Print the completion script of your shell."),
     },
 )

@@ -17,6 +17,7 @@ from eirkit.cli.options import NameList, NamingOption, SeedList, WorkloadName, t
 from eirkit.errors import UsageError
 from eirkit.lacuna.model import ModelOptions, models
 from eirkit.lacuna.models.reference import AGENTS
+from eirkit.lacuna.prompt import DIALECTS
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.workload import workloads
 
@@ -84,7 +85,7 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
         @wraps(command)
         def with_models(named: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
             names = tuple(dict.fromkeys(name for listed in named for name in listed))
-            fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections")
+            fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections", "dialect")
             chosen = {name: given.pop(name) for name in fields}
             options = ModelOptions(**chosen, seed=given.pop("model_seed"), extra=dict(map(read_setting, extra)))
             return command(model_names=names, model_options=options, **given)
@@ -120,6 +121,9 @@ def _model_options(default: str | None) -> tuple[Callable[[Any], Any], ...]:
         click.option("--retries", type=int, default=_DEFAULT.retries, show_default=True),
         click.option("--connections", type=int, default=_DEFAULT.connections, show_default=True, help="At most."),
         click.option("--model-seed", type=int, default=_DEFAULT.seed, help="For models that draw at random."),
+        click.option(
+            "--dialect", type=click.Choice(list(DIALECTS)), help="Of the prompts.  [default: the model's own]"
+        ),
         click.option(
             "--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2."
         ),

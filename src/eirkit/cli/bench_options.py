@@ -139,11 +139,11 @@ def _render_estimate(console: Console, rows: Sequence[Mapping[str, Any]], docume
     show_totals(console, document)
 
 
-def show_totals(console: Console, document: Mapping[str, Any]) -> None:
-    """Print the sums of an estimate as one line."""
+def show_totals(console: Console, document: Mapping[str, Any], of: str = "") -> None:
+    """Print the sums of an estimate as one line, with what they are the sums of before it."""
     cost, most = dollars(document["cost_usd"]), dollars(document["most_usd"])
     calls, tokens = document["calls"], document["input_tokens"] + document["output_tokens"]
-    line = f"{document['runs']:,} runs, {calls:,} calls, {tokens:,} tokens, {cost}, at most {most}"
+    line = f"{of}{document['runs']:,} runs, {calls:,} calls, {tokens:,} tokens, {cost}, at most {most}"
     console.print(line, markup=False)
 
 

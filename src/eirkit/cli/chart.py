@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eirkit.errors import MissingExtraError, UsageError
+from eirkit.report.chart import Axis, Chart, Series
+from eirkit.report.drawing import save
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
-METADATA: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 
 
 def bars(values: Sequence[float | None], height: int = 8) -> list[str]:
@@ -30,22 +30,9 @@ def _eighths(share: float) -> int:
 
 def save_curve(path: Path, lower: Sequence[float | None], upper: Sequence[float | None], title: str) -> None:
     """Draw bits over cuts; a band where lower and upper bounds differ."""
-    if path.suffix not in METADATA:
-        raise UsageError(f"cannot draw {path.name!r}; end the name in {', '.join(METADATA)}")
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("--plot", "plot") from None
-    cuts = [t for t, bits in enumerate(lower) if bits is not None]
-    low = [bits for bits in lower if bits is not None]
-    high = [bits for bits in upper if bits is not None]
-    figure = Figure(figsize=(7, 3.2), layout="constrained")
-    axes = figure.subplots()
-    axes.fill_between(cuts, low, high, step="post", alpha=0.3, linewidth=0)
-    axes.step(cuts, high, where="post", linewidth=1.5)
-    axes.set(title=title, xlabel="cut after step t", ylabel="bits that must survive", ylim=(0, None))
-    axes.spines[["top", "right"]].set_visible(False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with rc_context({"svg.hashsalt": "eirkit"}):  # equal curves give equal files
-        figure.savefig(path, metadata=METADATA[path.suffix])
+    known = [(float(t), low, high) for t, (low, high) in enumerate(zip(lower, upper, strict=True)) if low is not None]
+    cuts, low, high = (tuple(column) for column in zip(*known, strict=True))
+    curve = Series("bits", "step", cuts, high, low, high)
+    axes = Axis("cut after step t"), Axis("bits that must survive", low=0.0)
+    peak = max((bits for bits in high if bits is not None), default=0.0)
+    save(Chart("curve", title, f"At most {peak:.1f} bits must survive.", *axes, (curve,)), path)

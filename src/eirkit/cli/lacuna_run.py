@@ -13,7 +13,7 @@ from rich.console import Console, Group
 
 from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
 from eirkit.cli.engine_options import engine_options
-from eirkit.cli.memory_table import LEGEND, memory_columns, memory_remarks
+from eirkit.cli.memory_table import COSTS, FATES, cost_columns, fate_columns, memory_remarks
 from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
@@ -103,11 +103,13 @@ def _estimate(suite: Suite, control: bool | None, prices: Path | None, as_json: 
     estimates, rehearsal = estimate_suite(suite, prices), Rehearsal(prices)
     rehearse_controls(suite, control, rehearsal)
     controls = [part for _, part in rehearsal.estimates]
-    totals = add_up([*(one.expected for one in estimates), *controls])
+    sweep = add_up([one.expected for one in estimates])
+    totals = add_up([sweep, *controls])
     document = {
         "rows": [one.as_json() for one in estimates],
         **asdict(totals),
         "runs": len(suite),
+        "sweep": {**asdict(sweep), "runs": len(suite)},
         "control": {**asdict(add_up(controls)), "runs": rehearsal.runs},
     }
     emit(document, as_json, lambda console: _render_estimates(console, estimates, document))
@@ -125,10 +127,14 @@ def _render_estimates(console: Console, estimates: list[CellEstimate], document:
         "at most": [dollars(row["most_usd"]) for row in rows],
     }
     console.print(_table("One trial run a cell with a reference agent, times its seeds", rows, columns))
-    if controls := document["control"]["runs"]:
-        calls = document["control"]["calls"]
-        console.print(f"and {controls:,} runs, {calls:,} calls, of the full-information control", markup=False)
-    show_totals(console, document)
+    if not document["control"]["runs"]:
+        show_totals(console, document)
+        return
+    show_totals(console, document["sweep"], "the sweep, as above: ")
+    show_totals(
+        console, document["control"], "before it, the control, where nothing is missing (--no-control leaves it out): "
+    )
+    show_totals(console, {**document, "runs": document["runs"] + document["control"]["runs"]}, "together: ")
 
 
 def _render(console: Console, folder: Path, summary: Summary) -> None:
@@ -136,7 +142,7 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
     columns: dict[str, Sequence[object]] = {
         "scored": [f"{row['scored']}/{row['attempted']}" for row in rows],
         "accuracy": [_with_spread(row) for row in rows],
-        "aligned": [_claim(row, row["first_error_at_first_miss"]) for row in rows],
+        "aligned": [_claim(row, _aligned(row)) for row in rows],
         "computation": [row["errors"]["computation"] for row in rows],
         "supply": [_claim(row, row["errors"]["state_supply"]) for row in rows],
         "cascade": [_claim(row, row["errors"]["cascade"]) for row in rows],
@@ -150,8 +156,10 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
         cascade="follows from an earlier wrong answer",
     )
     if stored := [row for row in rows if row["memory_system"] is not None]:
-        console.print(_table("External memory", stored, memory_columns(stored)))
-        console.print(LEGEND, markup=False, highlight=False)
+        console.print(_table("External memory: what became of missing results", stored, fate_columns(stored), True))
+        legend(console, **FATES)
+        console.print(_table("External memory: time, size and its own calls", stored, cost_columns(stored), True))
+        legend(console, **COSTS)
     for line in _remarks(summary):
         console.print(line, markup=False, highlight=False)
     if not summary.complete:
@@ -162,6 +170,11 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
 def _claim(row: Mapping[str, Any], figure: object) -> object:
     """Return a figure about lost information, unless the cell failed the control."""
     return WITHHELD if row["control"] is not None and not row["claims"] else figure
+
+
+def _aligned(row: Mapping[str, Any]) -> float | None:
+    """Return the share of runs whose first error is at their first miss; None where no step was wrong at all."""
+    return row["first_error_at_first_miss"] if any(row["errors"].values()) else None
 
 
 def _with_spread(row: Mapping[str, Any]) -> str | None:
@@ -183,12 +196,19 @@ def _remarks(summary: Summary) -> Iterator[str]:
     yield from (f"stopped: {line}" for line in summary.stopped)
 
 
-def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[object]]) -> Group:
-    """Return a table whose title says what all rows share and whose first columns say what tells them apart."""
+def _table(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[object]], brief: bool = False
+) -> Group:
+    """Return a table whose title says what all rows share and whose first columns say what tells them apart.
+
+    Args:
+        brief: name no more than is needed, under a table that says the rest.
+    """
     where: dict[str, list[object]] = {
         "workload": [row["workload"] for row in rows],
         "model": [row["model"] for row in rows],
         "condition": [_condition(row) for row in rows],
+        "panel": [row["panel"] if row["memory"] else None for row in rows],
         "n": [row["n"] for row in rows],
         "m": [row["m"] for row in rows],
         "B_oracle": [_budget(row["b_oracle"]) for row in rows],
@@ -196,10 +216,13 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, 
         "h": [row["h"] for row in rows],
         "m/h": [f"{row['pressure']:.2f}" for row in rows],
     }
-    shared = {name: values[0] for name, values in where.items() if len(set(values)) == 1 and name not in ("h", "m/h")}
-    told = ", ".join(f"{name} = {value}" for name, value in shared.items() if value != 0)
-    shown = {name: values for name, values in where.items() if name not in shared} | dict(columns)
-    return table(f"{title} ({told})" if told else title, tuple(shown), list(zip(*shown.values(), strict=True)))
+    always = ("condition",) if brief else ("h", "m/h")
+    shared = {name: values[0] for name, values in where.items() if len(set(values)) == 1 and name not in always}
+    told = ", ".join(f"{name} = {value}" for name, value in shared.items() if value not in (0, None))
+    left_out = {*shared, "m/h"} if brief else set(shared)
+    shown = {name: values for name, values in where.items() if name not in left_out} | dict(columns)
+    full = f"{title} ({told})" if told and not brief else title
+    return table(full, tuple(shown), list(zip(*shown.values(), strict=True)))
 
 
 def _condition(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""How `lacuna run` shows external memories: what became of missing results, time, size, and the system's own calls."""
+"""How `lacuna run` shows external memories: what became of missing results, what it cost, and a word on each system."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ from typing import Any
 
 from eirkit.lacuna.stores.making import EXTRACTOR, model_of
 
-LEGEND = (
-    "of the results that were missing: unwritten by the agent, unsought by it, lost by the store, in the store and not "
-    "found, found with another value, found and unused, used; held/needed bits: at their peaks, in the values of the "
-    "records that were stored or in sight, against what the task needed at the very least (EIR)"
-)
+Row = Mapping[str, Any]
+
+FATES = {
+    "unwritten": "never written by the agent",
+    "unsought": "written, and not searched for",
+    "lost": "the store does not have it",
+    "not found": "the store has it, and the search did not bring it",
+    "other value": "its label came back with another value",
+    "unused": "it came back, and the answer does not follow from it",
+    "used": "it came back and was used",
+}
+COSTS = {
+    "held/needed bits": "at their peaks, in the values of the records in the store or in sight, against what the task "
+    "needed at the very least (EIR)",
+    "counted by": "the system's own word on what it holds, or what it was given where it cannot tell",
+    "own calls, own tokens": "what the system asked of a model itself; not shown where none asked",
+}
 
 
-def memory_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]]:
-    """Return the columns of the rows that have an external memory."""
-    found = [row["memory_system"] for row in rows]
-    fates = [one["fates"] for one in found]
+def fate_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """Return what became of missing results, for rows that have an external memory."""
+    fates = [row["memory_system"]["fates"] for row in rows]
     return {
-        "panel": [row["panel"] for row in rows],
         "scored": [f"{row['scored']}/{row['attempted']}" for row in rows],
         "unwritten": [fate["unwritten"] for fate in fates],
         "unsought": [fate["not_sought"] for fate in fates],
@@ -28,34 +38,79 @@ def memory_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[object]]
         "other value": [fate["other_value"] for fate in fates],
         "unused": [fate["not_used"] for fate in fates],
         "used": [fate["used"] for fate in fates],
+    }
+
+
+def cost_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
+    """Return time, size and the systems' own calls, if there were any, for the same rows."""
+    found = [row["memory_system"] for row in rows]
+    own: dict[str, list[object]] = {
+        "own calls": [one["model_calls"] for one in found],
+        "own tokens": [one["input_tokens"] + one["output_tokens"] for one in found],
+    }
+    return {
         "ms/write": [_milliseconds(one["write_seconds"]) for one in found],
         "ms/search": [_milliseconds(one["search_seconds"]) for one in found],
         "records": [one["records"] for one in found],
         "bytes": [one["bytes"] for one in found],
         "held/needed bits": [_floor(one["floor"]) for one in found],
-        "own calls": [one["model_calls"] for one in found],
-        "own tokens": [one["input_tokens"] + one["output_tokens"] for one in found],
+        "counted by": [None if one["floor"] is None else one["floor"]["counted"] for one in found],
+        **(own if any(own["own calls"]) else {}),
     }
 
 
-def memory_remarks(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what is wrong with each system, and which rows do not compare."""
+def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a word on each system, good or bad, and which rows do not compare."""
+    yield from _held(rows)
+    several = len({row["panel"] for row in rows}) > 1
     for row in rows:
+        where = f"memory {row['memory']}, {row['workload']}, h = {row['h']}{', ' + row['panel'] if several else ''}"
         for finding in row["memory_system"]["diagnosis"]:
-            yield f"memory {row['memory']}, {row['workload']}, h = {row['h']}: {finding}"
+            yield f"{where}: {finding}"
     if any(row["memory_system"]["model_calls"] and _is_scripted(row) for row in rows):
         yield (
             f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
             "estimate; give them a model with --memory-set NAME.model=PROVIDER/MODEL"
         )
     if any(row["panel"] == "native" for row in rows):
+        remedy = "" if several else "; add --panel strict"
         yield (
-            "native panel: each system keeps as much as it likes, so its rows do not compare with those held to h; "
-            "add --panel strict"
+            "native panel: each system keeps as much as it likes, so its rows do not compare with those held to h"
+            f"{remedy}"
         )
 
 
-def _is_scripted(row: Mapping[str, Any]) -> bool:
+def _held(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each system and panel whose rows with nothing wrong had something to find."""
+    good: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if not row["memory_system"]["diagnosis"] and row["scored"]:
+            good.setdefault((row["memory"], row["panel"]), []).append(row)
+    for (memory, panel), held in good.items():
+        brought, left = (sum(_sum(row, *fates) for row in held) for fates in (_BROUGHT, _LEFT))
+        tasks = ", ".join(dict.fromkeys(f"{row['workload']} at h = {row['h']}" for row in held))
+        if not brought and not left:
+            yield f"{memory} was not put to the test ({panel} panel; {tasks}): no result was missing"
+        elif not left:
+            yield (
+                f"{memory} held everything the task needed ({panel} panel; {tasks}): all {brought} results that were "
+                "missing came back"
+            )
+        else:
+            yield (
+                f"{memory} held everything it was asked for ({panel} panel; {tasks}): {brought} results that were "
+                f"missing came back, {left} were never written or never searched for"
+            )
+
+
+_BROUGHT, _LEFT = ("used", "not_used"), ("unwritten", "not_sought")
+
+
+def _sum(row: Row, *fates: str) -> int:
+    return sum(row["memory_system"]["fates"][fate] for fate in fates)
+
+
+def _is_scripted(row: Row) -> bool:
     return model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import click
 from rich.console import Console
@@ -15,9 +14,10 @@ from eirkit.cli.options import NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.errors import UsageError
 from eirkit.lacuna.evidence.capability import Cell
-from eirkit.lacuna.evidence.claims import GATE, NOT_RUN, gate_all
+from eirkit.lacuna.evidence.claims import NOT_RUN, gate_all
 from eirkit.lacuna.evidence.rescue import Rescue, Setup, Truth
 from eirkit.lacuna.evidence.rescue import rescue as run_rescue
+from eirkit.lacuna.evidence.rescue_document import may_claim, rescue_document
 from eirkit.lacuna.evidence.trial import Bench
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.policy import find_policy, policies
@@ -71,7 +71,7 @@ def rescue(
     def work(bench: Bench) -> Finding:
         controls = gate_all(model_names, setup.spec, model_options, control, bench)
         found = run_rescue(setup, seeds, model_names, model_options, bench)
-        document = _document(setup, len(seeds), found, controls)
+        document = rescue_document(setup, len(seeds), found, controls)
         lost = found.failures or any(cell.failures for cell in controls.values())
         return Finding(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
 
@@ -82,30 +82,6 @@ def rescue(
         "options": model_options.asked(),
     }
     return errand.run("rescue", settings, (*model_names, specs[0].workload, policy), work, as_json)
-
-
-def _document(setup: Setup, seeds: int, found: Rescue, controls: Mapping[str, Cell]) -> dict[str, Any]:
-    """Return the result as one document; the mean effect is over the models that may carry claims."""
-    document = found.as_json()
-    for row in (*document["rows"], *document["contrasts"]):
-        cell = controls.get(row["model"])
-        row |= {"control": None if cell is None else cell.standing(), "claims": cell is not None and cell.passes}
-    condition = {"workload": setup.spec.workload, "m": setup.spec.m, "h": setup.h, "policy": setup.policy}
-    return {
-        **document,
-        "repair_effect": found.repair_effect_of(_may_claim(found, controls)),
-        **condition,
-        "truth": setup.truth,
-        "managed": setup.managed,
-        "seeds": seeds,
-        "threshold": GATE.threshold,
-        "excluded": [[cell.model, cell.workload, cell.reason] for cell in controls.values() if not cell.passes],
-    }
-
-
-def _may_claim(found: Rescue, controls: Mapping[str, Cell]) -> set[str]:
-    """Return the models that have not failed the control."""
-    return {row.model for row in found.rows if row.model not in controls or controls[row.model].passes}
 
 
 def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str, Cell]) -> None:
@@ -133,7 +109,7 @@ def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str
     )
     if not found.contrasts and not found.failures:
         console.print("Nothing was missing in any arm, so there is nothing to repair; lower --h.")
-    _render_contrasts(console, found, _may_claim(found, controls))
+    _render_contrasts(console, found, may_claim(found, controls))
     for line in _remarks(found, controls):
         console.print(line, markup=False, highlight=False)
     lost = Counter(failure.partition(": ")[2] for failure in found.failures)

@@ -13,13 +13,14 @@ from eirkit.cli.options import IntegerList, NameList, NamingOption, SeedList
 from eirkit.errors import UsageError
 from eirkit.lacuna.conditions import CONDITIONS
 from eirkit.lacuna.policy import policies
+from eirkit.lacuna.prompt import DIALECTS
 from eirkit.lacuna.sweeps.cells import CONTROLLED
 from eirkit.lacuna.sweeps.suite import AXES
 from eirkit.lacuna.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_MODEL = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections")
+_MODEL = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections", "dialect")
 
 
 def axis_options(command: Command) -> Command:
@@ -88,6 +89,9 @@ def _how_models_are_asked() -> tuple[Callable[[Any], Any], ...]:
         click.option("--connections", type=int, help="Runs at a time.  [default: 8]"),
         click.option("--model-seed", type=int, help="For models that draw at random."),
         click.option(
+            "--dialect", type=click.Choice(list(DIALECTS)), help="Of the prompts.  [default: the model's own]"
+        ),
+        click.option(
             "--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2."
         ),
     )
@@ -108,6 +112,13 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     if options["memory_set"]:
         given["memory_options"] = _memory_options(options["memory_set"])
     return {**given, "model_options": asked} if asked else given
+
+
+def hide_model_options(command: click.Command) -> None:
+    """Keep out of a command's help how models are asked: there the agent comes by itself."""
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name in (*_MODEL, "model_seed", "extra", "tool_calls"):
+            option.hidden = True
 
 
 def _typed(value: Any) -> Any:

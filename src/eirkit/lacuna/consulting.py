@@ -30,26 +30,35 @@ async def consult(
     submitted: Mapping[int, Payload],
     clock: Callable[[], float],
     seconds: float = MEMORY_SECONDS,
+    *,
+    weigh: bool = False,
 ) -> Consultation:
     """Carry out one call at step t and return all that is known about it.
 
     Args:
         submitted: the agent's own answers: what a right record would say.
         seconds: the time the system has; StoreError is raised after it.
+        weigh: ask after every write what the system holds; its latency does not count that.
     """
     start = clock()
     if call.verb == "write":
         (step,) = call.steps
         await within(seconds, "write", memory.write(Item(label_of(step), call.text)))
-        return Consultation(t, call, (), clock() - start)
+        took = clock() - start
+        if not weigh:
+            return Consultation(t, call, (), took)
+        used = await within(seconds, "usage", memory.usage())
+        return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
     await within(seconds, "flush", memory.flush())
     found = await within(seconds, "search", memory.search(call.text, SEARCH_LIMIT))
     took = clock() - start
     texts = _texts(found)
     passages = tuple([text[:LONGEST_PASSAGE] for text in texts[:SEARCH_LIMIT]])
     returned = sum(map(len, texts))
+    if not call.steps:
+        return Consultation(t, call, passages, took, returned)
     shown = "\n".join(passages)
-    right = records_in(shown, submitted) if call.steps else ()
+    right = records_in(shown, submitted)
     lacking = tuple([step for step in call.steps if step in submitted and step not in right])
     if not lacking:
         return Consultation(t, call, passages, took, returned)
@@ -60,13 +69,15 @@ async def consult(
 
 
 async def within(seconds: float, verb: str, work: Awaitable[T]) -> T:
-    """Return what a verb of a memory system returns; StoreError if it takes too long."""
+    """Return what a verb of a memory system returns; StoreError if it takes too long, or cannot be waited for."""
     try:
         if isinstance(work, CoroutineType):
             try:
                 work = _Begun(work, work.send(None))
             except StopIteration as done:
                 return cast(T, done.value)  # it never had to wait, and needs no clock
+        elif not isinstance(work, Awaitable):
+            raise StoreError(f"the memory system's {verb} is not async; write it as `async def {verb}`")
         async with asyncio.timeout(seconds):
             return await work
     except TimeoutError as error:

@@ -25,6 +25,7 @@ async def drive(
     trace: Trace | None = None,
     clock: Callable[[], float] = perf_counter,
     memory_seconds: float = MEMORY_SECONDS,
+    weigh: bool = False,
 ) -> Trace:
     """Run a session to its end and return everything that happened.
 
@@ -35,6 +36,7 @@ async def drive(
         trace: where to write, so that a run which breaks off leaves what it had.
         clock: seconds, for the latency of the memory system; models report their own.
         memory_seconds: how long the memory system may take for one call.
+        weigh: ask the memory system after every write what it holds.
     """
     trace = Trace() if trace is None else trace
     log = trace.log
@@ -43,7 +45,7 @@ async def drive(
         if isinstance(request, MemoryCall):
             if memory is None:
                 raise InfrastructureError("the session asks for an external memory and has none; give --memory")
-            consultation = await consult(memory, t, request, session.submitted, clock, memory_seconds)
+            consultation = await consult(memory, t, request, session.submitted, clock, memory_seconds, weigh=weigh)
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))
         else:

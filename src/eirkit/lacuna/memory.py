@@ -6,11 +6,13 @@ adapter raises is put down to the memory system; see docs/add-a-memory.md.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from eirkit.registry import Registry
+from eirkit.errors import InputFileError, UsageError
+from eirkit.registry import Registry, located
 
 SEARCH_LIMIT = 5  # passages a search shows
 LONGEST_PASSAGE = 2_000  # characters of one passage
@@ -36,8 +38,8 @@ class MemoryResult:
 class Item:
     """One record as it is handed to a memory system."""
 
-    label: str  # such as A_7; a later record with the same label replaces the earlier one
-    text: str  # such as A_7 = 0042
+    label: str  # such as A_7, without zeros; a later record with the same label replaces the earlier one
+    text: str  # such as A_07 = 0042, as agents write it: labels and values padded to the task's width
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +100,27 @@ class Demanding(Protocol):
 
 
 memories: Registry[type[MemorySystem]] = Registry("memory", group="eirkit.memories", package="eirkit.lacuna.memories")
+
+
+def find_memory(name: str) -> type[MemorySystem]:
+    """Return the memory system with this name or at this `path/file.py:Name`.
+
+    Raises:
+        UsageError: it is no class, or a file without the name of one; the message names those that are in it.
+    """
+    if name.endswith(".py"):
+        raise UsageError(f"memory {name!r} names a file and no class in it; write {_classes_of(name)}")
+    kind = memories.get(name)
+    if not isinstance(kind, type):
+        raise UsageError(f"memory {name!r} is no class; name the class of a memory system")
+    return kind
+
+
+def _classes_of(name: str) -> str:
+    """Return how the classes of a file are named; nothing of it is run."""
+    try:
+        body = ast.parse(located(name).read_bytes()).body
+    except (OSError, ValueError, SyntaxError) as error:
+        raise InputFileError(f"cannot read {name} ({error}); give an existing path/file.py:Name") from error
+    classes = [f"{name}:{one.name}" for one in body if isinstance(one, ast.ClassDef) and one.name[0] != "_"]
+    return " or ".join(classes) or f"{name}:Name, once it has a class with that name"

@@ -91,6 +91,16 @@ class Preflight(Protocol):
         ...
 
 
+@runtime_checkable
+class Batching(Protocol):
+    """A model in this process that answers many requests together faster than one after the other, and for nothing."""
+
+    @property
+    def at_once(self) -> int:
+        """How many runs it is worth having under way."""
+        ...
+
+
 _OPERATIONAL = ("timeout_seconds", "retries", "connections")  # how a model is reached, not what it is asked
 
 
@@ -105,11 +115,14 @@ class ModelOptions:
     retries: int = 4
     connections: int = 8
     seed: int = 0  # for models that draw at random
+    dialect: str | None = None  # in which prompts are written; None: the model's own
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
         """Return what a model is asked with, without how it is reached: all that can change a reply."""
         given = {name: getattr(self, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
+        if self.dialect is None:
+            del given["dialect"]  # follows from the model
         return {**given, "extra": dict(self.extra)}
 
 

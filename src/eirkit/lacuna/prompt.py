@@ -1,6 +1,7 @@
-"""From what is visible to the text a model reads. One dialect; sessions take any function of the same shape.
+"""From what is visible to the text a model reads, in one of two dialects; sessions take any function of that shape.
 
-Every line that depends on the task's values has a fixed width, so the length of a prompt says nothing about them.
+`full` says everything in words; `compact` has records, operator, input and references, and no prose. Every line that
+depends on the task's values has a fixed width, so the length of a prompt says nothing about them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import lru_cache
 
 from eirkit.lacuna.model import Message
 from eirkit.lacuna.protocol import USAGE
-from eirkit.lacuna.task import TaskSpec, show_labels, show_records, show_values
+from eirkit.lacuna.task import TaskSpec, show_label, show_labels, show_records, show_values
 from eirkit.lacuna.view import Budgets, PublicTask, Visible
 from eirkit.lacuna.workload import Workload
 
@@ -28,11 +29,21 @@ def rules(task: PublicTask, commands: tuple[str, ...]) -> str:
     return _system(task.spec, task.workload, task.width, commands).content
 
 
+def render_compact(visible: Visible) -> tuple[Message, ...]:
+    """Return the same without prose: a step is a line like its records, `A_09 = sum 0017 A_07 A_08`."""
+    task = visible.task
+    return _compact_system(task.spec, task.width, visible.commands), Message("user", compact_state(visible))
+
+
+FULL, COMPACT = "full", "compact"
+DIALECTS: dict[str, Renderer] = {FULL: render, COMPACT: render_compact}
+
+
 @lru_cache(maxsize=256)  # the same for every decision of a run, and asked for at each
 def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str, ...]) -> Message:
     lines = [
         f"You carry out a task of {spec.n} steps, one step at a time.",
-        f"WORKLOAD {spec.workload} n={spec.n} q={spec.q} width={width} k={spec.k}",
+        _workload_line(spec, width),
         f"RULE {workload.rule(spec)}",
         f"Answers are called A_t. A value is a number from 0 to {spec.q - 1}, written with {spec.digits} digits.",
         "You see only what is shown below; earlier messages are gone.",
@@ -40,6 +51,16 @@ def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str,
         *(USAGE[word] for word in commands),
     ]
     return Message("system", "\n".join(lines))
+
+
+@lru_cache(maxsize=256)
+def _compact_system(spec: TaskSpec, width: int, commands: tuple[str, ...]) -> Message:
+    usage = (USAGE[word].partition(":")[0] for word in commands)
+    return Message("system", "\n".join([_workload_line(spec, width), *usage]))
+
+
+def _workload_line(spec: TaskSpec, width: int) -> str:
+    return f"WORKLOAD {spec.workload} n={spec.n} q={spec.q} width={width} k={spec.k}"
 
 
 def state(visible: Visible) -> str:
@@ -50,15 +71,40 @@ def state(visible: Visible) -> str:
         lines += ["RESTORED", *show_records(spec, visible.restored)]
     if visible.fetched:
         lines += ["FETCHED", *show_records(spec, visible.fetched)]
-    if visible.notes is not None:
-        lines += ["NOTES", visible.notes, "END NOTES"]
+    return "\n".join([*lines, *_surroundings(visible, _step_lines(visible))])
+
+
+def compact_state(visible: Visible) -> str:
+    """Return the same in the compact dialect; where records come from is said to those who look after them alone."""
+    spec = visible.task.spec
+    if visible.budgets is None:
+        lines = show_records(spec, (*visible.records, *visible.restored, *visible.fetched))
+    else:
+        lines = [f"RETAINED {len(visible.records)}", *show_records(spec, visible.records)]
+        lines += show_records(spec, (*visible.restored, *visible.fetched))
+    return "\n".join([*lines, *_surroundings(visible, [_expression(visible)])])
+
+
+def _surroundings(visible: Visible, step: list[str]) -> list[str]:
+    """Return the step between what an agent may keep beside its records and what it may still do."""
+    lines = [] if visible.notes is None else ["NOTES", visible.notes, "END NOTES"]
     if visible.room:
         lines.append(f"MEMORY {visible.room}")
-    lines += _step_lines(visible)
+    lines += step
     if visible.budgets is not None:
         lines.append(_budget_line(visible.budgets))
-    lines += [f"RESULT {outcome}" for outcome in visible.outcomes]
-    return "\n".join(lines)
+    return lines + [f"RESULT {outcome}" for outcome in visible.outcomes]
+
+
+def _expression(visible: Visible) -> str:
+    """Return a step as one line: `A_09 = sum 0017 A_07 A_08`."""
+    task, step = visible.task, visible.step
+    if step is None:
+        return "STEP none"
+    words = [f"{show_label(task.spec, step.t)} =", task.workload.operator or task.spec.workload]
+    if step.input is not None:
+        words.append(show_values(task.spec.digits, step.input))
+    return " ".join([*words, *show_labels(task.spec, step.refs), *(["answered"] if visible.answered else [])])
 
 
 def _step_lines(visible: Visible) -> list[str]:

@@ -40,6 +40,8 @@ class Consultation:
     lacking: tuple[int, ...] = ()  # steps that were sought and whose record did not come back with its value
     held: tuple[int, ...] = ()  # of those, the ones that the store has under their label
     mislabelled: tuple[int, ...] = ()  # of those, the ones whose label came back with another value
+    records: int | None = None  # after a write: what the system says it holds; None where it was not asked or cannot
+    bytes: int | None = None
 
 
 Entry = Exchange | Consultation | Event
@@ -153,6 +155,8 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
         "lacking": entry.lacking,
         "held": entry.held,
         "mislabelled": entry.mislabelled,
+        "records": entry.records,
+        "bytes": entry.bytes,
     }
     if texts:
         record |= {"text": entry.call.text, "found": list(entry.passages)}

@@ -28,6 +28,7 @@ workloads: Registry[type[Workload]] = Registry("workload", group="eirkit.workloa
 class Workload(ABC):
     """One way of making tasks. Instances hold no state."""
 
+    operator = ""  # its word in the compact dialect; the workload's name unless given
     lists = False  # True if inputs and answers are lists even when they hold one value
     closed_form = False  # True if EIR follows from the parameters alone, whatever the graph
 
@@ -100,6 +101,8 @@ class Workload(ABC):
 
 class Lookup(Workload):
     """Workloads whose steps either store their input or give back one stored value."""
+
+    operator = "copy"
 
     def rule(self, spec: TaskSpec) -> str:
         return "A step with an input: the answer is the input. A step without: the answer is the referenced answer."

@@ -7,9 +7,12 @@ import io
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from eirkit.report.table import Cell, Column, Table, csv_cell
+
 Value = float | str | None
 Scale = Literal["linear", "log", "category"]
 Mark = Literal["line", "step", "points", "bars", "cells", "rule"]
+_KEYS = ("series", "x", "y", "low", "high", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Chart:
     y: Axis
     series: tuple[Series, ...]
     note: str = ""
+    stacked: bool = False  # bars of one place stand on each other, not side by side
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -64,12 +68,30 @@ class Chart:
         """Return the data behind the picture, one line a point."""
         written = io.StringIO()
         lines = csv.writer(written, lineterminator="\n")
-        lines.writerow(["series", self.x.title, self.y.title, "low", "high", "value"])
+        lines.writerow(map(csv_cell, ["series", self.x.title, self.y.title, "low", "high", "value"]))
+        for row in self._rows():
+            lines.writerow(map(csv_cell, row.values()))
+        return written.getvalue()
+
+    def data(self) -> Table:
+        """Return the same data as a table for those who do not see the picture; what no series has is left out."""
+        titles = ("series", self.x.title, self.y.title, "low", "high", "value")
+        axes = (None, self.x, self.y, self.y, self.y, None)
+        rows = self._rows()
+        shown = [
+            Column(key, title, digits=3, percent=axis is not None and axis.percent)
+            for key, title, axis in zip(_KEYS, titles, axes, strict=True)
+            if any(row[key] is not None for row in rows) and (key != "series" or len(self.series) > 1)
+        ]
+        return Table(f"{self.id}-data", f"Data behind “{self.title}”", tuple(shown), tuple(rows))
+
+    def _rows(self) -> list[dict[str, Cell]]:
+        rows: list[dict[str, Cell]] = []
         for one in self.series:
             empty = (None,) * len(one.x)
             columns = (one.x, one.y or empty, one.low or empty, one.high or empty, one.value or empty)
-            lines.writerows([one.name, *point] for point in zip(*columns, strict=True))
-        return written.getvalue()
+            rows += [dict(zip(_KEYS, (one.name, *point), strict=True)) for point in zip(*columns, strict=True)]
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

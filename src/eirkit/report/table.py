@@ -27,6 +27,7 @@ class Column:
     digits: int = 3
     percent: bool = False
     meaning: str = ""
+    least: float | None = None  # what is smaller is only said to be so, as p values are
 
     def text(self, cell: Cell) -> str:
         """Return a cell as people read it; what is not known is a dash."""
@@ -34,6 +35,8 @@ class Column:
             return "–"
         if isinstance(cell, bool):
             return "yes" if cell else "no"
+        if isinstance(cell, float) and self.least is not None and 0 <= cell < self.least:
+            return f"< {self.least:g}"
         if isinstance(cell, float):
             return f"{cell:.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:,.{self.digits}f}"
         return f"{cell:,}" if isinstance(cell, int) else cell
@@ -66,7 +69,7 @@ class Table:
         written = io.StringIO()
         lines = csv.writer(written, lineterminator="\n")
         lines.writerow([column.key for column in self.columns])
-        lines.writerows([row.get(column.key) for column in self.columns] for row in self.rows)
+        lines.writerows([csv_cell(row.get(column.key)) for column in self.columns] for row in self.rows)
         return written.getvalue()
 
     def markdown(self) -> str:
@@ -92,6 +95,15 @@ class Table:
                 r"\end{tabular}",
             ]
         )
+
+
+def csv_cell(cell: Cell) -> Cell:
+    """Return a cell as a spreadsheet may open it: a text that it would take for a formula gets an apostrophe."""
+    if not isinstance(cell, str):
+        return cell
+    # The writer of the standard library leaves a lone carriage return unquoted, which readers take for a line's end.
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\n")) else text
 
 
 _LATEX = str.maketrans(LATEX)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
@@ -21,7 +21,7 @@ from eirkit.vestige.trajectory import Break, Trajectory, Turn
 
 Fate = Literal["reread", "overwritten", "never"]
 
-_TELLING_CHARACTERS = 8  # a shorter line, such as `else:`, says nothing about where a text came from
+TELLING_CHARACTERS = 8  # a shorter line, such as `else:`, says nothing about where a text came from
 _NAME = re.compile(r"[\w.+-]+")
 
 
@@ -114,7 +114,7 @@ def dropped_states(
     for turn in trajectory.turns:
         if turn.recorded.broken is not None:
             found += _dropped(turn, live.get(turn.number, {}), seen, ahead)
-        _note_lines(turn, wanted, seen)
+        note_lines(turn, wanted, seen)
     return tuple(found)
 
 
@@ -149,12 +149,12 @@ def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter) -> BreakCo
 
 def _dropped(turn: Turn, live: Mapping[str, int], seen: Mapping[str, set[str]], ahead: _Ahead) -> list[DroppedState]:
     carried = turn.recorded.carried
-    kept = {_squeezed(line) for line in carried.splitlines()} if live else set()
+    kept = {squeezed(line) for line in carried.splitlines()} if live else set()
     words = set(_NAME.findall(carried)) if live else set()
     found = []
     for path, tokens in sorted(live.items()):
         fate, again = ahead.fate(path, turn.number)
-        share = _share(seen.get(path, set()), kept)
+        share = share_kept(seen.get(path, set()), kept)
         found.append(
             DroppedState(
                 cut=turn.number,
@@ -179,24 +179,26 @@ def _next(turns: list[int], cut: int) -> int | None:
     return turns[place] if place < len(turns) else None
 
 
-def _note_lines(turn: Turn, wanted: set[str], seen: dict[str, set[str]]) -> None:
+def note_lines(turn: Turn, wanted: Container[str], seen: dict[str, set[str]]) -> None:
     """Add to what the agent saw of each path's version in force; an edit leaves most of a text, no other write does."""
     for read in turn.reads:
         if read.path in wanted:
             shown = read.lines.values() if read.lines is not None else (read.content or "").splitlines()
-            seen.setdefault(read.path, set()).update(map(_squeezed, shown))
+            seen.setdefault(read.path, set()).update(map(squeezed, shown))
     for write in turn.writes:
         if write.path in wanted:
             if write.kind != "edit":
                 seen[write.path] = set()
             text = write.content if write.content is not None else write.added
-            seen.setdefault(write.path, set()).update(map(_squeezed, (text or "").splitlines()))
+            seen.setdefault(write.path, set()).update(map(squeezed, (text or "").splitlines()))
 
 
-def _share(seen: set[str], kept: set[str]) -> float:
-    telling = {line for line in seen if len(line) >= _TELLING_CHARACTERS}
+def share_kept(seen: set[str], kept: set[str]) -> float:
+    """Return the share of a text's telling lines that stand in another text too."""
+    telling = {line for line in seen if len(line) >= TELLING_CHARACTERS}
     return len(telling & kept) / len(telling) if telling else 0.0
 
 
-def _squeezed(line: str) -> str:
+def squeezed(line: str) -> str:
+    """Return a line with its spaces evened out, for comparing."""
     return " ".join(line.split())

@@ -7,20 +7,22 @@ and cannot be read is yielded as skipped with the reason. One document is in mem
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eirkit.errors import EirkitError, MissingExtraError
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.vestige.analysis import TABLES
 from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, holds_outcomes, outcomes_within, read_outcomes
 from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents
-from eirkit.vestige.tables import is_analysis
+from eirkit.vestige.tables import FILE, is_analysis
 from eirkit.vestige.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.vestige.unpacking import as_label
 
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
 NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
 GIVEN_UP = 10_000  # damaged parts without a single run after which a document is left
+OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # of an analysis
 # What scaffolds and evaluations leave beside their runs; none of it is a run.
 COMPANIONS = frozenset(
     {
@@ -84,23 +86,24 @@ class CorpusReader:
         return find_documents([path], self.limits, self._reading.claims)
 
     def read(
-        self, document: StoredDocument, root: Location, format: str | None = None
+        self, document: StoredDocument, root: Location, format: str | None = None, tally: Tally | None = None
     ) -> Iterator[Recording | Skipped]:
         """Yield the runs of a document that was found under a root; their names may not be unique.
 
         Args:
-            format: of some lines of a file, which alone may not tell.
+            format: of a section of a file, which alone may not tell.
+            tally: of a section: takes what whoever has all of them needs to say what became of the whole.
         """
         results = self._results.setdefault(root, _Results(self._given, _beside(root)))
-        for item in self._reading.read(document, is_given=not root.is_dir(), known=format):
+        for item in self._reading.read(document, is_given=not root.is_dir(), known=format, tally=tally):
             yield item if isinstance(item, Skipped) else results.join(item, document)
 
-    def line_format(self, document: StoredDocument) -> str | None:
-        """Return the format of a document of which every line is a run, so that it may be read in parts."""
-        if not document.name.lower().endswith((".jsonl", ".ndjson")):
-            return None
-        name = self._reading.format_of(document, is_given=False)
-        return name if name is not None and getattr(formats.get(name), "run_per_line", False) else None
+    def format_of(self, document: StoredDocument, root: Location) -> str | None:
+        """Return the name of the format that a document is read as; None where there is none."""
+        try:
+            return self._reading.format_of(document, is_given=not root.is_dir())
+        except InputFileError:
+            return None  # whoever reads it will say what is wrong
 
     def outcomes_near(self, root: Location, folder: Path | None) -> Iterator[Path]:
         """Yield the files of results that may decide the outcomes of runs in a folder."""
@@ -118,6 +121,25 @@ class CorpusReader:
 def _beside(root: Location) -> OutcomesBeside:
     # A remote document has no folder, so its results are never asked for here.
     return OutcomesBeside(Path() if isinstance(root, Remote) else root)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was found in a document, or in a section of it, so far."""
+
+    runs: int = 0
+    skipped: int = 0
+    leading: int = 0  # skipped before the first run
+
+    def add(self, is_run: bool) -> None:
+        self.runs += is_run
+        self.skipped += not is_run
+        self.leading += not is_run and not self.runs
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if so much is damaged before the first run that the rest is not worth a look."""
+        return self.leading >= GIVEN_UP
 
 
 class Names:
@@ -177,18 +199,23 @@ class _Reading:
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the names in a folder that are read with another document there, or are tables of an analysis."""
-        if is_analysis(folder):
-            return names
-        return {name for reader in self.folder_readers for name in reader.claims(folder, names)}
+        own = OWN_NAMES.intersection(names) if is_analysis(folder) else frozenset()
+        return own.union(name for reader in self.folder_readers for name in reader.claims(folder, names))
 
     def read(
-        self, document: StoredDocument, *, is_given: bool, within: bool = False, known: str | None = None
+        self,
+        document: StoredDocument,
+        *,
+        is_given: bool,
+        within: bool = False,
+        known: str | None = None,
+        tally: Tally | None = None,
     ) -> Iterator[Recording | Skipped]:
         """Yield the runs of a document, or why there are none; what is plainly no log is passed over unless given."""
         try:
             name = known or self.format_of(document, is_given)
             if name is not None:
-                yield from _runs(document, name, self.readers[name])
+                yield from _runs(document, name, self.readers[name], tally)
             elif document.is_archive and not within:
                 for member in document.members():
                     yield from self.read(member, is_given=False, within=True)
@@ -209,17 +236,18 @@ class _Reading:
         return next((name for name, reader in self.readers.items() if reader.recognises(document)), None)
 
 
-def _runs(document: StoredDocument, name: str, reader: Format) -> Iterator[Recording | Skipped]:
-    runs = skipped = 0
+def _runs(
+    document: StoredDocument, name: str, reader: Format, section: Tally | None = None
+) -> Iterator[Recording | Skipped]:
+    """Yield the runs of a document, the first of its damaged parts, and how many more there are."""
+    tally = section or Tally()
     try:
         for item in reader.read(document):
-            is_run = isinstance(item, Recording)
-            runs, skipped = runs + is_run, skipped + (not is_run)
-            if is_run or skipped <= NAMED:
+            tally.add(isinstance(item, Recording))
+            if isinstance(item, Recording) or tally.skipped <= NAMED:
                 yield item
-            if not runs and skipped == GIVEN_UP:
-                yield Skipped(document.source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")
-                return
+            if section is None and tally.is_hopeless:
+                break
     except (EirkitError, MemoryError):
         raise  # memory is bounded by whoever runs us, who gives up this run and no other
     except RecursionError:
@@ -229,10 +257,18 @@ def _runs(document: StoredDocument, name: str, reader: Format) -> Iterator[Recor
         cause = as_label(f"{type(error).__name__}: {error}")
         yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
         return
-    if skipped > NAMED:
-        yield Skipped(document.source, f"{skipped - NAMED:,} more parts are damaged; the first {NAMED} are named")
-    if not runs and not skipped:
-        yield Skipped(document.source, f"holds no run, though it looks like {name}; leave it out")
+    if section is None:
+        yield from last_words(document.source, name, tally)
+
+
+def last_words(source: str, format: str, tally: Tally) -> Iterator[Skipped]:
+    """Yield what is to be said of a document once all of it was read."""
+    if tally.is_hopeless:
+        yield Skipped(source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")
+    elif tally.skipped > NAMED:
+        yield Skipped(source, f"{tally.skipped - NAMED:,} more parts are damaged; the first {NAMED} are named")
+    elif not tally.runs and not tally.skipped:
+        yield Skipped(source, f"holds no run, though it looks like {format}; leave it out")
 
 
 def _explain(document: StoredDocument) -> Iterator[Skipped]:
@@ -240,6 +276,8 @@ def _explain(document: StoredDocument) -> Iterator[Skipped]:
         yield Skipped(document.source, "is empty; leave it out")
     elif document.is_archive:
         yield Skipped(document.source, "is an archive in an archive; unpack the outer one")
+    elif document.is_parquet and isinstance(first := next(document.rows(), (0, None))[1], Exception):
+        yield Skipped(document.source, str(first))
     elif not _is_companion(document):
         yield Skipped(document.source, "is of no known format; see `eirkit vestige formats`")
 

@@ -275,7 +275,10 @@ def _from_rows(document: Document) -> dict[str, str]:
 
 def _rows(document: Document) -> Iterator[Mapping[str, Any]]:
     if document.head.startswith(b"PAR1"):
-        yield from document.rows()
+        for number, found in document.rows():
+            if isinstance(found, Exception):
+                raise InputFileError(f"{document.source}:{number}: {found}")
+            yield found
     elif document.head.lstrip().startswith(b"["):
         yield from (row for row in document.json() if isinstance(row, dict))
     else:

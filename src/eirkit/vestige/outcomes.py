@@ -87,7 +87,7 @@ class OutcomesBeside:
 
 def outcomes_within(archive: StoredDocument) -> Outcomes:
     """Return what the files of results in an archive say; they are known by their usual names."""
-    return _merge(_read_quietly(member) for member in archive.members() if _has_usual_name(member.name))
+    return _merge(_read_quietly(member) for member in archive.all_members() if _has_usual_name(member.name))
 
 
 def read_outcomes(path: Path) -> Outcomes:
@@ -174,7 +174,7 @@ def _read(document: StoredDocument) -> Outcomes | None:
     if document.name.endswith((".jsonl", ".ndjson")):
         return _from_rows(value for _, value in document.lines())
     if document.is_parquet:
-        return _from_rows(document.rows())
+        return _from_rows(row for _, row in document.rows())
     return _from_json(document.json())
 
 

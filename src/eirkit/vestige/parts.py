@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from importlib.metadata import version
@@ -19,11 +19,12 @@ from typing import Any
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.records import read_document
 from eirkit.vestige.analysis import TABLES, Analysis, Options
-from eirkit.vestige.corpus import CorpusReader, Names
+from eirkit.vestige.corpus import CorpusReader, Names, Tally
 from eirkit.vestige.gold import Gold, open_gold
 from eirkit.vestige.measurement import measured
 from eirkit.vestige.partition import Piece, Place
 from eirkit.vestige.remote import Location, Remote
+from eirkit.vestige.sections import stored_ranges
 from eirkit.vestige.source import Limits, Skipped
 from eirkit.vestige.tables import FILE, PARTS, SCHEMA, TableWriter, arrow, columns_of
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
@@ -58,6 +59,8 @@ class Part:
     key: str
     runs: int
     skipped: tuple[Skipped, ...]
+    unmeasured: frozenset[int] = frozenset()  # places of those skipped that were read, but could not be measured
+    tally: Tally | None = None  # of a section: what was read
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ def read_part(job: Job, key: str) -> Part:
     """Return what a complete part says of itself."""
     document = read_document(job.parts / key / FILE, SCHEMA)
     skipped = tuple(Skipped(one["source"], one["reason"]) for one in document["skipped"])
-    return Part(key, int(document["runs"]), skipped)
+    tally = None if document["tally"] is None else Tally(*document["tally"])
+    return Part(key, int(document["runs"]), skipped, frozenset(document["unmeasured"]), tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +142,18 @@ def prepare(job: Job) -> CorpusReader:
 def _write(job: Job, piece: Piece, tools: _Tools, folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
-    runs, skipped = 0, list(piece.skipped)
-    renamed: dict[str, str] = {}
+    runs, skipped = 0, list[Skipped]()
+    recordings = _Recordings(piece, tools)
     try:
         with TableWriter(unfinished, TABLES) as writer:
-            for item in measured(_recordings(piece, tools, renamed), job.options, tools.count, tools.gold):
+            for item in measured(recordings, job.options, tools.count, tools.gold):
                 if isinstance(item, Skipped):
                     skipped.append(item)
                 else:
                     writer.add(item.run.run_id, tables_of(item))
                     runs += 1
             listed = [{"source": one.source, "reason": one.reason} for one in skipped]
-            writer.finish({"runs": runs, "skipped": listed, "renamed": renamed})
+            writer.finish({"runs": runs, "skipped": listed, **recordings.facts(skipped)})
         unfinished.replace(folder)
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -162,47 +166,76 @@ def tables_of(analysis: Analysis) -> Mapping[str, Any]:
     return {"runs": columns_of(type(analysis.run), [analysis.run]), **analysis.tables}
 
 
-def _recordings(piece: Piece, tools: _Tools, renamed: dict[str, str]) -> Iterator[Recording | Skipped]:
-    """Yield the runs of a piece under names that are unique in it, and note what they were called."""
-    names = Names()
-    for place in piece.places:
-        try:
-            document = place.open(tools.reader.limits)
-            for item in tools.reader.read(document, place.root, place.format):
-                if isinstance(item, Recording):
-                    unique = names.rename(item)
-                    if unique is not item:
-                        renamed[unique.run_id] = item.run_id
-                    yield unique
-                else:
-                    yield item
-        except InputFileError as error:
-            yield Skipped(place.source, str(error))
+class _Recordings:
+    """The runs of a piece under names that are unique in it, and what is known once all were read."""
+
+    def __init__(self, piece: Piece, tools: _Tools) -> None:
+        self.piece, self.tools = piece, tools
+        self.renamed: dict[str, str] = {}  # what runs were called that have another name now
+        self.unread: list[Skipped] = []
+        is_cut = piece.section is not None and piece.section.format is not None
+        self.tally = Tally() if is_cut else None
+
+    def __iter__(self) -> Iterator[Recording | Skipped]:
+        names = Names()
+        for item in self._items():
+            if isinstance(item, Skipped):
+                self.unread.append(item)
+                yield item
+                continue
+            unique = names.rename(item)
+            if unique is not item:
+                self.renamed[unique.run_id] = item.run_id
+            yield unique
+
+    def facts(self, skipped: list[Skipped]) -> dict[str, Any]:
+        """Return what a part says beside its runs and what it skipped."""
+        unread = set(map(id, self.unread))
+        unmeasured = [place for place, one in enumerate(skipped) if id(one) not in unread]
+        tally = None if self.tally is None else astuple(self.tally)
+        return {"renamed": self.renamed, "unmeasured": unmeasured, "tally": tally}
+
+    def _items(self) -> Iterator[Recording | Skipped]:
+        reader = self.tools.reader
+        for place in self.piece.items:
+            if isinstance(place, Skipped):
+                yield place
+                continue
+            try:
+                yield from reader.read(place.open(reader.limits), place.root, place.format, self.tally)
+            except InputFileError as error:
+                yield Skipped(place.source, str(error))
 
 
 def _key(job: Job, piece: Piece, tools: _Tools) -> str:
     """Return a name that follows from everything that can change a part."""
     digest = blake2b(job.state.encode(), digest_size=16)
-    digest.update(repr(piece.skipped).encode())
-    for place in piece.places:
-        digest.update(repr((place.source, place.span, place.format)).encode())
-        for chunk in _content(place):
+    for item in piece.items:
+        if isinstance(item, Skipped):
+            digest.update(repr(item).encode())
+            continue
+        digest.update(repr((item.source, item.section, item.format)).encode())
+        for chunk in _content(item, job.limits):
             digest.update(chunk)
-        digest.update(_beside(place, tools))
+        digest.update(_beside(item, tools))
     return digest.hexdigest()
 
 
-def _content(place: Place) -> Iterator[bytes]:
+def _content(place: Place, limits: Limits) -> Iterator[bytes]:
     try:
         if isinstance(place.path, Remote):  # sending it twice would cost more than its store's word is worth
             yield place.path.identity()
             return
+        ranges: list[tuple[int, int | None]] = [(0, None)]
+        if place.section is not None:
+            ranges = stored_ranges(place.open(limits), place.section)
         with open_file(place.path, place.source) as stream:
-            stream.seek(place.span.start if place.span else 0)
-            left = place.span.stop - place.span.start if place.span else None
-            while chunk := stream.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)):
-                left = None if left is None else left - len(chunk)
-                yield chunk
+            for start, stop in ranges:
+                stream.seek(start)
+                left = None if stop is None else stop - start
+                while chunk := stream.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)):
+                    left = None if left is None else left - len(chunk)
+                    yield chunk
     except (OSError, EirkitError) as error:
         yield str(error).encode()  # whoever reads it will say what is wrong
 

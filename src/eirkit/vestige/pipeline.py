@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from importlib.metadata import version
 from itertools import chain, islice
 from pathlib import Path
@@ -17,18 +18,21 @@ from typing import Any, TypeAlias
 from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.vestige.analysis import TABLES, Options
-from eirkit.vestige.corpus import read_corpus
+from eirkit.vestige.corpus import Tally, read_corpus
 from eirkit.vestige.gold import Gold, open_gold
 from eirkit.vestige.measurement import measured
 from eirkit.vestige.merging import merge_parts
 from eirkit.vestige.partition import Piece, plan_pieces
 from eirkit.vestige.parts import Job, Part, Unwritable, make_part, prepare, state_of, tables_of
 from eirkit.vestige.remote import Location, Remote
+from eirkit.vestige.sections import name_of
+from eirkit.vestige.settling import settle
 from eirkit.vestige.source import Limits, Skipped
 from eirkit.vestige.summary import Summary
-from eirkit.vestige.tables import TableWriter, claim, held
+from eirkit.vestige.tables import Logs, TableWriter, claim, held
 from eirkit.vestige.tokens import Counter, estimating_counter, exact_counter
 from eirkit.vestige.trajectory import Recording
+from eirkit.vestige.unpacking import as_label
 
 Progress = Callable[[str, int, int], None]  # source, runs, skipped
 _Order: TypeAlias = tuple[int, ...]  # of a piece in the corpus; of a half of it, one number longer
@@ -44,6 +48,13 @@ class Corpus:
     format: str | None = None
     limits: Limits = field(default_factory=Limits)
 
+    @property
+    def logs(self) -> Logs:
+        """What tells it from another corpus: where it lies, not what is in it, since it may grow."""
+        places = sorted({str(path if isinstance(path, Remote) else path.resolve()) for path in self.paths})
+        digest = blake2b("\n".join(places).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        return Logs(tuple(as_label(path.name or str(path)) for path in self.paths), digest)
+
 
 def analyze_here(
     corpus: Corpus, out: Path, options: Options, *, estimate: bool = False, strict: bool = False, progress: Progress
@@ -52,7 +63,7 @@ def analyze_here(
     count = estimating_counter() if estimate else exact_counter()
     gold = None if corpus.gold is None else open_gold(corpus.gold)
     items = read_corpus(corpus.paths, outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
-    return analyze_corpus(items, out, options, count, gold=gold, strict=strict, progress=progress)
+    return analyze_corpus(items, out, options, count, gold=gold, strict=strict, progress=progress, logs=corpus.logs)
 
 
 def analyze_in_parts(
@@ -73,12 +84,12 @@ def analyze_in_parts(
     where = (corpus.outcomes, corpus.format, corpus.gold)
     job = Job(out.resolve(), options, *where, estimate, corpus.limits, state)
     reader = prepare(job)  # before anything is written: what is wrong with it is wrong for every piece
-    claim(out)
+    claim(out, corpus.logs)
     with held(out):
         job.parts.mkdir(exist_ok=True)
         made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
         summary = Summary()
-        with TableWriter(out, TABLES) as writer:
+        with TableWriter(out, TABLES, corpus.logs) as writer:
             merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
             for part in made:
                 summary.skipped.extend(part.skipped)
@@ -89,7 +100,7 @@ def analyze_in_parts(
 
 def _make_all(job: Job, pieces: Iterable[Piece], engine: Engine, strict: bool, progress: Progress | None) -> list[Part]:
     """Return the parts of all pieces in their order; a piece that is lost is cut until what is lost is one record."""
-    found: dict[_Order, Part] = {}
+    found: dict[_Order, tuple[Piece, Part]] = {}
     work: Iterable[tuple[_Order, Piece]] = (((n,), piece) for n, piece in enumerate(pieces))
     tried: set[_Order] = set()
     runs = skipped = 0
@@ -99,28 +110,28 @@ def _make_all(job: Job, pieces: Iterable[Piece], engine: Engine, strict: bool, p
         for outcome in engine.map(make_part, _told(job, work, given)):
             place, piece = given[outcome.number]
             if isinstance(outcome, Lost):
-                left = _left(place, piece, outcome, tried)
+                left = _left(place, piece, outcome, tried, job)
                 lost += left
-                part = None if left else _given_up(piece, outcome.reason)
+                part = None if left else _given_up(piece, outcome.reason, job)
             elif isinstance(outcome.value, Unwritable):
                 raise InfrastructureError(f"{job.out}: {outcome.value.reason}; make room and start it again to go on")
             else:
                 part = outcome.value
             if part is not None:
-                found[place] = part
+                found[place] = piece, part
                 runs, skipped = runs + part.runs, skipped + len(part.skipped)
                 _refuse(part.skipped, strict)
                 if progress is not None:
                     for one in piece.places:
                         progress(one.source, runs, skipped)
         if not lost:
-            return [found[place] for place in sorted(found)]
+            return settle(found[place] for place in sorted(found))
         work = lost
 
 
-def _left(place: _Order, piece: Piece, lost: Lost, tried: set[_Order]) -> list[tuple[_Order, Piece]]:
+def _left(place: _Order, piece: Piece, lost: Lost, tried: set[_Order], job: Job) -> list[tuple[_Order, Piece]]:
     """Return what is to be tried of a lost piece: its halves, or itself once more if its worker just died."""
-    halves = [((*place, n), half) for n, half in enumerate(piece.halves())]
+    halves = [((*place, n), half) for n, half in enumerate(piece.halves(job.limits))]
     if halves or not lost.is_death or place in tried:
         return halves
     tried.add(place)  # the machine may have killed the worker, for want of memory or another reason of its own
@@ -136,11 +147,13 @@ def _told(
         yield job, piece
 
 
-def _given_up(piece: Piece, reason: str) -> Part:
-    source = piece.places[0].source if piece.places else "the corpus"
-    span = piece.places[0].span if piece.places else None
-    where = source if span is None else f"{source}:{span.lines_before + 1}"
-    return Part("", 0, (*piece.skipped, Skipped(where, reason)))
+def _given_up(piece: Piece, reason: str, job: Job) -> Part:
+    """Return a part of nothing but what was lost, which is named however much else is damaged."""
+    if not piece.places:
+        return Part("", 0, tuple(item for item in piece.items if isinstance(item, Skipped)))
+    place = piece.places[0]
+    lost = Skipped(name_of(place.open(job.limits), place.section), reason)
+    return Part("", 0, (lost,), frozenset({0}), Tally(skipped=1, leading=1))
 
 
 def is_small(corpus: Corpus, bytes_limit: int) -> bool:
@@ -175,15 +188,16 @@ def analyze_corpus(
     gold: Gold | None = None,
     strict: bool = False,
     progress: Progress | None = None,
+    logs: Logs | None = None,
 ) -> dict[str, Any]:
     """Write the tables of some runs and return their summary.
 
     Raises:
         InputFileError: nothing could be read, or, if `strict`, anything could not.
-        UsageError: `out` is not empty and no analysis of ours.
+        UsageError: `out` is not empty and no analysis of ours, or one of other logs.
     """
     summary = Summary()
-    with TableWriter(out, TABLES) as writer, held(out):
+    with TableWriter(out, TABLES, logs) as writer, held(out):
         for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
                 _refuse([item], strict)

@@ -18,6 +18,12 @@ from typing import Any, TypeAlias
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError, UsageError
 
 MARK = "://"
+# What stores ask for beyond an address, in the words of the packages that know them.
+_ACCESS = {
+    "s3": "your access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, AWS_ENDPOINT_URL for another server",
+    "hf": "your access: the network, HF_TOKEN for a private or gated data set, HF_ENDPOINT for a mirror",
+}
+_PACKAGES = {"s3": "s3fs", "hf": "huggingface_hub", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "az": "adlfs"}
 _BUFFER_BYTES = 1 << 16
 _KEPT = ("ETag", "etag", "VersionId", "blob_id", "sha", "lfs", "mtime", "created", "last_modified", "LastModified")
 
@@ -137,9 +143,18 @@ def _named(url: str) -> Iterator[None]:
     except EirkitError:
         raise
     except FileNotFoundError as error:
-        raise InputFileError(f"{url} does not exist; check the address") from error
+        raise InputFileError(f"{url} does not exist; {_remedy(url, 'hf')}") from error
     except ImportError as error:  # fsspec says which package knows the protocol
-        raise UsageError(f"{url}: a package is missing ({error}); install it with pip") from error
+        package = _PACKAGES.get(url.partition(MARK)[0], "the package that it names")
+        raise UsageError(f"{url}: a package is missing ({error}); pip install {package}") from error
     except Exception as error:  # every store has exceptions of its own, without a common root
         cause = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputFileError(f"{url}: cannot be read ({cause}); check the address and your access to it") from error
+        raise InputFileError(f"{url}: cannot be read ({cause}); {_remedy(url, *_ACCESS)}") from error
+
+
+def _remedy(url: str, *stores: str) -> str:
+    """Return what to look at; of some stores more than the address is wanted."""
+    protocol = url.partition(MARK)[0]
+    if protocol in stores:
+        return f"check the address and {_ACCESS[protocol]}"
+    return "check the address" + (" and your access to it" if len(stores) > 1 else "")

@@ -88,10 +88,15 @@ def bin_of(distance_tokens: int) -> int:
 
 
 def cells(run_id: str, waits: Iterable[Interval]) -> tuple[Cell, ...]:
-    """Return exposure and rereads by bin; a wait adds exposure to every bin that it crosses."""
+    """Return exposure and rereads by bin; a wait adds exposure to every bin that it crosses.
+
+    A wait of no tokens, as where a log counts none, is nobody's exposure, and a reread after it no event of a rate.
+    """
     exposure: dict[tuple[bool, int], int] = {}
     rereads: dict[tuple[bool, int], int] = {}
     for wait in waits:
+        if not wait.distance_tokens:
+            continue
         reached = bin_of(wait.distance_tokens)
         for place in range(reached + 1):
             above, up_to = _ends(place)

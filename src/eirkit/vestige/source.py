@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.vestige.parquet_rows import read_rows
 from eirkit.vestige.parsing import PARSER_NESTING, parse_json
 from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.unpacking import (
@@ -35,7 +36,6 @@ from eirkit.vestige.unpacking import (
 HEAD_BYTES = 1 << 16
 _MARKS = (ZIP_MAGIC, EMPTY_ZIP_MAGIC, PARQUET_MAGIC)
 _MARK_BYTES = 4
-_ROWS_AT_ONCE = 16  # a row of a data set holds a whole run
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,26 @@ class Span:
     start: int  # bytes
     stop: int
     lines_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Some rows of a Parquet file."""
+
+    start: int  # rows before them
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Some members of an archive, in the order of their names, and all that do not begin with a prefix."""
+
+    start: int  # members before them, of those with the prefix
+    stop: int
+    prefix: str = ""
+
+
+Section: TypeAlias = Span | Rows | Members
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +118,8 @@ class Document(Protocol):
         """
         ...
 
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows of a Parquet file."""
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
+        """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
         ...
 
     def members(self) -> Sequence[Document]:
@@ -118,12 +138,13 @@ class StoredDocument:
         parent: Path | None,
         limits: Limits,
         path: Location | None = None,
-        lines_before: int = 0,
+        section: Section | None = None,
     ) -> None:
         self.open_stored, self.limits = open_stored, limits
         self.source, self.name, self.parent = source, name, parent
         self.path = path  # where it lies; None inside an archive
-        self.lines_before = lines_before  # of a part of a file: how many lines stand before it
+        self.section = section  # None: it is all of the file
+        self.inner = ""  # of a member: its path inside the archive
         self._head: bytes | None = None
 
     @property
@@ -150,7 +171,7 @@ class StoredDocument:
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each JSON line with its number, or an error whose text is the reason alone."""
         with self._open() as stream:
-            number = self.lines_before
+            number = self.section.lines_before if isinstance(self.section, Span) else 0
             while line := stream.readline(self.limits.line_bytes + 1):
                 number += 1
                 if len(line) > self.limits.line_bytes:
@@ -162,14 +183,19 @@ class StoredDocument:
                 else:
                     yield number, _parse_line(line, self.limits.nesting)
 
-    def rows(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows of a Parquet file."""
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
+        """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
         if self.is_parquet:
-            with self._open_seekable() as stored:
-                yield from _parquet_rows(stored, self.source, self.limits.document_bytes)
+            part = (self.section.start, self.section.stop) if isinstance(self.section, Rows) else (0, None)
+            with self.open_seekable() as stored:
+                yield from read_rows(stored, self.source, self.limits.document_bytes, *part)
 
     def members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive; none for anything else."""
+        return _within(self.section, self.all_members()) if isinstance(self.section, Members) else self.all_members()
+
+    def all_members(self) -> Sequence[StoredDocument]:
+        """Return the documents inside an archive, whatever section of it this is."""
         if not self.is_archive:
             return ()
         archive = Archive(self.open_stored, self.source, self.limits.document_bytes)
@@ -193,7 +219,8 @@ class StoredDocument:
         except OSError as error:
             raise InputFileError(f"{self.source}: cannot be read ({cause_of(error)}); restore the file") from error
 
-    def _open_seekable(self) -> IO[bytes]:
+    def open_seekable(self) -> IO[bytes]:
+        """Open what is stored of a Parquet file."""
         stored = self.open_stored()
         if stored.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC and stored.seekable():
             return stored
@@ -243,7 +270,16 @@ def open_lines(path: Location, span: Span, limits: Limits = Limits(), source: st
             stream.seek(span.start)
             return BytesIO(stream.read(span.stop - span.start))
 
-    return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span.lines_before)
+    return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span)
+
+
+def open_section(path: Location, section: Section | None, limits: Limits, source: str) -> StoredDocument:
+    """Return a document, or a section of it as a document of its own."""
+    if isinstance(section, Span):
+        return open_lines(path, section, limits, source)
+    whole = open_document(path, limits, source)
+    whole.section = section
+    return whole
 
 
 Claims = Callable[[Path, Sequence[str]], Collection[str]]
@@ -305,7 +341,19 @@ def _document_or_reason(path: Path, limits: Limits, source: str) -> StoredDocume
 def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: Limits) -> StoredDocument:
     label = as_label(f"{source}:{entry.filename}")
     name = without_compression(as_label(PurePosixPath(entry.filename.replace("\\", "/")).name))
-    return StoredDocument(lambda: archive.open(entry, label), label, name, None, limits)
+    member = StoredDocument(lambda: archive.open(entry, label), label, name, None, limits)
+    member.inner = label.removeprefix(f"{source}:")
+    return member
+
+
+def _within(section: Members, members: Sequence[StoredDocument]) -> list[StoredDocument]:
+    chosen, place = [], 0
+    for member in members:
+        counts = member.inner.startswith(section.prefix)
+        if not counts or section.start <= place < section.stop:
+            chosen.append(member)
+        place += counts
+    return chosen
 
 
 def _pass_blank_lines(stream: BufferedReader) -> int:
@@ -325,18 +373,3 @@ def _parse_line(line: bytes, nesting: int) -> Any | Exception:
         raise
     except EirkitError as error:
         return error
-
-
-def _parquet_rows(stored: IO[bytes], source: str, limit_bytes: int) -> Iterator[Mapping[str, Any]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingExtraError("reading Parquet files", "vestige") from error
-    try:
-        for batch in parquet.ParquetFile(stored).iter_batches(batch_size=_ROWS_AT_ONCE):
-            if batch.nbytes > limit_bytes:
-                raise InputFileError(f"{source}: rows of more than {limit_bytes:,} bytes; split it")
-            yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputFileError(f"{source}: damaged Parquet ({cause_of(error)}); restore the file") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
 from types import NoneType, TracebackType
@@ -56,10 +56,13 @@ class TableWriter:
     """Writes tables into a folder; use it in a with statement, and `finish` what is whole.
 
     What is not finished leaves no trace: an earlier analysis in the folder stays as it was.
+
+    Args:
+        logs: what the tables are made of; a folder with tables of other logs is refused.
     """
 
-    def __init__(self, folder: Path, rows: Mapping[str, type]) -> None:
-        self.folder, self.rows = folder, rows
+    def __init__(self, folder: Path, rows: Mapping[str, type], logs: Logs | None = None) -> None:
+        self.folder, self.rows, self.logs = folder, rows, logs
         self._arrow = arrow()
         self._schemas = {name: _schema(self._arrow, row) for name, row in rows.items()}
         self._pending = {name: _no_rows(schema) for name, schema in self._schemas.items()}
@@ -68,7 +71,7 @@ class TableWriter:
         self._is_new = False
 
     def __enter__(self) -> TableWriter:
-        self._is_new = claim(self.folder)
+        self._is_new = claim(self.folder, self.logs)
         for name, schema in self._schemas.items():
             path = self._unfinished(name)
             self._open[name] = self._arrow.parquet.ParquetWriter(path, schema, compression="zstd")
@@ -106,12 +109,12 @@ class TableWriter:
             self._write_groups(name, whole=True)
             writer.close()
         if not self._is_new:
-            write_document(self.folder / FILE, SCHEMA, {"complete": False})
+            write_document(self.folder / FILE, SCHEMA, {"complete": False, **_about(self.logs)})
         for name in self._open:
             self._unfinished(name).replace(self.folder / f"{name}.parquet")
         self._open = {}
         sync_folder(self.folder)
-        write_document(self.folder / FILE, SCHEMA, {"complete": True, **document})
+        write_document(self.folder / FILE, SCHEMA, {"complete": True, **_about(self.logs), **document})
 
     def _abandon(self) -> None:
         for name, writer in self._open.items():
@@ -178,19 +181,38 @@ def held(folder: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
 
 
-def claim(folder: Path) -> bool:
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """What tables are made of, as far as one corpus is to be told from another."""
+
+    names: tuple[str, ...]  # of what was given
+    digest: str  # of where it lies
+
+
+def claim(folder: Path, logs: Logs | None = None) -> bool:
     """Make a folder ours, or refuse one that holds anything else; True if it was not ours before."""
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; give a folder after --out")
     if (folder / FILE).is_file():
-        read_document(folder / FILE, SCHEMA)
+        _refuse_others(folder, read_document(folder / FILE, SCHEMA).get("logs"), logs)
         return False
     # A claim that was killed leaves its unfinished document and nothing else.
     if folder.is_dir() and any(path.name not in (f".{FILE}.unfinished", LOCK, PARTS) for path in folder.iterdir()):
         raise UsageError(f"{folder} holds files that are no analysis; give a new or empty folder after --out")
     folder.mkdir(parents=True, exist_ok=True)
-    write_document(folder / FILE, SCHEMA, {"complete": False})
+    write_document(folder / FILE, SCHEMA, {"complete": False, **_about(logs)})
     return True
+
+
+def _about(logs: Logs | None) -> dict[str, Any]:
+    return {} if logs is None else {"logs": asdict(logs)}
+
+
+def _refuse_others(folder: Path, held: Any, logs: Logs | None) -> None:
+    if logs is None or not isinstance(held, dict) or held.get("digest") == logs.digest:
+        return
+    names = ", ".join(map(str, held.get("names", ())))
+    raise UsageError(f"{folder} holds the analysis of other logs ({names}); choose another --out, or remove it first")
 
 
 def is_analysis(folder: Path) -> bool:

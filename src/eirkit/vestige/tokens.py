@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import TypeAlias
@@ -13,7 +12,10 @@ Counter: TypeAlias = Callable[[str], int]
 
 ENCODING = "o200k_base"
 CHARACTERS_A_TOKEN = 4  # of the estimate
-_PIECE = 1 << 22  # characters that are counted at once
+_PIECE = 1 << 20  # characters that are counted at once
+_SEAMS_TRIED = 1 << 6  # line ends that are looked at for a place to cut
+_ID_BYTES = 4
+_CONTROL = "<|"  # begins every control token, which in a log is text like any other
 
 
 class ExactCounter:
@@ -40,13 +42,16 @@ class ExactCounter:
 def exact_counter() -> Counter:
     """Return a counter that works offline; all callers share one vocabulary."""
     try:
-        with warnings.catch_warnings():
-            # The vendor's module opens its own data in a way that Python 3.11 and 3.12 call outdated.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            from bpe_openai._bindings import tokenizer_for_encoding
+        from splintr import Tokenizer
     except ImportError:
         raise MissingExtraError("counting tokens", "vestige") from None
-    return ExactCounter(tokenizer_for_encoding(ENCODING).count)
+    tokenizer = Tokenizer.from_pretrained(ENCODING)
+    as_bytes, as_list = tokenizer.encode_flat, tokenizer.encode_ordinary
+
+    def count(text: str) -> int:
+        return len(as_list(text)) if _CONTROL in text else len(as_bytes(text)) // _ID_BYTES
+
+    return ExactCounter(count)
 
 
 def estimating_counter() -> Counter:
@@ -100,10 +105,20 @@ def is_seam(text: str, at: int) -> bool:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split a huge text at line ends where it has any, so that no count holds more than a few megabytes."""
+    """Split a huge text at seams where it has any, so that no count holds more than a megabyte or four."""
     pieces, start = [], 0
     while len(text) - start > _PIECE:
-        end = text.rfind("\n", start + 1, start + _PIECE) + 1 or start + _PIECE
+        end = _cut(text, start, start + _PIECE)
         pieces.append(text[start:end])
         start = end
     return [*pieces, text[start:]]
+
+
+def _cut(text: str, start: int, stop: int) -> int:
+    """Return the last seam between two places; where none is near, the last line end, or the end of the stretch."""
+    at = last = text.rfind("\n", start, stop) + 1
+    for _ in range(_SEAMS_TRIED):
+        if at <= start or is_seam(text, at):
+            break
+        at = text.rfind("\n", start, at - 1) + 1
+    return next((place for place in (at, last) if place > start), stop)

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from eirkit.errors import InputFileError, MissingExtraError
 from eirkit.vestige.remote import Location, Remote
@@ -32,6 +32,8 @@ PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ENCRYPTED = 0x1  # a bit of a member's flags
+_ZSTD_METHOD = 93  # of a member; older versions of Python know nothing of it
+_LOCAL_HEADER_BYTES = 30  # before a member's name
 _ZSTD_FEED_BYTES = 1 << 10  # four bytes can stand for 128 KiB: fed so little at a time, at most 32 MiB come out at once
 _LARGEST_WINDOW = 1 << 27  # bytes; what `zstd --long` needs by default
 _ENDINGS = (".gz", ".zst", ".zstd")
@@ -194,6 +196,35 @@ def read_bounded(stream: io.BufferedReader, label: str, limit_bytes: int) -> byt
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
+class _Slice(io.RawIOBase):
+    """Some bytes of a stream, as a stream of its own."""
+
+    def __init__(self, stored: IO[bytes], first: int, end: int) -> None:
+        self.stored, self.first, self.end = stored, first, end
+        stored.seek(first)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.stored.read(min(len(buffer), max(0, self.end - self.stored.tell())))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            raise io.UnsupportedOperation("only from the beginning")
+        return self.stored.seek(self.first + offset) - self.first
+
+    def tell(self) -> int:
+        return self.stored.tell() - self.first
+
+    def close(self) -> None:
+        if not self.closed:
+            self.stored.close()
+        super().close()
+
+
 class Archive:
     """A zip archive, opened when first asked; members' names are labels and never paths on this machine."""
 
@@ -212,14 +243,31 @@ class Archive:
             raise InputFileError(f"{self.label}: claims to hold {claimed:,} bytes; unpack it yourself if you trust it")
         return sorted(found, key=lambda entry: (entry.filename, entry.header_offset))
 
+    @property
+    def directory_byte(self) -> int:
+        """Where the list of its members begins."""
+        return self._opened().start_dir
+
     def open(self, member: zipfile.ZipInfo, label: str) -> IO[bytes]:
         """Open one of its files."""
         if member.flag_bits & _ENCRYPTED:
             raise InputFileError(f"{label}: encrypted; unpack the archive with its password first")
         try:
-            return self._opened().open(member)
+            return self._compressed(member) if member.compress_type == _ZSTD_METHOD else self._opened().open(member)
         except (*_BROKEN, OSError) as error:
             raise InputFileError(f"{label}: damaged ({cause_of(error)}); restore the file") from error
+
+    def _compressed(self, member: zipfile.ZipInfo) -> IO[bytes]:
+        """Return a member as it is stored; it begins as every zstd file does, and is unpacked like one."""
+        stored = self.open_stored()
+        stored.seek(member.header_offset)
+        header = stored.read(_LOCAL_HEADER_BYTES)
+        if not header.startswith(ZIP_MAGIC) or len(header) < _LOCAL_HEADER_BYTES:
+            stored.close()
+            raise zipfile.BadZipFile("a member is not where the archive says")
+        lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+        first = member.header_offset + _LOCAL_HEADER_BYTES + lengths
+        return cast(IO[bytes], _Slice(stored, first, first + member.compress_size))
 
     def _opened(self) -> zipfile.ZipFile:
         if self._archive is None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from eirkit.lacuna.evidence.capability import Cell, Control, assess
 from eirkit.lacuna.evidence.trial import Bench
-from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.model import Batching, ModelOptions
 from eirkit.lacuna.serving.funds import is_scripted
 from eirkit.lacuna.serving.making import make_model
 from eirkit.lacuna.task import TaskSpec
@@ -33,4 +33,7 @@ def gate_all(
 
 def wants_control(model: str, options: ModelOptions, control: bool | None) -> bool:
     """True if a control is to be run: always, never, or, unless told, for agents to whom it is no expense."""
-    return is_scripted(make_model(model, options)) if control is None else control
+    if control is not None:
+        return control
+    made = make_model(model, options)
+    return is_scripted(made) or isinstance(made, Batching)

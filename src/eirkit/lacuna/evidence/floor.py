@@ -1,14 +1,15 @@
 """The gap above the EIR floor: bits that a task still needed at each cut, against what a memory system held there.
 
 A demand curve and the records of a run come in; one row for each cut goes out. A record counts for as many bits as its
-value can differ in; labels, vectors and whatever else a store keeps come on top, and show in its bytes alone.
+value can differ in; labels, vectors and whatever else a store keeps come on top, and show in its bytes alone. Where the
+system says how many records it holds, its word counts; where it cannot, what it was given does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from eirkit.eir.demand import DemandCurve
 from eirkit.lacuna.session import Decision
@@ -30,6 +31,18 @@ class Cut:
         return self.held_bits - self.needed_bits
 
 
+Counted = Literal["system", "writes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What was held after each step t = 0 … n."""
+
+    records: tuple[int, ...]  # in the store or in sight
+    bytes: tuple[int | None, ...]  # of the store alone, None where it does not say
+    counted: Counted  # who counted the store's records: the system itself, or the harness by what it wrote
+
+
 @dataclass(frozen=True, slots=True)
 class Floor:
     """The peaks of a run over its cuts."""
@@ -42,6 +55,45 @@ class Floor:
     def ratio(self) -> float | None:
         """Held over needed, at their peaks; None where nothing was ever needed."""
         return self.held_bits / self.needed_bits if self.needed_bits else None
+
+
+def holdings(
+    n: int, decisions: Sequence[Decision], consultations: Sequence[Consultation], limit: int | None = None
+) -> Holdings:
+    """Return what was held after each step, by the system's own account where it gave one after every write.
+
+    Args:
+        limit: how many records the store was held to.
+    """
+    writes = [one for one in consultations if one.call.verb == "write"]
+    sizes = _latest(n, {one.t: one.bytes for one in writes})
+    if not writes or any(one.records is None for one in writes):
+        return Holdings(held_records(n, decisions, consultations, limit), sizes, "writes")
+    return Holdings(_reported_records(n, decisions, writes), sizes, "system")
+
+
+def _reported_records(n: int, decisions: Iterable[Decision], writes: Sequence[Consultation]) -> tuple[int, ...]:
+    """Return how many different records there were at least: as many as the system said, and those in sight.
+
+    Which ones the system has it does not say. Of those in sight that it was given it may have each; the others are new.
+    """
+    in_sight = {decision.t - 1: frozenset(decision.retained) for decision in decisions}
+    said = _latest(n, {one.t: one.records for one in writes})
+    given = {step: one.t for one in reversed(writes) for step in one.call.steps}  # the first time that each was
+    counts = []
+    for t in range(n + 1):
+        seen = in_sight.get(t, frozenset())
+        known = sum(given.get(step, n + 1) <= t for step in seen)
+        counts.append(max(said[t] or 0, known) + len(seen) - known)
+    return tuple(counts)
+
+
+def _latest(n: int, by_step: Mapping[int, int | None]) -> tuple[int | None, ...]:
+    """Return for each step what was said last, None before anything was."""
+    found: list[int | None] = []
+    for t in range(n + 1):
+        found.append(by_step.get(t, found[-1] if found else None))
+    return tuple(found)
 
 
 def held_records(
@@ -103,11 +155,13 @@ def floor_of(cuts: Sequence[Cut]) -> Floor:
     )
 
 
-def floor_record(curve: DemandCurve, held: Sequence[int], record_bits: float) -> dict[str, Any]:
+def floor_record(curve: DemandCurve, held: Holdings, record_bits: float) -> dict[str, Any]:
     """Return the floor of a run as plain data, with what was held at each cut."""
-    found = floor_of(cuts_of(curve, held, record_bits))
+    found = floor_of(cuts_of(curve, held.records, record_bits))
     return {
-        "held_records": list(held),
+        "counted": held.counted,
+        "held_records": list(held.records),
+        "held_bytes": list(held.bytes),
         "record_bits": record_bits,
         "needed_bits": found.needed_bits,
         "held_bits": found.held_bits,
@@ -125,7 +179,11 @@ def pool_floors(records: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         sum(record["short_cuts"] for record in records),
     )
     cuts = sum(len(record["held_records"]) for record in records)
+    sizes = [size for record in records for size in record["held_bytes"] if size is not None]
+    counted: Counted = "system" if all(record["counted"] == "system" for record in records) else "writes"
     return {
+        "counted": counted,
+        "held_bytes": max(sizes, default=None),
         "needed_bits": peak.needed_bits,
         "held_bits": peak.held_bits,
         "ratio": peak.ratio,

@@ -12,7 +12,7 @@ from eirkit.lacuna.driver import drive, wait_for
 from eirkit.lacuna.evidence.trial import Result, Trial
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.serving.making import make_model
+from eirkit.lacuna.serving.making import make_model, renderer_of
 from eirkit.lacuna.serving.prices import Estimate, Price, estimate, load_prices
 from eirkit.lacuna.telemetry import Exchange, Trace
 
@@ -27,6 +27,8 @@ class Rehearsal:
 
     def run(self, model: str, options: ModelOptions, trials: Sequence[Trial]) -> list[Result]:
         make_model(model, options)  # an unknown one is refused here as it would be then
+        for trial in trials:
+            trial.session.renderer = renderer_of(model, options)
         traces = wait_for(_try_all(trials))
         price = self._prices.find(model, options.base_url)
         exchanges = [exchange for trace in traces for exchange in trace.exchanges]

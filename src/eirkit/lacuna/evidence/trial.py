@@ -18,6 +18,8 @@ from eirkit.lacuna.blame import side_of
 from eirkit.lacuna.driver import drive, wait_for
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.serving.funds import Purse
+from eirkit.lacuna.serving.making import renderer_of, runs_at_once
+from eirkit.lacuna.serving.metered import Metered
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.session import Session
 from eirkit.lacuna.telemetry import Trace
@@ -72,7 +74,9 @@ class Workbench:
         Raises:
             SpendCapReached: what was under way has ended, and is kept where there is a log.
         """
-        made = self.purse.make(model, options)
+        made, renderer = self.purse.make(model, options), renderer_of(model, options)
+        for trial in trials:
+            trial.session.renderer = renderer
         found = [None if self.log is None else self.log.find(model, options, trial) for trial in trials]
         left = [trial for trial, trace in zip(trials, found, strict=True) if trace is None]
 
@@ -80,13 +84,19 @@ class Workbench:
             if self.log is not None:
                 self.log.keep(model, options, trial, result)
 
-        fresh = iter(wait_for(self._run_and_close(made, options.connections, left, keep)))
+        fresh = iter(
+            wait_for(
+                self._run_and_close(
+                    made, made.at_most if isinstance(made, Metered) else runs_at_once(made, options), left, keep
+                )
+            )
+        )
         return [next(fresh) if trace is None else trace for trace in found]
 
     async def _run_and_close(
-        self, model: Model, connections: int, trials: Sequence[Trial], keep: Callable[[Trial, Result], None]
+        self, model: Model, at_once: int, trials: Sequence[Trial], keep: Callable[[Trial, Result], None]
     ) -> list[Result]:
-        turns, stops = asyncio.Semaphore(max(1, connections)), list[_Stop]()
+        turns, stops = asyncio.Semaphore(at_once), list[_Stop]()
         ended = 0
 
         async def one(trial: Trial) -> Result:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from eirkit.lacuna.memory import Item, MemoryUsage, memories
+from eirkit.lacuna.stores.lodging import Lodging, size_of
 from eirkit.lacuna.stores.minilm import weights_folder
 from eirkit.lacuna.stores.offloading import Offloading
 
@@ -44,14 +44,14 @@ class AMem:
     def __init__(self, *, endpoint: str) -> None:
         self.endpoint = endpoint
         self._thread = Offloading("amem")
-        self._folder: Path | None = None
+        self._lodging = Lodging("amem")
         self._system: Any = None
         self._scopes = 0
         self._ids: dict[str, str] = {}  # label → what A-MEM calls the note
 
     async def setup(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="eirkit-amem-"))
-        own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(self._folder / "torch")}
+        folder = self._lodging.enter()
+        own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
         os.environ.update({**_QUIET, **own})
         await self._thread.run(self._open)  # importing it takes half a minute, which is no run's doing
 
@@ -65,7 +65,7 @@ class AMem:
         )
 
     def _scope_folder(self) -> Path:
-        return (self._folder or Path()) / f"scope-{self._scopes}"
+        return self._lodging.path / f"scope-{self._scopes}"
 
     def _close(self) -> None:
         system, self._system = self._system, None
@@ -108,13 +108,10 @@ class AMem:
         return await self._thread.run(self._weigh)
 
     def _weigh(self) -> MemoryUsage:
-        files = [path for path in self._scope_folder().rglob("*") if path.is_file()]
-        return MemoryUsage(self._system.retriever.count(), sum(path.stat().st_size for path in files))
+        return MemoryUsage(self._system.retriever.count(), size_of(self._scope_folder()))
 
     async def teardown(self) -> None:
         if self._system is not None:
             await self._thread.run(self._close)
         self._thread.stop()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder = None
+        self._lodging.leave()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-import tempfile
 import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,12 +15,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eirkit.errors import StoreError, UsageError
+from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.lacuna.memory import Item, MemoryUsage, memories
+from eirkit.lacuna.stores.lodging import Lodging
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)  # episodes are a minute apart from here on, so that runs can be repeated
 FALKORDB_PORT = 6379
+RETURNS = ("facts", "episodes")
+NEO4J, FALKORDB = ("bolt", "neo4j", "bolt+s", "neo4j+s"), ("falkor", "redis")  # how addresses of servers begin
+USER, PASSWORD = "GRAPHITI_USER", "GRAPHITI_PASSWORD"  # ours: where who asks such a server stands
 
 
 @memories.add("graphiti")
@@ -40,6 +42,7 @@ class Graphiti:
 
     packages = ("graphiti_core", "kuzu", "httpx")
     installs = (("graphiti-core[falkordb,kuzu]==0.31.1", "kuzu==0.11.3", "httpx>=0.27,<1"),)
+    variables = (USER, PASSWORD)
 
     def __init__(
         self,
@@ -50,19 +53,21 @@ class Graphiti:
         url: str | None = None,
         dimensions: int = DIMENSIONS,
     ) -> None:
+        if returns not in RETURNS:
+            raise UnknownNameError("way of returning", returns, RETURNS)
+        if url is not None:
+            _check_address(url)
         self.endpoint, self.min_score, self.returns = endpoint, min_score, returns
         self.url, self.dimensions = url, dimensions
-        self._folder: Path | None = None
+        self._lodging = Lodging("graphiti")
         self._graph: Any = None
         self._group = ""
         self._episodes: dict[str, list[str]] = {}  # label → its episodes, oldest first
         self._written = 0
 
     async def setup(self) -> None:
-        if self.returns not in ("facts", "episodes"):
-            raise UsageError(f"returns = {self.returns!r} is neither facts nor episodes; choose one")
         os.environ.update({"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": str(self.dimensions)})
-        self._folder = Path(tempfile.mkdtemp(prefix="eirkit-graphiti-"))
+        self._lodging.enter()
         import graphiti_core  # noqa: F401 - half a minute on a busy machine, which belongs here and not to a run
 
     async def reset(self, scope: str) -> None:
@@ -86,8 +91,7 @@ class Graphiti:
         return driver
 
     def _path(self) -> Path:
-        assert self._folder is not None, "setup comes first"
-        return self._folder / self._group
+        return self._lodging.path / self._group
 
     def _open(self, driver: Any) -> Any:
         from graphiti_core import Graphiti as Graph
@@ -182,9 +186,7 @@ class Graphiti:
 
     async def teardown(self) -> None:
         await self._close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder = None
+        self._lodging.leave()
 
     async def _close(self) -> None:
         """Leave nothing of the scope behind."""
@@ -209,23 +211,27 @@ def _still_true() -> Any:
     return SearchFilters(expired_at=[[DateFilter(comparison_operator=ComparisonOperator.is_null)]])
 
 
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise UsageError(f"its url has a user in it; set {USER} and {PASSWORD} instead")
+    if parts.scheme not in NEO4J + FALKORDB:
+        raise UsageError(f"its url starts with {parts.scheme!r}; use bolt://, neo4j:// or falkor://")
+
+
 async def _connect(url: str, group: str) -> Any:
     """Return the driver of a graph server; it has not been tried against one on this project's own machines."""
     parts = urlsplit(url)
-    if parts.username or parts.password:
-        raise UsageError("the url of graphiti has a user in it; set GRAPHITI_USER and GRAPHITI_PASSWORD instead")
-    user, password = os.environ.get("GRAPHITI_USER"), os.environ.get("GRAPHITI_PASSWORD")
-    if parts.scheme in ("bolt", "neo4j", "bolt+s", "neo4j+s"):
+    user, password = os.environ.get(USER), os.environ.get(PASSWORD)
+    if parts.scheme in NEO4J:
         from graphiti_core.driver.neo4j_driver import Neo4jDriver
 
         driver: Any = Neo4jDriver(url, user, password)
-    elif parts.scheme in ("falkor", "redis"):
+    else:
         try:
             from graphiti_core.driver.falkordb_driver import FalkorDriver
         except ImportError as error:
             raise StoreError("the driver of FalkorDB is missing; run pip install falkordb beside graphiti") from error
         driver = FalkorDriver(parts.hostname or "", parts.port or FALKORDB_PORT, user, password, database=group)
-    else:
-        raise UsageError(f"the url of graphiti starts with {parts.scheme!r}; use bolt://, neo4j:// or falkor://")
     await driver.build_indices_and_constraints()
     return driver

@@ -17,9 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from eirkit.errors import StoreError
+from eirkit.errors import StoreError, UsageError
 from eirkit.lacuna.memory import Item, MemoryUsage, memories
 from eirkit.lacuna.stores.letta_server import PASSWORD, WITH_PARENT
+from eirkit.lacuna.stores.lodging import size_of
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 START_SECONDS = 300.0  # importing Letta alone can take a minute on a busy machine
@@ -50,8 +51,11 @@ class Letta:
         ),
     )
     asks = ("embedding",)
+    variables = (PASSWORD,)
 
     def __init__(self, *, endpoint: str, url: str | None = None, dimensions: int = DIMENSIONS) -> None:
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise UsageError("its url is no address of a server; give one like http://127.0.0.1:8283")
         self.endpoint, self.url, self.dimensions = endpoint, url, dimensions
         self._server: asyncio.subprocess.Process | None = None
         self._client: Any = None
@@ -116,7 +120,7 @@ class Letta:
             await self._ask("DELETE", f"archives/{self._archive}/passages/{passage}")
 
     async def usage(self) -> MemoryUsage:
-        size = None if self._folder is None else sum(_size(path) for path in Path(self._folder, "data").rglob("*"))
+        size = None if self._folder is None else size_of(Path(self._folder, "data"))
         return MemoryUsage(records=len(await self._everything()), bytes=size)
 
     async def teardown(self) -> None:
@@ -167,13 +171,6 @@ class Letta:
         if answer.is_error:
             raise StoreError(f"Letta's server refused {verb} {path} ({answer.status_code}: {answer.text[:200]})")
         return answer.json() if answer.content else None
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:
-        return 0  # PostgreSQL makes and removes files all the time
 
 
 async def _end(server: asyncio.subprocess.Process) -> None:

@@ -22,9 +22,12 @@ from typing import Any
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.lacuna.memories.texts import labels
 from eirkit.lacuna.memory import Item, MemoryUsage, memories
+from eirkit.lacuna.stores.inheritance import inherited
+from eirkit.lacuna.stores.lodging import Lodging, size_of
 from eirkit.lacuna.stores.mcp_client import McpClient
 
 STORE = "store"  # the file in the scope's folder that {store} stands for
+NODE_MODULES = "{node_modules}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,22 @@ class Server:
     read: tuple[str, Mapping[str, Any]] | None = ("read", {"label": "{label}"})
     forget: tuple[str, Mapping[str, Any]] | None = None
     clear: tuple[str, Mapping[str, Any]] | None = None  # removes a scope that is done with, for HTTP
+    everything: tuple[str, Mapping[str, Any]] | None = None  # returns all records, so that the server can be counted
     by_label: bool = False  # search once for each label in a query, for servers that match names and not questions
     passages: str = ""  # the key whose texts are the passages; "" takes each text of the result
 
 
+TOOLS = ("write", "search", "read", "forget", "clear", "everything")
+_SPELT = {
+    "url": "an address such as http://127.0.0.1:8000/mcp",
+    "variables": "a table of variables",
+    "by_label": "true or false",
+    "passages": "the name of a key",
+}
+
 PRESETS = {
     "server-memory": Server(
-        command=("node", "{node_modules}/@modelcontextprotocol/server-memory/dist/index.js"),
+        command=("node", f"{NODE_MODULES}/@modelcontextprotocol/server-memory/dist/index.js"),
         variables={"MEMORY_FILE_PATH": "{store}"},
         write=(
             "create_entities",
@@ -54,6 +66,7 @@ PRESETS = {
         search=("search_nodes", {"query": "{query}"}),
         read=("open_nodes", {"names": ["{label}"]}),
         forget=("delete_entities", {"entityNames": ["{label}"]}),
+        everything=("read_graph", {}),
         by_label=True,
         passages="observations",
     ),
@@ -65,7 +78,7 @@ class Mcp:
     """A memory server that speaks MCP.
 
     Args:
-        preset: server-memory, or "" to describe a server by the fields of `Server`.
+        preset: server-memory, a package of npm, or "" to describe a server by the fields of `Server`.
         server: fields over those of the preset, such as {"command": ["my-server", "--file", "{store}"]}.
     """
 
@@ -76,10 +89,16 @@ class Mcp:
     def __init__(self, *, preset: str = "server-memory", server: Mapping[str, Any] | None = None) -> None:
         self.preset, self.server = preset, server
         self._described = describe(preset, server or {})
-        self._folder: Path | None = None
+        self._lodging = Lodging("mcp")
         self._client: McpClient | None = None
         self._written: set[str] = set()
         self._scope = ""
+
+    @classmethod
+    def uses_node(cls, settings: Mapping[str, Any]) -> bool:
+        """True if these settings start a server that comes from npm."""
+        described = describe(settings.get("preset", "server-memory"), settings.get("server") or {})
+        return not described.url and any(NODE_MODULES in part for part in described.command)
 
     @property
     def client(self) -> McpClient:
@@ -88,18 +107,18 @@ class Mcp:
         return self._client
 
     async def setup(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="eirkit-mcp-"))
+        folder = self._lodging.enter()
         if self._described.url:
-            await self._connect(self._folder)
+            await self._connect(folder)
 
     async def reset(self, scope: str) -> None:
         await self._clear()
         self._written, self._scope = set(), f"{scope}-{secrets.token_hex(4)}"  # nobody else's, whoever says the same
-        if not self._described.url and self._folder is not None:
+        if not self._described.url:
             await self._disconnect()
-            for before in self._folder.iterdir():
+            for before in self._lodging.path.glob("[!.]*"):
                 shutil.rmtree(before, ignore_errors=True)
-            await self._connect(Path(tempfile.mkdtemp(dir=self._folder)))  # a new server on a new file
+            await self._connect(Path(tempfile.mkdtemp(dir=self._lodging.path)))  # a new server on a new file
 
     async def _clear(self) -> None:
         if self._described.url and self._described.clear is not None and self._scope and self._client is not None:
@@ -133,17 +152,17 @@ class Mcp:
         self._written.discard(label)
 
     async def usage(self) -> MemoryUsage:
-        files = self._folder.rglob("*") if self._folder else ()
-        size = sum(path.stat().st_size for path in files if path.is_file())
-        return MemoryUsage(records=len(self._written), bytes=None if self._described.url else size)
+        """Return what the server has by its own account; without a tool for that it is not known."""
+        tool = self._described.everything
+        records = None if tool is None else len(await self._call(tool))
+        return MemoryUsage(records=records, bytes=None if self._described.url else size_of(self._lodging.path))
 
     async def teardown(self) -> None:
         with suppress(StoreError):  # a server that is gone has nothing left to clear
             await self._clear()
         await self._disconnect()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder, self._scope = None, ""
+        self._lodging.leave()
+        self._scope = ""
 
     async def _connect(self, folder: Path) -> None:
         places = {"store": str(folder / STORE), "node_modules": str(_node_modules())}
@@ -152,7 +171,7 @@ class Mcp:
             name = Path(missing[0]).relative_to(places["node_modules"])
             raise StoreError(f"{name} is not installed; run eirkit doctor --install mcp, with npm on the path")
         variables = {name: _fill(value, places) for name, value in (self._described.variables or {}).items()}
-        self._client = McpClient(command, {**os.environ, **variables}, self._described.url)
+        self._client = McpClient(command, {**inherited(os.environ), **variables}, self._described.url)
         await self._client.open()
 
     async def _disconnect(self) -> None:
@@ -167,14 +186,16 @@ class Mcp:
 
 
 def describe(preset: str, over: Mapping[str, Any]) -> Server:
-    """Return a preset with some fields replaced."""
+    """Return a preset with some fields replaced; UsageError where they describe no server."""
+    if not isinstance(over, Mapping):
+        raise UsageError(f'server is {over!r} and no table; give one such as {{"url": "http://127.0.0.1:8000/mcp", …}}')
     if preset and preset not in PRESETS:
         raise UnknownNameError("MCP preset", preset, PRESETS)
     known = [one.name for one in fields(Server)]
     for name in over:
         if name not in known:
             raise UnknownNameError("field of an MCP server", name, known)
-    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in over.items()}
+    given = {name: _field(name, value) for name, value in over.items()}
     described = replace(PRESETS[preset] if preset else Server(), **given)
     if not described.command and not described.url:
         raise UsageError('an MCP server needs a command or a url; give server={"command": [...]} or a preset')
@@ -183,6 +204,23 @@ def describe(preset: str, over: Mapping[str, Any]) -> Server:
             "an MCP server at a url is shared by all runs; put {scope} into its templates, or start it by command"
         )
     return described
+
+
+def _field(name: str, value: Any) -> Any:
+    """Return one field of a server as JSON or TOML has it; UsageError where it cannot be one."""
+    if name == "command":
+        if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
+            raise UsageError('command is no list of texts; give one such as ["my-server", "--file", "{store}"]')
+        return tuple(value)
+    if name in TOOLS and value is not None:
+        pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
+        if not isinstance(pair[0], str) or not isinstance(pair[1], Mapping):
+            raise UsageError(f'{name} is no tool with its arguments; give a pair such as ["{name}", {{"text": "…"}}]')
+        return tuple(value)
+    wanted = {"url": str, "variables": Mapping, "by_label": bool, "passages": str}.get(name)
+    if wanted is not None and not isinstance(value, wanted):
+        raise UsageError(f"{name} is {value!r}; give {_SPELT[name]}")
+    return value
 
 
 def _fill(template: Any, values: Mapping[str, Any]) -> Any:

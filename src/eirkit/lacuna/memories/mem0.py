@@ -7,17 +7,17 @@ worth keeping, one model call a write.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from eirkit.errors import UnknownNameError
 from eirkit.lacuna.memory import Item, MemoryUsage, memories
+from eirkit.lacuna.stores.lodging import Lodging, size_of
 from eirkit.lacuna.stores.offloading import Offloading
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once
+STORES = ("qdrant", "faiss")
 
 
 @memories.add("mem0")
@@ -44,19 +44,20 @@ class Mem0:
         threshold: float | None = None,
         dimensions: int = DIMENSIONS,
     ) -> None:
+        if store not in STORES:
+            raise UnknownNameError("store", store, STORES)
         self.endpoint, self.infer, self.store = endpoint, infer, store
         self.threshold, self.dimensions = threshold, dimensions
         self._thread = Offloading("mem0")
-        self._folder: Path | None = None
+        self._lodging = Lodging("mem0")
         self._memory: Any = None
         self._scope = ""  # the user whose memories these are
         self._scopes = 0
         self._ids: dict[str, list[str]] = {}  # label → what Mem0 calls the memories made of it
 
     async def setup(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="eirkit-mem0-"))
-        os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(self._folder), "OPENAI_API_KEY": "none"})
-        os.environ.pop("OPENROUTER_API_KEY", None)  # with it, Mem0 would ask another server than ours
+        folder = self._lodging.enter()
+        os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none"})
         self._memory = await self._thread.run(self._open)
 
     def _open(self) -> Any:
@@ -66,7 +67,7 @@ class Mem0:
         embedder = {"model": "eirkit", "openai_base_url": self.endpoint, "embedding_dims": self.dimensions}
         store = {
             "collection_name": "eirkit",
-            "path": str(self._folder / "store" if self._folder else ""),
+            "path": str(self._lodging.path / "store"),
             "embedding_model_dims": self.dimensions,
         }
         return Memory.from_config(
@@ -74,7 +75,7 @@ class Mem0:
                 "llm": model,
                 "embedder": {"provider": "openai", "config": embedder},
                 "vector_store": {"provider": self.store, "config": store},
-                "history_db_path": str(self._folder / "history.db" if self._folder else ""),
+                "history_db_path": str(self._lodging.path / "history.db"),
             }
         )
 
@@ -113,8 +114,7 @@ class Mem0:
             await self._thread.run(self._memory.delete, memory_id)
 
     async def usage(self) -> MemoryUsage:
-        size = sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file()) if self._folder else 0
-        return MemoryUsage(records=len(await self._all()), bytes=size)
+        return MemoryUsage(records=len(await self._all()), bytes=size_of(self._lodging.path))
 
     async def _all(self) -> list[dict[str, Any]]:
         listed = await self._thread.run(self._memory.get_all, filters={"user_id": self._scope}, top_k=MOST)
@@ -125,6 +125,5 @@ class Mem0:
         if memory is not None:
             await self._thread.run(memory.close)
         self._thread.stop()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder, self._scope = None, ""
+        self._lodging.leave()
+        self._scope = ""

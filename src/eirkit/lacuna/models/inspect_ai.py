@@ -82,18 +82,13 @@ class InspectModel:
 
     async def _generate(self, request: Request) -> Any:
         inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
-        tools = load_vendor("inspect_ai.tool", FEATURE, EXTRA)
         config = inspect.GenerateConfig(
             temperature=self._temperature(),
             max_tokens=request.max_tokens,
             max_retries=0,
             max_connections=self.options.connections,
         )
-        offered = [
-            tools.ToolInfo(name=t.name, description=t.description, parameters=tools.ToolParams(**t.parameters))
-            for t in request.tools
-        ]
-        return await self._model.generate([_message(inspect, m) for m in request.messages], offered, config=config)
+        return await self._model.generate(*as_asked(request), config=config)
 
     def _read(self, output: Any) -> Reply:
         calls = tuple(self._call(call) for call in output.message.tool_calls or ())
@@ -113,6 +108,17 @@ def make_inspect(name: str, options: ModelOptions) -> InspectModel:
         raise UsageError(f"inspect/{name} names no provider; write inspect/PROVIDER/NAME")
     require_vendor("inspect_ai", FEATURE, EXTRA)
     return InspectModel(name, options)
+
+
+def as_asked(request: Request) -> tuple[list[Any], list[Any]]:
+    """Return the messages and the tools of a request as Inspect's models take them."""
+    inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
+    tools = load_vendor("inspect_ai.tool", FEATURE, EXTRA)
+    offered = [
+        tools.ToolInfo(name=t.name, description=t.description, parameters=tools.ToolParams(**t.parameters))
+        for t in request.tools
+    ]
+    return [_message(inspect, message) for message in request.messages], offered
 
 
 def _message(inspect: Any, message: Message) -> Any:

@@ -1,4 +1,4 @@
-"""How reference agents read a prompt: the same text that any model gets, taken apart line by line."""
+"""How agents in this process read a prompt: the text that any model gets, in either dialect, taken apart by lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from eirkit.lacuna.task import Payload, TaskSpec
 from eirkit.lacuna.workload import Workload
 
 _RECORD = re.compile(r"\bA_(\d+) = (\d+(?: \d+)*)")
-_STEP = re.compile(r"^STEP (\d+) (\w+)( answered)?$(?:\nINPUT ([\d ]+)$)?(?:\nREFS (.+)$)?", re.MULTILINE)
+_STEP = re.compile(r"^STEP (\d+) \w+( answered)?$(?:\nINPUT ([\d ]+)$)?(?:\nREFS (.+)$)?", re.MULTILINE)
+_EXPRESSION = re.compile(r"^A_(\d+) = [^\d\s]\S*((?: \d+)*)((?: A_\d+)*)( answered)?$", re.MULTILINE)
 _LABEL = re.compile(r"A_(\d+)")
 _WORKLOAD = re.compile(r"^WORKLOAD (\S+) n=(\d+) q=(\d+) width=(\d+) k=(\d+)$", re.MULTILINE)
 _TARGET = re.compile(r"^TARGET A_(\d+) (unknown|=)", re.MULTILINE)
@@ -20,10 +21,10 @@ _RESIDENT = re.compile(r"^RESIDENT(.*)$", re.MULTILINE)
 _READS = re.compile(r"^READS (\d+)$", re.MULTILINE)
 _NODE = re.compile(r"^NODE A_(\d+) input [\w ]+ refs (.+) (?:known|unknown)$", re.MULTILINE)
 _RESULT = re.compile(r"^RESULT ([\d ]+)$", re.MULTILINE)
-_COMMAND = re.compile(r"^([A-Z]+)(?: \w+)*:", re.MULTILINE)
+_COMMAND = re.compile(r"^([A-Z]+)(?: \w+)*(?::|$)", re.MULTILINE)
 _LEFT = re.compile(r"^LEFT actions=\S+ reads=(\S+) recomputations=(\S+)$", re.MULTILINE)
 _ROOM = re.compile(r"^MEMORY (\d+) of (\d+) ", re.MULTILINE)
-_RETAINED = re.compile(r"^RETAINED \d+((?:\nA_.*)*)", re.MULTILINE)
+_RETAINED = re.compile(r"^RETAINED \d+((?:\nA_\d+ = \d.*)*)", re.MULTILINE)
 _OUTCOME = re.compile(r"^RESULT (.*)$", re.MULTILINE)
 _SUMMARY = re.compile(r"^SUMMARY at most (\d+) characters$", re.MULTILINE)
 
@@ -142,21 +143,31 @@ class Reader:
         if self._rules is None or told != self._text:
             self._text, self._rules = told, _read_rules(told)
         commands = self._rules.commands
-        step = _STEP.search(text, _below_notes(text))
+        step = _read_step(text, _below_notes(text))
         if step is None:
             return Sight(self._rules, 0, False, False, None, (), read_records(text))
-        t, kind, answered, fresh, refs = step.groups()
-        labels = [] if refs is None else refs.split()
+        t, answered, fresh, labels = step
         return Sight(
             rules=self._rules,
-            t=int(t),
-            answered=answered is not None,
-            asks=kind in ("query", "recall"),
-            input=None if fresh is None else tuple(map(int, fresh.split())),
+            t=t,
+            answered=answered,
+            asks=not fresh,
+            input=tuple(map(int, fresh)) if fresh else None,
             refs=tuple([int(label[2:]) for label in labels]),
             values=read_records(text) if "NEXT" in commands else _referenced(text, labels),
             result=_read_result(text) if "CALCULATE" in commands else None,
         )
+
+
+def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] | None:
+    """Return the step's number, whether it has its answer, its input and its labels; None where there is no step."""
+    if found := _STEP.search(text, start):
+        t, answered, fresh, refs = found.groups()
+    elif found := _EXPRESSION.search(text, start):
+        t, fresh, refs, answered = found.groups()
+    else:
+        return None
+    return int(t), answered is not None, (fresh or "").split(), (refs or "").split()
 
 
 def read_records(text: str) -> dict[int, Payload]:
@@ -168,7 +179,7 @@ def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:
     """Return the records with these labels, each a line of its own, as it is under Controlled Retention."""
     found = {}
     for label in labels:
-        _, there, rest = text.rpartition(f"\n{label} = ")
+        _, there, rest = f"\n{text}".rpartition(f"\n{label} = ")
         if there:
             found[int(label[2:])] = tuple(map(int, rest.partition("\n")[0].split()))
     return found

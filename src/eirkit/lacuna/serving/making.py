@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.model import Model, ModelOptions, Preflight, models
+from eirkit.lacuna.model import Batching, Model, ModelOptions, Preflight, models
+from eirkit.lacuna.prompt import DIALECTS, FULL, Renderer
 
 
 def split_model(string: str) -> tuple[str, str]:
     """Return the provider, or the reference to a factory, and the model's name.
 
-    `openai/gpt-4.1` splits at the first slash; `package.module:Factory/name` and `path/file.py:Factory/name` at the
-    first slash behind the reference.
+    `openai/gpt-4.1` splits at the first slash, `bundled:weights.safetensors` at the colon;
+    `package.module:Factory/name` and `path/file.py:Factory/name` at the first slash behind the reference.
     """
+    family, colon, path = string.partition(":")
+    if colon and family in models.names():
+        return family, path
     provider, _, name = string.partition("/")
     if provider not in models.names() and ".py:" in string:
         path, _, rest = string.partition(".py:")
@@ -40,6 +44,20 @@ def make_model(string: str, options: ModelOptions) -> Model:
     if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
         raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
     return model
+
+
+def renderer_of(string: str, options: ModelOptions) -> Renderer:
+    """Return how prompts for a model are written: as the options say, else as the provider prefers."""
+    own = getattr(models.get(split_model(string)[0]), "dialect", FULL)
+    name = own if options.dialect is None else options.dialect
+    if name not in DIALECTS:
+        raise UnknownNameError("dialect", name, DIALECTS)
+    return DIALECTS[name]
+
+
+def runs_at_once(model: Model, options: ModelOptions) -> int:
+    """Return how many runs of a model to have under way: its connections, or more where it answers them together."""
+    return max(1, options.connections, model.at_once if isinstance(model, Batching) else 1)
 
 
 def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] = ()) -> None:

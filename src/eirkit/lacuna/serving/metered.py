@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.lacuna.model import Model, ModelOptions, Preflight, Reply, Request
 from eirkit.lacuna.serving.exchange import reply_key
-from eirkit.lacuna.serving.making import make_model
+from eirkit.lacuna.serving.making import make_model, runs_at_once
 from eirkit.lacuna.serving.prices import Price, PriceList, load_prices
 from eirkit.lacuna.serving.reply_cache import ReplyCache
 from eirkit.lacuna.serving.spend import Ledger, Tally
@@ -78,7 +78,8 @@ class Metered:
         self.tally = Tally()
         # Fixed now: what a server refuses later must not change the keys of a run that is resumed.
         self._identity = dict(model.settings())
-        self._slots = asyncio.Semaphore(max(1, options.connections))
+        self.at_most = runs_at_once(model, options)
+        self._slots = asyncio.Semaphore(self.at_most)
 
     async def reply(self, request: Request) -> Reply:
         if self.cache is None:
@@ -91,7 +92,7 @@ class Metered:
 
     async def close(self) -> None:
         await self.model.close()
-        self._slots = asyncio.Semaphore(max(1, self.options.connections))  # the next use may be in another event loop
+        self._slots = asyncio.Semaphore(self.at_most)  # the next use may be in another event loop
         if self.cache is not None:
             self.cache.close()
 

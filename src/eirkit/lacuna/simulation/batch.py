@@ -1,7 +1,7 @@
 """Many seeds, all capacities: the misses of each task, equal to those of the plain loop in `simulation.py` to the unit.
 
-Arrays of references come in; counts per task and capacity go out. Policies that are neither `Ranked` nor `Drawn` are
-replayed one task at a time.
+Arrays of references come in; counts per task and capacity go out. Policies that are neither `Ranked`, `Drawn` nor
+`Scored` are replayed one task at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from eirkit.compilation import compiled
 from eirkit.errors import SpecError
 from eirkit.lacuna.graph import References, as_tuples
 from eirkit.lacuna.policy import NEVER, Drawn, Hindsight, Outlook, Policy, Ranked, Structure
+from eirkit.lacuna.scoring import Scored, bucket, kind_numbers
 from eirkit.lacuna.simulation.kernels import (
     FACTS,
     Rank,
@@ -25,6 +26,7 @@ from eirkit.lacuna.simulation.kernels import (
     needed_capacities,
 )
 from eirkit.lacuna.simulation.plain import Recovery, replay
+from eirkit.lacuna.simulation.scored_kernels import Lookups, scored_counts
 from eirkit.seeds import below
 
 Counts = NDArray[np.int64]
@@ -85,6 +87,10 @@ def count_misses(
     held = [min(n, example.capacity(h)) for h in capacities]  # there are no more records than steps
     if isinstance(example, Drawn) and policy.victim is Drawn.victim:
         return _drawn(batch, example, held, recovery == "direct")
+    if isinstance(example, Scored) and all(
+        _method(policy, name) is _method(Scored, name) for name in ("victim", "score", "for_task")
+    ):
+        return _scored(batch, example, held, recovery == "direct")
     rank = _rank_of(example, n)
     if rank is None:
         return _one_by_one(batch, policy, capacities, recovery)
@@ -145,6 +151,21 @@ def _drawn(batch: Batch, policy: Drawn, capacities: Sequence[int], direct: bool)
     rank = Rank(0, 0, _facts(n))
     drawn = policy.draw(batch.seeds, n * width)
     return _stacked([_missed(batch, rank, h, direct, below(drawn, h + 1)) for h in capacities])
+
+
+def _scored(batch: Batch, policy: Scored, capacities: Sequence[int], direct: bool) -> Misses:
+    _, n, width = batch.streams.requests.shape
+    tables = policy.tables
+    longest = max(n * width, *policy.last_use)
+    buckets = np.array([bucket(distance) for distance in range(longest + 1)])
+    kinds = np.array(kind_numbers(batch.structure.kinds))
+    lookups = Lookups(kinds, np.array(policy.last_use), buckets, tables.left, tables.idle, tables.uses)
+    columns = []
+    for h in capacities:
+        missed = np.zeros((len(batch.seeds), 2), np.int64)
+        compiled(scored_counts)(batch.streams.requests, lookups, h, direct, missed)
+        columns.append(missed)
+    return _stacked(columns)
 
 
 def _missed(batch: Batch, rank: Rank, capacity: int, direct: bool, choices: Counts) -> Counts:

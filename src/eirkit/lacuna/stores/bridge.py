@@ -19,6 +19,7 @@ from typing import Any
 
 from eirkit.errors import StoreError
 from eirkit.lacuna.memory import Item, MemoryUsage
+from eirkit.lacuna.stores.inheritance import inherited
 
 ADDRESS = "EIRKIT_BRIDGE"  # the variable that tells the child where to call, what to show, and its settings
 LONGEST_LINE = 1 << 26  # bytes
@@ -27,10 +28,14 @@ _SOURCE = Path(__file__).parents[3]  # what holds the package eirkit, for a Pyth
 
 
 class Bridged:
-    """The memory system `name`, run by another Python."""
+    """The memory system `name`, run by another Python.
 
-    def __init__(self, name: str, settings: Mapping[str, Any], python: Path) -> None:
-        self.name, self.settings, self.python = name, settings, python
+    Args:
+        variables: of the environment, which its process needs beside what every process gets.
+    """
+
+    def __init__(self, name: str, settings: Mapping[str, Any], python: Path, variables: Sequence[str] = ()) -> None:
+        self.name, self.settings, self.python, self.variables = name, settings, python, variables
         self._child: asyncio.subprocess.Process | None = None
         self._server: asyncio.Server | None = None
         self._reader: asyncio.StreamReader | None = None
@@ -117,9 +122,8 @@ class Bridged:
 
     def _environment(self, address: str) -> dict[str, str]:
         """Return the child's variables; settings go there, since everybody on a machine may read its command lines."""
-        direct = ",".join(filter(None, (os.environ.get("NO_PROXY"), "127.0.0.1", "localhost")))
         own = {ADDRESS: f"{address} {json.dumps(dict(self.settings))}", "PYTHONPATH": str(_SOURCE)}
-        return {**os.environ, **own, "NO_PROXY": direct, "no_proxy": direct}
+        return {**inherited(os.environ, self.variables), **own}
 
     async def _listen(self, child: asyncio.subprocess.Process) -> None:
         """Take in what the child says, so that it never waits for a reader, and keep the end of it."""

@@ -11,13 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from eirkit.errors import InfrastructureError, UsageError
-from eirkit.lacuna.memory import memories
+from eirkit.lacuna.memory import find_memory
 
 _OURS = ("bm25s", "click", "numpy", "rich")  # what importing the package needs
 
@@ -28,6 +28,16 @@ class Packaged(Protocol):
 
     packages: tuple[str, ...]  # what must be importable
     installs: tuple[tuple[str, ...], ...]  # arguments of pip install, one call each
+
+
+@runtime_checkable
+class Noded(Protocol):
+    """A memory system that needs packages of npm too, with some settings at least."""
+
+    node_installs: tuple[str, ...]
+
+    @classmethod
+    def uses_node(cls, settings: Mapping[str, Any]) -> bool: ...
 
 
 def home() -> Path:
@@ -53,6 +63,27 @@ def absent(name: str, kind: object) -> str | None:
     return f"its packages are not installed; run eirkit doctor --install {name}"
 
 
+def absent_node(name: str, kind: object, settings: Mapping[str, Any]) -> str | None:
+    """Return how to get the packages of npm that a system needs with these settings; None if they are there."""
+    if not isinstance(kind, Noded) or not kind.uses_node(settings):
+        return None
+    if not _lacking_node(node_folder(name), kind):
+        return None
+    packages = ", ".join(kind.node_installs)
+    if shutil.which("npm") is None:
+        return f"{packages} is not installed; install Node.js with npm, then run eirkit doctor --install {name}"
+    return f"{packages} is not installed; run eirkit doctor --install {name}"
+
+
+def node_folder(name: str) -> Path:
+    """Return the folder that holds `node_modules` for a system: its own environment's, or this one's."""
+    return Path(sys.prefix) if python_of(name) is None else _folder(name)
+
+
+def _lacking_node(folder: Path, kind: Noded) -> list[str]:
+    return [one for one in kind.node_installs if not (folder / "node_modules" / one).exists()]
+
+
 def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
     """Make the environment of a memory system and return its Python; one that is complete is left as it is.
 
@@ -60,7 +91,7 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
         UsageError: the system needs no packages.
         InfrastructureError: an installation failed; what pip said last is in the message.
     """
-    kind = memories.get(name)
+    kind = find_memory(name)
     if not isinstance(kind, Packaged):
         raise UsageError(f"memory {name!r} needs no packages; use it as it is")
     if (ready := python_of(name)) is not None:
@@ -81,7 +112,7 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
 
 def _install_node(folder: Path, kind: object, say: Callable[[str], None]) -> None:
     """Install packages of npm beside the Python ones, if they are not there; without npm they are left out."""
-    packages = [one for one in getattr(kind, "node_installs", ()) if not (folder / "node_modules" / one).exists()]
+    packages = _lacking_node(folder, kind) if isinstance(kind, Noded) else []
     if packages and shutil.which("npm") is None:
         say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
     elif packages:

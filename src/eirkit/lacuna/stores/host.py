@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from eirkit.lacuna.memory import Item, MemorySystem, memories
+from eirkit.lacuna.memory import Item, MemorySystem, find_memory
 from eirkit.lacuna.stores.bridge import ADDRESS, LONGEST_LINE
 
 
@@ -43,7 +43,7 @@ async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
 async def main(name: str) -> None:
     """Call the parent and serve it."""
     port, token, settings = os.environ.pop(ADDRESS).split(maxsplit=2)
-    memory = memories.get(name)(**json.loads(settings))
+    memory = find_memory(name)(**json.loads(settings))
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
     writer.write(token.encode() + b"\n")
     try:

@@ -11,11 +11,9 @@ import asyncio
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import traceback
 from importlib.util import find_spec
@@ -24,6 +22,8 @@ from typing import Any, NoReturn
 
 from eirkit.errors import StoreError
 from eirkit.lacuna.stores.environments import python_of
+from eirkit.lacuna.stores.inheritance import inherited
+from eirkit.lacuna.stores.lodging import Lodging
 from eirkit.lacuna.stores.postgres import Postgres
 
 PORT = 8283  # Letta's own
@@ -31,7 +31,6 @@ PASSWORD = "LETTA_SERVER_PASSWORD"  # Letta's own variable: what a client shows
 WITH_PARENT = "--with-parent"
 NOWHERE = "http://127.0.0.1:9"  # the port that throws everything away
 _SOURCE = Path(__file__).parents[3]
-_INHERITED = ("PATH", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH")
 
 
 def main(arguments: list[str]) -> int:
@@ -44,12 +43,20 @@ def main(arguments: list[str]) -> int:
         _hand_over(arguments)
     if given.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    folder = Path(tempfile.mkdtemp(prefix="eirkit-letta-"))
+    _forget_keys()
+    lodging = Lodging("letta")
     try:
-        code = _run(folder, given.port)
+        code = _run(lodging.enter(), given.port)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        lodging.leave()
     os._exit(code)  # Letta's threads take seconds to end, and hold nothing that outlives its folder
+
+
+def _forget_keys() -> None:
+    """Leave nothing in the environment that Letta or PostgreSQL have no use for."""
+    kept = inherited(os.environ, (PASSWORD, "PYTHONPATH"))
+    os.environ.clear()
+    os.environ.update(kept)
 
 
 def _hand_over(arguments: list[str]) -> NoReturn:
@@ -87,8 +94,7 @@ def _run(folder: Path, port: int) -> int:
 
 
 def _settle_in(folder: Path, database: str, password: str) -> None:
-    """Let Letta find its settings, its home and nothing else: no keys, no configuration, no way to the network."""
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    """Let Letta find its settings, its home and nothing else: no configuration, no way to the network."""
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE)
     own = {
         "HOME": str(folder),
@@ -101,8 +107,7 @@ def _settle_in(folder: Path, database: str, password: str) -> None:
         "no_proxy": "127.0.0.1,localhost",
         "HF_HUB_OFFLINE": "1",
     }
-    os.environ.clear()
-    os.environ.update({**kept, **proxies, **own})
+    os.environ.update({**proxies, **own})
     os.chdir(folder)  # it writes its schema to where it stands
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,14 +12,15 @@ from typing import Any, cast
 
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.consulting import MEMORY_SECONDS
-from eirkit.lacuna.memory import Demanding, Forgetting, MemorySystem, memories
+from eirkit.lacuna.memory import Demanding, Forgetting, MemorySystem, find_memory
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.serving.making import make_model
 from eirkit.lacuna.stores import minilm
 from eirkit.lacuna.stores.bridge import Bridged
 from eirkit.lacuna.stores.embeddings import find_embedding
 from eirkit.lacuna.stores.endpoint import Endpoint
-from eirkit.lacuna.stores.environments import Packaged, absent, python_of
+from eirkit.lacuna.stores.environments import Packaged, absent, absent_node, python_of
+from eirkit.lacuna.stores.keys import fill_in, refuse_clear
 from eirkit.lacuna.stores.limited import Limitable, Limited
 from eirkit.lacuna.stores.thinking import Thinking
 
@@ -31,6 +33,7 @@ RUN_MODEL = "run"  # as MODEL: the model of the run
 VERBS = ("setup", "reset", "write", "flush", "search", "read", "usage", "teardown")
 _SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 TIMEOUT = "timeout_seconds"  # a setting of the harness, not of the system
+NOWHERE = "http://127.0.0.1:9"  # the port that throws everything away, where an address is not used
 ENDPOINT = "endpoint"  # the argument through which such a system gets the address of an OpenAI-compatible server
 
 
@@ -49,9 +52,8 @@ class MemoryPlan:
 
 def check_plan(plan: MemoryPlan) -> None:
     """Raise UsageError where a memory system is unknown, cannot run here, or does not take what it is given."""
-    kind = memories.get(plan.name)
-    if (why := reason_absent(plan.name, plan.settings)) is not None:
-        raise UsageError(f"memory {plan.name!r} cannot run here: {why}")
+    kind = find_memory(plan.name)
+    refuse_clear(plan.name, plan.settings)
     if lacking := [verb for verb in VERBS if not callable(getattr(kind, verb, None))]:
         raise UsageError(f"memory {plan.name!r} has no {lacking[0]}; see docs/add-a-memory.md for the verbs it needs")
     known = sorted({TIMEOUT, *_asked(kind), *_settings_of(kind)} - {ENDPOINT})
@@ -63,6 +65,30 @@ def check_plan(plan: MemoryPlan) -> None:
         raise UsageError(f"{TIMEOUT} of memory {plan.name!r} is {plan.seconds:g}; give more than 0 seconds")
     if plan.limit is not None and not issubclass(kind, Forgetting):
         raise UsageError(f"memory {plan.name!r} cannot remove a record, so it has no strict panel; use the native one")
+    _try_constructor(plan, kind)
+    if (why := reason_absent(plan.name, plan.settings)) is not None:
+        raise UsageError(f"memory {plan.name!r} cannot run here: {why}")
+
+
+def _try_constructor(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
+    """Make the system once and throw it away: constructors only keep what they are given, and refuse what they cannot.
+
+    A system with a process of its own would refuse there, as late as in its first run.
+    """
+    if sees_truth(plan.name):
+        return
+    asked = _asked(kind)
+    own = {name: value for name, value in plan.settings.items() if name != TIMEOUT and name not in asked}
+    _construct(plan.name, kind, own | ({ENDPOINT: NOWHERE} if ENDPOINT in _settings_of(kind) else {}))
+
+
+def _construct(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
+    try:
+        return kind(**settings)
+    except UsageError as error:
+        raise UsageError(f"memory {name!r}: {error}") from error
+    except Exception as error:
+        raise UsageError(f"memory {name!r} cannot be made ({error}); correct its settings") from error
 
 
 def make_free_model(string: str) -> Model:
@@ -79,8 +105,9 @@ def make_memory(
         truth: the true records by label, for the one system that may see them (`for_task`).
         make: makes the model of a system that asks one itself, from its string.
     """
-    kind = memories.get(plan.name)
+    kind = find_memory(plan.name)
     own = {name: value for name, value in plan.settings.items() if name != TIMEOUT}
+    own = fill_in(plan.name, own, os.environ)
     if sees_truth(plan.name):
         made = cast(MemorySystem, kind.for_task(truth or {}))  # type: ignore[attr-defined]
     elif ENDPOINT in _settings_of(kind):
@@ -102,17 +129,16 @@ def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> M
     A vendor's package reads the environment, starts threads and makes folders when it is imported: not in our process.
     """
     if isinstance(kind, Packaged):
-        return Bridged(name, settings, python_of(name) or Path(sys.executable))
-    try:
-        return kind(**settings)
-    except TypeError as error:
-        raise UsageError(f"memory {name!r} cannot be made ({error}); correct its settings") from error
+        return Bridged(name, settings, python_of(name) or Path(sys.executable), getattr(kind, "variables", ()))
+    return _construct(name, kind, settings)
 
 
 def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str | None:
     """Return why a memory system cannot run here and what to do about it; None if it can."""
-    kind = memories.get(name)
+    kind = find_memory(name)
     if (why := absent(name, kind)) is not None:
+        return why
+    if settings is not None and (why := absent_node(name, kind, settings)) is not None:
         return why
     embedded = EMBEDDING in _asked(kind) and (settings or {}).get(EMBEDDING, MINILM) == MINILM
     if embedded and (why := minilm.absent()) is not None:
@@ -122,12 +148,12 @@ def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str |
 
 def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
     """Return the string of the model that answers what a system asks; None if it asks none through us."""
-    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(memories.get(name)) else None
+    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(find_memory(name)) else None
 
 
 def sees_truth(name: str) -> bool:
     """True if a system is made anew for every task, from the task's true results."""
-    return hasattr(memories.get(name), "for_task")
+    return hasattr(find_memory(name), "for_task")
 
 
 def _asked(kind: type[MemorySystem]) -> tuple[str, ...]:

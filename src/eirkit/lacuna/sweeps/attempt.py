@@ -18,12 +18,13 @@ from eirkit.lacuna.consulting import within
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.evidence.attribution import RunScore, judge, score
 from eirkit.lacuna.evidence.behaviour import behave, continuations
-from eirkit.lacuna.evidence.floor import floor_record, held_records
+from eirkit.lacuna.evidence.floor import floor_record, holdings
 from eirkit.lacuna.evidence.lookups import look_up, memory_record
 from eirkit.lacuna.generation import graph_of
 from eirkit.lacuna.memory import MemoryUsage
 from eirkit.lacuna.model import Model
 from eirkit.lacuna.policy import Structure
+from eirkit.lacuna.serving.making import renderer_of
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.session import Decision
 from eirkit.lacuna.stores.pool import Memories
@@ -63,21 +64,31 @@ class Stage:
 
 async def attempt(stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | Failure:
     """Run one task to its end and score it."""
-    run, trace = stage.cell.run_id(task.spec.seed), Trace()
-    plan = stage.cell.memory_plan
+    trace = Trace()
     try:
-        session = make_session(stage.cell.access, task, stage.workload, stage.structure)
-        if plan is None:
-            await drive(session, stage.model, trace=trace)
-            return finish(stage, task, trace)
-        async with memories.scope(plan, run, task) as memory:
-            await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds)
-            used = await within(plan.seconds, "usage", memory.usage())
+        used = await carry_out(stage, task, memories, trace)
         return finish(stage, task, trace, used)
     except (SpendCapReached, UsageError):
         raise  # nobody's failure: the user's own limit or input
     except Exception as error:  # noqa: BLE001 - plug-ins may raise anything; it is typed, recorded and never a score
         return Failure(_failure_record(stage, task, trace, error))
+
+
+async def carry_out(stage: Stage, task: TaskInstance, memories: Memories, trace: Trace) -> MemoryUsage | None:
+    """Run one task to its end into a trace, and return what its memory system held and took, if it has one.
+
+    Whatever is raised passes through; the trace keeps what there was until then.
+    """
+    session = make_session(stage.cell.access, task, stage.workload, stage.structure)
+    session.renderer = renderer_of(stage.cell.model, stage.cell.options)
+    plan = stage.cell.memory_plan
+    if plan is None:
+        await drive(session, stage.model, trace=trace)
+        return None
+    async with memories.scope(plan, stage.cell.run_id(task.spec.seed), task) as memory:
+        weigh = stage.workload.closed_form  # what is held is compared with what is needed, where that is known
+        await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
+        return await within(plan.seconds, "usage", memory.usage())
 
 
 def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
@@ -122,7 +133,7 @@ def _floor(stage: Stage, task: TaskInstance, trace: Trace, limit: int | None) ->
     """Return what was needed and held at each cut, where what is needed follows from the parameters alone."""
     if not stage.workload.closed_form:
         return None
-    held = held_records(task.spec.n, trace.decisions, trace.consultations, limit)
+    held = holdings(task.spec.n, trace.decisions, trace.consultations, limit)
     curve = stage.workload.demand(task.spec, graph_of(task))
     return floor_record(curve, held, math.log2(stage.workload.alphabet(task.spec)))
 

@@ -18,7 +18,7 @@ from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.memories.null import Null
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.serving.making import make_model
+from eirkit.lacuna.serving.making import make_model, renderer_of
 from eirkit.lacuna.serving.prices import Estimate, PriceList, load_prices
 from eirkit.lacuna.sweeps.cells import Cell
 from eirkit.lacuna.sweeps.suite import Suite
@@ -56,6 +56,7 @@ async def _try(cell: Cell, seed: int) -> list[Exchange]:
     """Return the exchanges of one run with an agent that recovers what it can; no memory of the user's is touched."""
     spec = cell.task.with_seed(seed)
     session = make_session(cell.access, generate(spec), prepare(spec))
+    session.renderer = renderer_of(cell.model, cell.options)
     memory = Null() if cell.access.memory is not None else None
     trace = await drive(session, make_reference("recoverer", ModelOptions()), memory)
     return trace.exchanges

@@ -177,7 +177,7 @@ class Sweep:
         scripted = [model for model in self.pool.all() if is_scripted(model)]
         first = Lane("the reference agents", self._work(scripted), self.store, self._report, self._model)
         others = [
-            (Lane(model.name, self._work([model]), self.store, self._report, self._model), model.options.connections)
+            (Lane(model.name, self._work([model]), self.store, self._report, self._model), model.at_most)
             for model in self.pool.all()
             if isinstance(model, Metered)
         ]

@@ -19,7 +19,8 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import Request
-from eirkit.lacuna.prompt import state
+from eirkit.lacuna.prompt import Renderer, render
+from eirkit.lacuna.serving.making import renderer_of, split_model
 from eirkit.lacuna.serving.prices import BUILT_IN
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.sweeps.cells import Cell
@@ -89,7 +90,7 @@ def describe(
         suite_sha256=suite.sha256(),
         cells=sum(len(grid) for grid in suite.grids),
         runs=len(suite),
-        prompt_sha256=sha256("\n".join([*sorted(texts), dialect()]).encode()).hexdigest(),
+        prompt_sha256=sha256("\n".join([*sorted(texts), *dialects_of(suite)]).encode()).hexdigest(),
         prices_sha256=prices_sha256(prices),
         sources=sources,
         rules=texts,
@@ -121,9 +122,10 @@ def prices_sha256(prices: Path | None) -> str:
 
 
 def sources_of(names: Iterable[str | None]) -> dict[str, str]:
-    """Return the hash of every plug-in file among some names, so that a changed one is noticed."""
-    named = {name for name in names if name is not None and ".py:" in name}
-    paths = sorted({name.partition(".py:")[0] + ".py" for name in named})
+    """Return the hash of every file of code or weights among some names, so that a changed one is noticed."""
+    given = {name for name in names if name is not None}
+    code = {name.partition(".py:")[0] + ".py" for name in given if ".py:" in name}
+    paths = sorted(code | {split_model(name)[1] for name in given if name.endswith(".safetensors")})
     return {path: _file_sha256(located(path)) for path in paths if located(path).is_file()}
 
 
@@ -156,7 +158,9 @@ class Rules:
         """Return what an agent of this cell is told before anything else."""
         if self._task is None or self._task.spec != cell.task:
             self._task = generate(cell.task)
-        first = make_session(cell.access, self._task, prepare(cell.task)).request()
+        session = make_session(cell.access, self._task, prepare(cell.task))
+        session.renderer = renderer_of(cell.model, cell.options)
+        first = session.request()
         return first.messages[0].content if isinstance(first, Request) else ""
 
     def of_suite(self, suite: Suite) -> list[str]:
@@ -164,12 +168,17 @@ class Rules:
         return list(dict.fromkeys(self.of(cell) for cell, _ in suite.plan()))
 
 
-def dialect() -> str:
+def dialects_of(suite: Suite) -> list[str]:
+    """Return one state in every dialect of a suite, in its order."""
+    return [dialect(one) for one in dict.fromkeys(renderer_of(cell.model, cell.options) for cell, _ in suite.plan())]
+
+
+def dialect(renderer: Renderer = render) -> str:
     """Return one state with all parts that a state can have, as agents are shown it."""
     spec = TaskSpec("store-recall", n=12, m=4)
     task = publish(generate(spec), prepare(spec))
     record, budgets = ((1, (7,)),), Budgets(1, 2, None)
-    return state(Visible(task, task.steps[3], True, record, record, record, "a note", budgets=budgets))
+    return renderer(Visible(task, task.steps[3], True, record, record, record, "a note", budgets=budgets))[-1].content
 
 
 def dependency_versions() -> dict[str, str]:

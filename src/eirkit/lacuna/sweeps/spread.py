@@ -6,6 +6,7 @@ another order. Agents that cost money stay in one process, where every dollar is
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 from eirkit.engine.mapping import Engine, Lost
 from eirkit.lacuna.driver import wait_for
 from eirkit.lacuna.generation import generate_many, prepare
-from eirkit.lacuna.model import Model
+from eirkit.lacuna.model import Batching, Model
 from eirkit.lacuna.serving.making import make_model, split_model
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.simulation.plain import structure_of
@@ -27,7 +28,8 @@ from eirkit.lacuna.sweeps.manifest import Rules
 from eirkit.lacuna.sweeps.run_store import FinishedRun
 
 FREE = ("reference", "scripted", "local", "bundled")  # providers whose models cost nothing
-SHARE = 64  # runs of scripted agents that a worker gets at a time; of others one
+TOGETHER = ("reference", "bundled")  # providers of which a worker gets many runs at a time, of others one
+SHARE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def stage_of(cell: Cell, model: Model, texts: bool, rules: Rules, scrub: Scrubbe
 def shares(work: Iterable[tuple[Cell, Sequence[int]]], texts: bool) -> Iterator[Share]:
     """Yield the runs of cells in pieces of work."""
     for cell, seeds in work:
-        size = SHARE if split_model(cell.model)[0] == "reference" and cell.access.memory is None else 1
+        size = SHARE if split_model(cell.model)[0] in TOGETHER and cell.access.memory is None else 1
         for start in range(0, len(seeds), size):
             yield Share(cell, tuple(seeds[start : start + size]), texts)
 
@@ -70,7 +72,8 @@ async def _perform(share: Share) -> list[FinishedRun | Failure]:
     stage = stage_of(share.cell, model, share.texts, Rules(), Scrubber.of_environment(os.environ))
     memories = Memories()
     try:
-        return [await attempt(stage, task, memories) for task in generate_many(share.cell.task, share.seeds)]
+        runs = (attempt(stage, task, memories) for task in generate_many(share.cell.task, share.seeds))
+        return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
     finally:
         await memories.close()
         await model.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.prompt import DIALECTS
 from eirkit.lacuna.serving.exchange import canonical
 
 Reader = Callable[[str, Any], Any]
@@ -110,6 +111,7 @@ _MODEL_OPTIONS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "retries": (_is_whole(0), "a whole number from 0"),
     "connections": (_is_whole(1), "a whole number from 1"),
     "seed": (_is_whole(0), "a whole number from 0"),
+    "dialect": (lambda value: value is None or value in DIALECTS, f"one of {', '.join(DIALECTS)}"),
     "extra": (_is_table, "a table of settings that JSON can hold"),
 }
 

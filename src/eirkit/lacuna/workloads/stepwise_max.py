@@ -15,6 +15,8 @@ from eirkit.lacuna.workload import Graph, Values, Workload, workloads
 class Maximum(Workload):
     """The operator that both maximum workloads share."""
 
+    operator = "max"
+
     def rule(self, spec: TaskSpec) -> str:
         return "The answer is the largest of the input and all referenced answers, value by value."
 

@@ -15,6 +15,7 @@ from eirkit.lacuna.workload import Graph, Values, Workload, curve_of, workloads
 class StepwiseSum(Workload):
     """Every step is scored and every eligible answer may be asked for again: the whole window must survive."""
 
+    operator = "sum"
     closed_form = True
 
     def rule(self, spec: TaskSpec) -> str:

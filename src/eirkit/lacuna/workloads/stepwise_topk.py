@@ -18,6 +18,7 @@ from eirkit.lacuna.workload import Graph, Values, Workload, workloads
 class StepwiseTopK(Workload):
     """Frontiers of k values. Warm-up steps are not scored, yet EIR treats them as required."""
 
+    operator = "top"
     lists = True
 
     def check(self, spec: TaskSpec) -> None:

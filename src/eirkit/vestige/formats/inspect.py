@@ -33,6 +33,8 @@ _LOG_KEYS = (b'"eval"', b'"status"', b'"run_id"', b'"version"')
 class Inspect:
     """Logs of Inspect."""
 
+    run_per_member = "samples/"  # in an archive
+
     def recognises(self, document: Document) -> bool:
         """True for an archive with a header and samples, or for an object with an evaluation's facts at the top."""
         head = document.head

@@ -46,6 +46,7 @@ class MessageRows:
     """Rows of OpenAI-style messages, in JSON lines or Parquet."""
 
     run_per_line = True  # in JSON lines
+    run_per_row = True  # in Parquet
 
     def recognises(self, document: Document) -> bool:
         """True for rows with a list of messages and the name of a run or a task."""
@@ -69,7 +70,7 @@ class MessageRows:
 
 def _first_row(document: Document) -> object:
     try:
-        return next(iter(document.rows()), None)
+        return next(iter(document.rows()), (0, None))[1]
     except InputFileError:
         return None
 
@@ -83,7 +84,7 @@ def _is_row(row: object) -> bool:
 def _rows(document: Document) -> Iterator[tuple[int, object]]:
     head = document.head
     if head.startswith(_PARQUET):
-        yield from enumerate(document.rows(), 1)
+        yield from document.rows()
     elif head.lstrip().startswith(b"["):
         content = document.json()
         yield from enumerate(content if isinstance(content, list) else [content], 1)

@@ -1,0 +1,1 @@
+"""Other people's tools: each bridge drives the same session, or turns our records into their form."""

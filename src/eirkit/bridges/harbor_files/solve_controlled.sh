@@ -1,0 +1,7 @@
+#!/bin/bash
+# The oracle: looks up the answer of the step that it is shown.
+set -euo pipefail
+task="${EIRKIT_TASK:-/task}"
+answers="$(dirname -- "$0")/answers.txt"
+t=$((10#$(sed -n 's/^STEP \([0-9]*\) .*/\1/p' "$task/step.md" | tail -n 1)))
+echo "ANSWER $t $(sed -n "${t}p" "$answers")" > "$task/answer.txt"

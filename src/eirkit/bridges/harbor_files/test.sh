@@ -1,0 +1,11 @@
+#!/bin/bash
+# Hands on the score that the episode wrote. Where there is none the world failed, which is not a score of zero.
+set -euo pipefail
+reward="${EIRKIT_REWARD:-/episode/reward.json}"
+logs="${EIRKIT_VERIFIER_LOGS:-/logs/verifier}"
+if ! grep -q '^{"reward": [01]' "$reward"; then
+    echo "the episode left no score in $reward" >&2
+    exit 1
+fi
+mkdir -p "$logs"
+cp -- "$reward" "$logs/reward.json"

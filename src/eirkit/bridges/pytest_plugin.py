@@ -1,0 +1,243 @@
+"""What `pytest --eirkit-memory mypkg:MyMemory` runs: conformance and regression of a memory system, as test items.
+
+Loaded by `eirkit_pytest` when it is needed. Each system gets one item for its conformance and one for each workload.
+Runs are a sweep like any other. What came of them travels in the properties of their items, so that JUnit files and
+workers of pytest-xdist carry it, and is written or compared where pytest itself runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.bridges.memory_suite import conform, run_case
+from eirkit.bridges.regression import (
+    Case,
+    Change,
+    accuracy_of,
+    case_of,
+    compare,
+    least_pairs,
+    pair_up,
+    read_cases,
+    write_cases,
+)
+from eirkit.errors import EirkitError, UsageError
+from eirkit.lacuna.conditions import make_session
+from eirkit.lacuna.generation import generate, prepare
+from eirkit.lacuna.session import Session
+from eirkit.lacuna.sweeps.cells import Cell
+from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.lacuna.sweeps.suite_values import read_seeds
+from eirkit.lacuna.task import TaskInstance
+
+PROPERTY = "eirkit_case"  # of a report: the case as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What was asked for on the command line of pytest."""
+
+    memories: tuple[str, ...]
+    settings: Mapping[str, Any]
+    workloads: tuple[str, ...]
+    grid: Mapping[str, Any]  # the rest of a suite
+    cap_usd: float | None
+    at_least: float | None
+    record: Path | None
+    recorded: Mapping[str, Case]
+    baseline: Path | None
+    earlier: Mapping[str, Case]
+    alpha: float  # for each case: the chance of a false alarm is shared among all
+
+
+def _options(config: pytest.Config) -> Options:
+    def given(name: str) -> Any:
+        return config.getoption(f"--eirkit-{name}")
+
+    recorded = read_cases(Path(given("recorded"))) if given("recorded") else {}
+    memories = tuple(given("memory") or dict.fromkeys(case.memory for case in recorded.values()))
+    workloads = tuple(given("workload").split(","))
+    cases = len(recorded) or len(memories) * len(workloads)
+    alpha = given("alpha") / max(1, cases)
+    needed, seeds = least_pairs(alpha), read_seeds(given("seeds"))
+    baseline = Path(given("baseline")) if given("baseline") else None
+    if baseline is not None and not recorded and len(seeds) < needed:
+        raise UsageError(f"{len(seeds)} seeds cannot decide at this level; give at least {needed} --eirkit-seeds")
+    grid = {name: given(name) for name in ("model", "seeds", "h", "m", "n")}
+    return Options(
+        memories=memories,
+        settings=dict(_setting(text) for text in given("memory-set")),
+        workloads=workloads,
+        grid=grid,
+        cap_usd=given("cap-usd"),
+        at_least=given("at-least"),
+        record=Path(given("record")) if given("record") else None,
+        recorded=recorded,
+        baseline=baseline,
+        earlier=read_cases(baseline) if baseline else {},
+        alpha=alpha,
+    )
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options, and refuse what cannot be used before anything runs."""
+    if not (config.getoption("--eirkit-memory") or config.getoption("--eirkit-recorded")):
+        return
+    try:
+        config.pluginmanager.register(MemoryUnderTest(_options(config)), "eirkit-memory-under-test")
+    except EirkitError as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+class MemoryUnderTest:
+    """Adds the items, and gathers what they report."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.cases: dict[str, tuple[Case, str]] = {}  # and how its item ended
+
+    @pytest.hookimpl(tryfirst=True)  # so that -k and others can choose among them
+    def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        made = list(self._items(session))
+        items.extend(made)
+        # No file was collected, so whoever counts is told.
+        session.ihook.pytest_collectreport(report=pytest.CollectReport("eirkit", "passed", None, [*made]))
+
+    def _items(self, session: pytest.Session) -> Iterator[pytest.Item]:
+        options = self.options
+        for name in options.memories:
+            if not options.recorded:
+                yield MemoryItem.made(session, name, "conformance", partial(_conform, name, options))
+            workloads = [c.workload for c in options.recorded.values() if c.memory == name] or options.workloads
+            for workload in workloads:
+                yield MemoryItem.made(session, name, workload, partial(_regress, name, workload, options))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for name, value in report.user_properties if report.when == "call" else ():
+            if name == PROPERTY:
+                case = case_of(json.loads(str(value)))
+                self.cases[case.key] = case, report.outcome
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        worker = hasattr(session.config, "workerinput")
+        if self.options.record is not None and self.cases and not worker:
+            write_cases(self.options.record, {key: case for key, (case, _) in self.cases.items()})
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self.cases:
+            return
+        terminalreporter.section("memory systems")
+        for case, outcome in self.cases.values():
+            terminalreporter.line(f"{outcome}: {_told(case, self.options)}")
+        if self.options.record is not None:
+            terminalreporter.line(f"recorded in {self.options.record}")
+
+
+class MemoryItem(pytest.Item):
+    """One thing that a memory system is tested for."""
+
+    work: Callable[[MemoryItem], None]
+
+    @classmethod
+    def made(cls, session: pytest.Session, memory: str, name: str, work: Callable[[MemoryItem], None]) -> MemoryItem:
+        item = cls.from_parent(session, name=name, nodeid=f"eirkit[{memory}]::{name}")
+        item.work = work
+        return item
+
+    def runtest(self) -> None:
+        self.work(self)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show what was found; a traceback through the harness would say nothing more."""
+        if isinstance(excinfo.value, AssertionError | EirkitError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        return self.nodeid.partition("::")[0], None, self.nodeid
+
+
+def _conform(name: str, options: Options, item: MemoryItem) -> None:
+    held = conform(name, options.settings).held
+    item.user_properties.append(("eirkit_requirements", len(held)))
+
+
+def _regress(name: str, workload: str, options: Options, item: MemoryItem) -> None:
+    """Run a memory system on a workload, or take what was recorded, and decide what the options ask to be decided."""
+    case = options.recorded.get(f"{name} {workload}") or run_case(
+        name, workload, options.settings, options.grid, options.cap_usd
+    )
+    if not case.runs:
+        pytest.skip(f"no run was scored: {', '.join(case.lost) or 'none was planned'}")
+    item.user_properties.append((PROPERTY, json.dumps({**asdict(case), "runs": sorted(case.runs.items())})))
+    found = accuracy_of(case)
+    item.user_properties += [
+        ("eirkit_accuracy", round(found.estimate, 6)),
+        ("eirkit_accuracy_low", round(found.low, 6)),
+        ("eirkit_accuracy_high", round(found.high, 6)),
+        ("eirkit_seeds", len(case.runs)),
+    ]
+    if options.baseline is not None:
+        change = compare(case.runs, pair_up(case, options.earlier, options.baseline).runs, options.alpha)
+        item.user_properties += [("eirkit_difference", round(change.difference.estimate, 6)), ("eirkit_p", change.p)]
+        if change.dropped:
+            pytest.fail(f"accuracy dropped: {_changed(change)}; {_causes(case)}", pytrace=False)
+    if options.at_least is not None and found.high < options.at_least:
+        pytest.fail(f"accuracy is below {options.at_least:g}: {_told(case, options)}", pytrace=False)
+
+
+def _told(case: Case, options: Options) -> str:
+    found = accuracy_of(case)
+    text = f"{case.memory}, {case.workload}: {found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}]"
+    earlier = options.earlier.get(case.key)
+    if earlier is not None and len(case.runs.keys() & earlier.runs.keys()) >= least_pairs(options.alpha):
+        text += f"; {_changed(compare(case.runs, earlier.runs, options.alpha))}"
+    lost = sum(case.lost.values())
+    return f"{text}; {len(case.runs)} seeds" + (f", {lost} lost to infrastructure" if lost else "")
+
+
+def _changed(change: Change) -> str:
+    by = change.difference
+    size = f"{by.estimate:+.3f} [{by.low:+.3f}, {by.high:+.3f}]"
+    return f"{change.then:.3f} → {change.now:.3f}, by {size}, p = {change.p:.4f}"
+
+
+def _causes(case: Case) -> str:
+    return "wrong steps: " + ", ".join(f"{count} {cause}" for cause, count in case.errors.items())
+
+
+def task_of(marker: pytest.Mark | None) -> TaskInstance:
+    """Return the task of the marker `lacuna`, for the fixture."""
+    cell, seed = _marked(marker)
+    return generate(cell.task.with_seed(seed))
+
+
+def session_of(marker: pytest.Mark | None, task: TaskInstance) -> Session:
+    """Return the session of the marker `lacuna`, for the fixture."""
+    cell, _ = _marked(marker)
+    return make_session(cell.access, task, prepare(task.spec))
+
+
+def _marked(marker: pytest.Mark | None) -> tuple[Cell, int]:
+    given = dict(marker.kwargs) if marker else {}
+    if marker and marker.args:
+        (given["workload"],) = marker.args
+    seed = given.pop("seed", 0)
+    suite = read_suite({"workload": "stepwise-sum", "model": "reference/calculator", **given, "seeds": seed})
+    ((cell, _),) = suite.plan()
+    return cell, seed

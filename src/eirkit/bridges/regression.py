@@ -1,0 +1,134 @@
+"""Has a memory system become worse? Accuracies by seed, now and then, come in; an interval and a verdict go out.
+
+Runs pair by their seed, which is their task. The decision is an exact test of the paired differences, so that a drop is
+told from the noise of a model; the interval beside it says how large it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError, UsageError
+from eirkit.lacuna.evidence.statistics import LARGEST_EXACT_SIGNS, Interval, bootstrap_mean, sign_flip
+from eirkit.records import read_document, write_document
+
+SCHEMA = "memory-record/1"
+
+Accuracies = Mapping[int, float]  # by seed
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What came of one memory system on one workload."""
+
+    memory: str
+    workload: str
+    conditions: Mapping[str, Any]  # everything else that must be equal for runs to pair
+    runs: Accuracies
+    errors: Mapping[str, int]  # by cause, over all runs
+    lost: Mapping[str, int]  # runs that the world broke, by reason
+
+    @property
+    def key(self) -> str:
+        return f"{self.memory} {self.workload}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a case compares with an earlier one, over the seeds that both have."""
+
+    now: float
+    then: float
+    difference: Interval  # now − then
+    p: float
+    seeds: int
+    dropped: bool  # it is lower, and by more than chance explains
+
+
+def accuracy_of(case: Case) -> Interval:
+    """Return the mean accuracy with an interval over seeds."""
+    return bootstrap_mean(list(case.runs.values()), list(case.runs))
+
+
+def compare(now: Accuracies, then: Accuracies, alpha: float) -> Change:
+    """Return how accuracies changed, paired by seed.
+
+    Args:
+        alpha: the two-sided level below which a lower mean is a drop.
+
+    Raises:
+        UsageError: there are so few pairs that no drop could be told from chance.
+    """
+    seeds = sorted(now.keys() & then.keys())
+    needed = least_pairs(alpha)
+    if len(seeds) < needed:
+        raise UsageError(
+            f"{len(seeds)} seeds have runs now and then, and {needed} are needed for a verdict at this level; "
+            "give more --eirkit-seeds and record again"
+        )
+    differences = [now[seed] - then[seed] for seed in seeds]
+    test, interval = sign_flip(differences), bootstrap_mean(differences, seeds)
+    return Change(
+        now=sum(now[seed] for seed in seeds) / len(seeds),
+        then=sum(then[seed] for seed in seeds) / len(seeds),
+        difference=interval,
+        p=test.p,
+        seeds=len(seeds),
+        dropped=test.estimate < 0 and test.p < alpha,
+    )
+
+
+def least_pairs(alpha: float) -> int:
+    """Return how many pairs it takes until even the clearest drop, in every pair, has a p-value below alpha."""
+    if not 0 < alpha < 1:
+        raise UsageError(f"a level of {alpha:g} is none; give one between 0 and 1, such as 0.05")
+    # Of the 2^n ways to choose signs, two are as extreme as all alike.
+    return next((n for n in range(1, LARGEST_EXACT_SIGNS + 1) if 2 / 2**n < alpha), LARGEST_EXACT_SIGNS + 1)
+
+
+def pair_up(now: Case, then: Mapping[str, Case], baseline: Path) -> Case:
+    """Return the earlier case that a case compares with.
+
+    Raises:
+        UsageError: there is none, or it was recorded under other conditions.
+    """
+    earlier = then.get(now.key)
+    if earlier is None:
+        raise UsageError(f"{baseline} has no runs of {now.memory} on {now.workload}; record them first")
+    differing = sorted(
+        name
+        for name in now.conditions.keys() | earlier.conditions.keys()
+        if now.conditions.get(name) != earlier.conditions.get(name)
+    )
+    if differing:
+        raise UsageError(f"{baseline} was recorded with another {differing[0]}; record again, or give the same options")
+    return earlier
+
+
+def write_cases(path: Path, cases: Mapping[str, Case]) -> None:
+    """Write cases to a file, all of them or nothing."""
+    listed = [{**asdict(case), "runs": sorted(case.runs.items())} for _, case in sorted(cases.items())]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_document(path, SCHEMA, {"cases": listed})
+
+
+def read_cases(path: Path) -> dict[str, Case]:
+    """Return the cases in a file by their key.
+
+    Raises:
+        InputFileError: it is missing or not such a file.
+    """
+    document = read_document(path, SCHEMA)
+    try:
+        cases = [case_of(given) for given in document["cases"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputFileError(f"{path} is damaged ({type(error).__name__}: {error}); record again") from error
+    return {case.key: case for case in cases}
+
+
+def case_of(given: Mapping[str, Any]) -> Case:
+    """Return a case from its plain form."""
+    return Case(**{**given, "runs": {int(seed): float(accuracy) for seed, accuracy in given["runs"]}})

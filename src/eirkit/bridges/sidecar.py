@@ -1,0 +1,227 @@
+"""The service beside an agent's container in Harbor, which alone holds the task: commands come in, views go out.
+
+python -m eirkit.bridges.sidecar serve      the service, from the episode.json of its image
+python -m eirkit.bridges.sidecar settle     in its container: write down the score; Harbor calls it
+python -m eirkit.bridges.sidecar healthy    in its container: exit code 0 once it serves
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from time import time
+from typing import Any
+from urllib.request import Request as Asking
+from urllib.request import urlopen
+
+from eirkit.bridges.desk import OVER, Desk, shown_in
+from eirkit.bridges.episode import UNKNOWN, Episode, score_of
+from eirkit.bridges.http_door import Door, Guard, mcp_application, serve_http
+from eirkit.bridges.mcp_server import make_server
+from eirkit.bridges.reception import introduction
+from eirkit.bridges.visits import Visits, open_visits
+from eirkit.errors import InputFileError, UsageError
+from eirkit.lacuna.model import Reply
+from eirkit.lacuna.sweeps.attempt import Failure
+from eirkit.lacuna.sweeps.suite import read_suite
+
+FOLDER, PORT, SERVICE = "/episode", 8000, "episode"
+EVERYWHERE = "0.0.0.0"  # all of the network that the containers of one trial share
+REWARD, PLAN, OUT = "reward.json", "episode.json", "out"
+IDLE_SECONDS = 86_400.0  # a day; Harbor ends the container before
+SETTLE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the image of a sidecar holds, and the agent's container does not."""
+
+    suite: Mapping[str, Any]  # of one cell and one seed
+    token: str  # in the address that the agent is given
+    admin: str  # known in this container alone
+    keys: tuple[str, ...] = ()  # under Controlled Retention: what opens each step; each comes with its step
+
+    @classmethod
+    def read(cls, folder: Path) -> Plan:
+        try:
+            document = json.loads((folder / PLAN).read_text("utf-8"))
+            return cls(document["suite"], document["token"], document["admin"], tuple(document["keys"]))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputFileError(f"{folder / PLAN} holds no task ({error}); export it again") from error
+
+
+class Sidecar:
+    """One episode, for whoever knows the address.
+
+    Args:
+        now: seconds since the epoch.
+    """
+
+    def __init__(self, plan: Plan, visits: Visits, folder: Path, now: Callable[[], float] = time) -> None:
+        self.plan, self.visits, self.folder, self.now = plan, visits, folder, now
+        self.episode: Episode = visits.begin()
+        self._began: float | None = None
+        self._opened = 0  # steps whose key was given
+        self._answer: str | None = None  # to the step that is open
+        self._settling = asyncio.Lock()
+
+    async def act(self, text: str) -> str:
+        """Take in the commands of an agent that manages its memory; return what it may see."""
+        after = await self.episode.act(Reply(text, (), UNKNOWN))
+        return OVER if after is None else shown_in(after)
+
+    def began(self) -> float:
+        """Return when this was first asked: from then on whatever changes in the agent's container is the agent's."""
+        self._began = self.now() if self._began is None else self._began
+        return self._began
+
+    async def open(self, key: str) -> str | None:
+        """Return all there is to see at the step that a key opens; None if it opens neither this one nor the next."""
+        async with self._settling:
+            t = next((t for t, known in enumerate(self.plan.keys, 1) if _same(key, known)), 0)
+            if t == self._opened + 1:
+                await self._settle_step()
+                self._opened = t
+            request = await self.episode.look()
+            if t != self._opened or request is None:
+                return None
+            return "\n\n".join(message.content for message in request.messages)
+
+    def answer(self, text: str) -> None:
+        """Keep what was said about the open step; until it is settled the last counts."""
+        self._answer = text
+
+    async def settle(self, admin: str) -> dict[str, float] | None:
+        """Write the score so far; None for whoever is not of this container."""
+        if not _same(admin, self.plan.admin):
+            return None
+        async with self._settling:
+            if self.plan.keys:
+                await self._settle_step()
+            else:
+                await self.episode.leave()
+            reward = await self._reward()
+            waiting = self.folder / f"{REWARD}.unfinished"
+            waiting.write_text(json.dumps(reward))
+            waiting.replace(self.folder / REWARD)
+            return reward
+
+    async def _settle_step(self) -> None:
+        """Hand in what was said about the open step, if one is open."""
+        if len(self.episode.replies) < self._opened:
+            said, self._answer = self._answer or "", None
+            await self.episode.act(Reply(said, (), UNKNOWN))
+
+    async def _reward(self) -> dict[str, float]:
+        """Return correct / scored; a run that is not over counts as if the agent left now."""
+        outcome = self.episode.outcome
+        if outcome is None:
+            outcome = await score_of(self.visits.stage, self.episode.task, self.episode.replies)
+        if isinstance(outcome, Failure):
+            raise UsageError(f"the run broke off ({outcome.record['message']}); run the trial again")
+        score = outcome.record["score"]
+        return {
+            "reward": score["correct"] / max(1, score["steps"]),
+            "correct": score["correct"],
+            "scored": score["steps"],
+            "answered": score["answered"],
+        }
+
+
+def _same(given: str, known: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), known.encode())
+
+
+def routes(sidecar: Sidecar) -> list[Any]:
+    """Return what can be asked over plain HTTP; how agents may act depends on the mode."""
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, PlainTextResponse, Response
+    from starlette.routing import Route
+
+    async def body(request: Request) -> str:
+        return (await request.body()).decode("utf-8", "replace")
+
+    async def healthy(request: Request) -> Response:
+        return PlainTextResponse("well\n")
+
+    async def act(request: Request) -> Response:
+        return PlainTextResponse(await sidecar.act(await body(request)) + "\n")
+
+    async def began(request: Request) -> Response:
+        return PlainTextResponse(f"{sidecar.began():.6f}\n")
+
+    async def step(request: Request) -> Response:
+        shown = await sidecar.open((await body(request)).strip())
+        return PlainTextResponse("no\n", 403) if shown is None else PlainTextResponse(f"{shown}\n")
+
+    async def answer(request: Request) -> Response:
+        sidecar.answer(await body(request))
+        return PlainTextResponse("kept\n")
+
+    async def settle(request: Request) -> Response:
+        reward = await sidecar.settle((await body(request)).strip())
+        return PlainTextResponse("no\n", 403) if reward is None else JSONResponse(reward)
+
+    acting = {"/began": began, "/open": step, "/answer": answer} if sidecar.plan.keys else {"/act": act}
+    posted = [Route(path, route, methods=["POST"]) for path, route in (acting | {"/settle": settle}).items()]
+    return [Route("/healthy", healthy, methods=["GET"]), *posted]
+
+
+async def serve(folder: Path, host: str = EVERYWHERE, port: int = PORT) -> None:
+    """Serve the episode in a folder until a signal says stop."""
+    plan = Plan.read(folder)
+    with open_visits(read_suite(plan.suite), folder / OUT) as visits:
+        sidecar = Sidecar(plan, visits, folder)
+        door = Door(host, port, plan.token, (SERVICE,))
+        application = _application(sidecar)
+        await serve_http(Guard(application, door, _stays), door.bind())
+
+
+def _application(sidecar: Sidecar) -> Any:
+    if sidecar.plan.keys:
+        from starlette.applications import Starlette
+
+        return Starlette(routes=routes(sidecar))
+    desk = Desk(lambda: sidecar.episode)
+    return mcp_application(make_server(desk, *introduction(sidecar.visits)), routes(sidecar), IDLE_SECONDS)
+
+
+async def _stays(client: str) -> None:
+    """An agent that closes one connection may open another; its run ends when Harbor says so."""
+
+
+def ask(folder: Path, port: int, *, settle: bool) -> str:
+    """Return what the service of this container says."""
+    plan = Plan.read(folder)
+    url = f"http://127.0.0.1:{port}/{plan.token}/{'settle' if settle else 'healthy'}"
+    with urlopen(Asking(url, plan.admin.encode() if settle else None), timeout=SETTLE_SECONDS) as response:
+        return str(response.read().decode())
+
+
+def main(arguments: list[str]) -> int:
+    """Run as the docstring of this module says; where it is run can be changed by variables of the environment."""
+    folder = Path(os.environ.get("EIRKIT_EPISODE", FOLDER))
+    port = int(os.environ.get("EIRKIT_EPISODE_PORT", PORT))
+    match arguments:
+        case ["serve"]:
+            asyncio.run(serve(folder, os.environ.get("EIRKIT_EPISODE_HOST", EVERYWHERE), port))
+            return 0
+        case ["settle" | "healthy" as verb]:
+            try:
+                print(ask(folder, port, settle=verb == "settle"))
+            except OSError as error:
+                print(f"the episode does not answer ({error}); see its log", file=sys.stderr)
+                return 1
+            return 0
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

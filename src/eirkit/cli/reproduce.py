@@ -1,0 +1,156 @@
+"""`eirkit reproduce`: the paper's tables and figures beside ours, each with a verdict; ends in one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from eirkit.cli.agent_options import known_models, read_setting
+from eirkit.cli.engine_options import engine_options
+from eirkit.cli.live_line import LiveLine
+from eirkit.cli.options import NameList, NamingOption, SeedList
+from eirkit.cli.output import emit, json_option, table
+from eirkit.engine.making import make_engine
+from eirkit.engine.mapping import Bounds, Engine
+from eirkit.errors import UsageError
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.serving.funds import Funds, Purse, is_scripted
+from eirkit.lacuna.serving.making import make_model
+from eirkit.report.exports import FIGURES, FigureForm
+from eirkit.report.reproducing import Outcome, StudyStore, run_studies
+from eirkit.report.reproduction_page import overview, write_reproduction
+from eirkit.report.study import Setting, Study, document_of
+from eirkit.report.study_tables import row_tables
+from eirkit.report.table import Table
+from eirkit.studies.catalogue import STUDIES, find_study
+from eirkit.studies.performing import perform
+
+OUT = Path("out/reproduce")
+STUDY_SECONDS, STUDY_BYTES = 3600.0, 8 << 30  # of one study; beyond them something is wrong
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("names", metavar="[STUDY]...", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="Print all studies and run none.")
+@click.option("--all", "everything", is_flag=True, help="Every study; what is not configured says what it needs.")
+@click.option("--model", cls=NamingOption, known=known_models, help="Run studies with agents with it: provider/name.")
+@click.option("--base-url", help="An OpenAI-compatible server.")
+@click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2.")
+@click.option("--cap-usd", type=click.FloatRange(0), help="Stop cleanly before the model costs more than this.")
+@click.option("--cache", type=_PATH, help="A file that keeps replies; what it holds is not asked again.")
+@click.option("--memory", "memories", type=NameList(), help="External memory systems to run as well: mem0,letta.")
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="A folder of analyses of recorded runs.",
+)
+@click.option("--seeds", type=SeedList(), help="Instead of each study's own: 3, 0,4,9 or 0:300 (300 excluded).")
+@click.option("--out", type=_PATH, default=OUT, show_default=True, help="Where studies, tables and the page are kept.")
+@click.option("--fresh", is_flag=True, help="Compute again what the folder holds already.")
+@click.option("--figures", type=click.Choice(FIGURES), help="Also draw every figure in this form.")
+@engine_options
+@json_option
+def reproduce(
+    names: tuple[str, ...], listing: bool, everything: bool, out: Path, fresh: bool, figures: FigureForm | None,
+    engine: Engine | None, as_json: bool, **given: Any,
+) -> int:  # fmt: skip
+    """Put the paper's tables and figures beside ours: published value, ours, its range and a verdict.
+
+    Reference agents stand in for the published models; --model runs a model of yours instead. A study that is in the
+    folder already is not computed again, so a killed run goes on when it is started again.
+    """
+    if listing:
+        _emit_list(as_json)
+        return 0
+    studies = _chosen(names, everything)
+    outcomes = _run(studies, _setting(out, **given), StudyStore(out), engine, fresh)
+    page = write_reproduction(outcomes, out, figures)
+    lost = [{"id": one.study.id, "reason": one.reason} for one in outcomes if one.findings is None]
+    done = [document_of(one.study, one.findings) for one in outcomes if one.findings is not None]
+    document = {"studies": done, "lost": lost, "page": str(page)}
+    emit(document, as_json, lambda console: _render(console, outcomes, page))
+    return 1 if lost else 0
+
+
+def _setting(
+    out: Path, model: str | None, base_url: str | None, extra: Sequence[str], cap_usd: float | None,
+    cache: Path | None, memories: list[str] | None, data: Path | None, seeds: Sequence[int] | None,
+) -> Setting:  # fmt: skip
+    """Return what studies are computed with; a model that cannot be had is refused before any is."""
+    options = ModelOptions(base_url=base_url, extra=dict(map(read_setting, extra)))
+    if model is None:
+        if base_url or extra or cache or cap_usd is not None:
+            raise UsageError("--base-url, --set, --cap-usd and --cache go with a model; add --model PROVIDER/NAME")
+        return Setting(None, options, data, seeds, tuple(memories or ()))
+    purse = None
+    if not is_scripted(make_model(model, options)):
+        out.mkdir(parents=True, exist_ok=True)
+        purse = Purse(Funds(cap_usd, None, cache), out)
+        purse.ledger.read()
+        purse.make(model, options)
+    return Setting(model, options, data, seeds, tuple(memories or ()), purse)
+
+
+def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
+    """Return the studies that were asked for, in the order of the paper's story."""
+    if everything == bool(names):
+        raise UsageError("name studies or give --all, not both; `eirkit reproduce --list` shows them")
+    wanted = {find_study(name).id for name in names}
+    return [study for study in STUDIES if everything or study.id in wanted]
+
+
+def _run(
+    studies: Sequence[Study], setting: Setting, store: StudyStore, engine: Engine | None, fresh: bool
+) -> list[Outcome]:
+    """Run studies on all cores; with a model that has a server behind it here, where its spending is counted."""
+    if engine is None and setting.purse is None:
+        engine = make_engine("local", bounds=Bounds(STUDY_SECONDS, STUDY_BYTES))
+    found: dict[str, Outcome] = {}
+    with LiveLine("reproducing", len(studies)) as line, closing(engine) if engine else nullcontext():
+        running = engine if setting.purse is None else None
+        for outcome in run_studies(studies, setting, store, running, perform, fresh=fresh):
+            found[outcome.study.id] = outcome
+            line.show(len(found), f"{len(found)} of {len(studies)} studies, last {outcome.study.id}")
+    return [found[study.id] for study in studies]
+
+
+def _emit_list(as_json: bool) -> None:
+    rows = [(study.id, study.kind, study.title, ", ".join(study.labels) or study.place) for study in STUDIES]
+    columns = ("study", "kind", "what", "in the paper")
+    document = {"studies": [study.as_json() for study in STUDIES]}
+    emit(document, as_json, lambda console: console.print(table(f"{len(rows)} studies", columns, rows)))
+
+
+def _render(console: Console, outcomes: Sequence[Outcome], page: Path) -> None:
+    for outcome in outcomes if len(outcomes) <= MOST_SHOWN else ():
+        if outcome.findings is not None:
+            for shown in (*row_tables(outcome.study.id, outcome.findings), *outcome.findings.tables):
+                _show_table(console, shown)
+            for words in (*outcome.findings.words, *(f"why: {reason}" for reason in outcome.findings.reasons)):
+                _say(console, words)
+            for command in outcome.findings.commands:
+                _say(console, f"to compute the rest: {command}")
+    _show_table(console, overview(outcomes))
+    for outcome in outcomes:
+        if outcome.findings is None:
+            _say(console, f"lost: {outcome.study.id}: {outcome.reason}")
+    _say(console, f"The page with every table and figure: {page}")
+
+
+MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all
+
+
+def _show_table(console: Console, shown: Table) -> None:
+    console.print(table(shown.title, [column.title for column in shown.columns], shown.lines()))
+    if shown.note:
+        _say(console, shown.note)
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, markup=False, highlight=False, soft_wrap=True)

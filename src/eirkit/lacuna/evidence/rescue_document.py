@@ -1,0 +1,34 @@
+"""What a rescue says, as one document: rows, contrasts and the mean effect, each with whether it may be claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eirkit.lacuna.evidence.capability import Cell
+from eirkit.lacuna.evidence.claims import GATE
+from eirkit.lacuna.evidence.rescue import Rescue, Setup
+
+
+def rescue_document(setup: Setup, seeds: int, found: Rescue, controls: Mapping[str, Cell]) -> dict[str, Any]:
+    """Return the result as one document; the mean effect is over the models that may carry claims."""
+    document = found.as_json()
+    for row in (*document["rows"], *document["contrasts"]):
+        cell = controls.get(row["model"])
+        row |= {"control": None if cell is None else cell.standing(), "claims": cell is not None and cell.passes}
+    condition = {"workload": setup.spec.workload, "m": setup.spec.m, "h": setup.h, "policy": setup.policy}
+    return {
+        **document,
+        "repair_effect": found.repair_effect_of(may_claim(found, controls)),
+        **condition,
+        "truth": setup.truth,
+        "managed": setup.managed,
+        "seeds": seeds,
+        "threshold": GATE.threshold,
+        "excluded": [[cell.model, cell.workload, cell.reason] for cell in controls.values() if not cell.passes],
+    }
+
+
+def may_claim(found: Rescue, controls: Mapping[str, Cell]) -> set[str]:
+    """Return the models that have not failed the control."""
+    return {row.model for row in found.rows if row.model not in controls or controls[row.model].passes}

@@ -1,0 +1,73 @@
+"""Analysed runs as facts for a page: a folder of tables comes in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eirkit.vestige.analyses.cohort_runs import read_runs
+from eirkit.vestige.analyses.plan import Plan
+from eirkit.vestige.cohort import ANALYSES, analyse_cohorts
+from eirkit.vestige.inference.auc import Auc, failure_auc
+from eirkit.vestige.tables import read_analysis
+
+MOST_TESTED = 20_000  # runs on which a page runs every test; beyond it the command is named
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run needed and what came of it."""
+
+    peak: float | None  # tokens; None in a domain without goal files
+    later_used: float  # in the run's unit
+    unit: str
+    covered: bool  # a goal file was touched
+    failed: bool | None  # None: nobody says
+
+
+@dataclass(frozen=True, slots=True)
+class Analysed:
+    """Everything that a page says about recorded runs."""
+
+    name: str
+    document: Mapping[str, Any]  # as `vestige analyze` sums up
+    runs: tuple[Outcome, ...]
+    auc: Auc | None  # of peak demand against failure; None where no run is measured in tokens
+    cohorts: Mapping[str, Any] | None  # as `vestige cohort` says; None where it was not run
+    options: Mapping[str, Any]
+
+
+def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
+    """Return what an analysis folder says, with its cohort statistics."""
+    document = read_analysis(folder)
+    runs, _ = read_runs([folder])
+    outcomes = tuple(
+        Outcome(_known(peak), float(later), str(unit), bool(covered), _failed(failed))
+        for peak, later, unit, covered, failed in zip(
+            runs.demand, runs.later_used, runs.unit, runs.covered, runs.failed, strict=True
+        )
+    )
+    chosen = tuple(ANALYSES) if tests and len(runs) <= MOST_TESTED else ()
+    cohorts = analyse_cohorts([folder], Plan(), analyses=chosen) if len(runs) else None
+    options = document.get("options", {})
+    return Analysed(folder.resolve().name, document, outcomes, auc_of(outcomes), cohorts, options)
+
+
+def auc_of(runs: Sequence[Outcome]) -> Auc | None:
+    """Return how well peak demand tells failed runs from resolved ones, no coverage as 0."""
+    judged = [run for run in runs if run.peak is not None and run.failed is not None]
+    if not judged:
+        return None
+    return failure_auc(np.array([run.peak for run in judged]), np.array([float(bool(run.failed)) for run in judged]))
+
+
+def _failed(value: float) -> bool | None:
+    return None if value != value else bool(value == 1)
+
+
+def _known(value: float) -> float | None:
+    return None if value != value else float(value)

@@ -1,0 +1,210 @@
+"""The first screen of a lacuna run: summary rows come in; shares, the sentences that say them and a dictionary go out.
+
+Whatever speaks of lost information comes from cells that pass the full-information control; without one the page says
+that it describes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from eirkit.lacuna.evidence.attribution import CAUSES
+from eirkit.report.coordinates import Coordinates
+from eirkit.report.page import Headline
+from eirkit.report.wording import counted, share
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """What some cells lost, and why their steps were wrong. Shares of nothing are None."""
+
+    cells: int
+    runs: int
+    external: bool  # of what an external memory was there for; else of what was held in sight
+    lost_share: float | None
+    wrong_steps: int
+    state_supply_share: float | None
+    cascade_share: float | None
+    computation_share: float | None
+    unanswered_share: float | None  # of wrong steps; part of the former: never reached, or left without an answer
+    claims: bool  # the cells pass the control; else this describes and claims nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What the rescue found at steps that miss something."""
+
+    steps: int
+    oracle: float
+    sham: float
+    control: float
+    condition: str
+    claims: bool
+    alike: bool = True  # measured under a condition of the sweep itself
+
+
+def losses_of(rows: Sequence[Row]) -> Losses | None:
+    """Return the losses over the cells that may carry claims, else over those without a control; None without any."""
+    scored = [row for row in rows if row["scored"]]
+    sound = [row for row in scored if row["claims"]]
+    basis = sound or [row for row in scored if row["control"] is None]
+    if not basis:
+        return None
+    stored = [row for row in basis if _asked(row)]
+    counted_rows = stored or basis
+    errors = {cause: sum(row["errors"][cause] for row in counted_rows) for cause in CAUSES}
+    wrong = sum(errors.values())
+    shares = {f"{cause}_share": errors[cause] / wrong if wrong else None for cause in CAUSES}
+    return Losses(
+        cells=len(counted_rows),
+        runs=sum(row["scored"] for row in counted_rows),
+        external=bool(stored),
+        lost_share=_lost_by_stores(stored) if stored else _missed(basis),
+        wrong_steps=wrong,
+        unanswered_share=sum(map(_unanswered, counted_rows)) / wrong if wrong else None,
+        claims=bool(sound),
+        **shares,
+    )
+
+
+def _unanswered(row: Row) -> int:
+    kinds: Mapping[str, int] = row["kinds"]
+    return kinds.get("unreached", 0) + kinds.get("unanswered", 0)
+
+
+def _asked(row: Row) -> int:
+    """Return how many results were needed from an external memory."""
+    return 0 if row["memory_system"] is None else sum(_fates(row).values())
+
+
+def _fates(row: Row) -> Mapping[str, int]:
+    fates: Mapping[str, int] = row["memory_system"]["fates"]
+    return fates
+
+
+def _lost_by_stores(rows: Sequence[Row]) -> float:
+    """Return the share of needed results out of sight that did not come back and enter the answer."""
+    needed = sum(map(_asked, rows))
+    return 1 - sum(_fates(row)["used"] for row in rows) / needed
+
+
+def _missed(rows: Sequence[Row]) -> float | None:
+    """Return the mean over runs of the share of consuming steps at which something was not held."""
+    known = [row for row in rows if row["miss_rate"] is not None]
+    runs = sum(row["scored"] for row in known)
+    return math.fsum(row["miss_rate"] * row["scored"] for row in known) / runs if runs else None
+
+
+def repair_of(document: Row) -> Repair | None:
+    """Return what a rescue says over the models that have not failed the control, steps pooled; None without any."""
+    rows = [
+        row for row in document["rows"] if row["accuracy"] is not None and (row["claims"] or row["control"] is None)
+    ]
+    arms = {arm: [row for row in rows if row["arm"] == arm] for arm in ("oracle", "sham", "control")}
+    if not all(arms.values()):
+        return None
+    condition = f"{document['workload']}, m = {document['m']}, h = {document['h']}"
+    claims = all(row["claims"] for row in rows)
+    oracle, sham, control = (_pooled(arms[arm]) for arm in ("oracle", "sham", "control"))
+    return Repair(sum(row["steps"] for row in arms["oracle"]), oracle, sham, control, condition, claims)
+
+
+def _pooled(rows: Sequence[Row]) -> float:
+    steps: int = sum(row["steps"] for row in rows)
+    return math.fsum(row["accuracy"] * row["steps"] for row in rows) / steps
+
+
+def headline_of(
+    rows: Sequence[Row], losses: Losses | None, repair: Repair | None, rescue_command: str, control_command: str
+) -> Headline:
+    """Return the first screen: one number, then the answer in sentences."""
+    if losses is None:
+        return Headline("–", "nothing may be said yet", tuple(_silence(rows, control_command)))
+    sentences = [_answer(losses, repair), *_range(rows, losses)]
+    if repair is None and losses.wrong_steps:
+        sentences.append(f"Whether restoring it repairs them was not measured; run `{rescue_command}`.")
+    sentences.append(_standing(losses, control_command))
+    return Headline(share(losses.lost_share), _caption(losses), tuple(sentences))
+
+
+def _silence(rows: Sequence[Row], control_command: str) -> list[str]:
+    if not any(row["scored"] for row in rows):
+        return ["No run has come to its end, so there is nothing to say yet."]
+    return [
+        "No model here answers well enough where nothing is missing, so nothing is claimed about lost information.",
+        f"See the control below, try another model, or look closer with `{control_command}`.",
+    ]
+
+
+def _caption(losses: Losses) -> str:
+    if losses.external:
+        return "of the results that the task needed back from the memory did not come back into use"
+    return "of the steps that build on earlier results lacked one of them"
+
+
+def _answer(losses: Losses, repair: Repair | None) -> str:
+    lost = share(losses.lost_share)
+    first = (
+        f"Your memory lost {lost} of what the task needed from it"
+        if losses.external
+        else f"Your memory lost what {lost} of the steps needed"
+    )
+    parts = [first, _causes(losses)]
+    if repair is not None and losses.wrong_steps:
+        where = "" if repair.alike else f"; measured on {repair.condition}"
+        parts.append(f"restoring it repairs {share(repair.oracle)} (sham {share(repair.sham)}{where})")
+    return f"{'; '.join(parts)}."
+
+
+def _causes(losses: Losses) -> str:
+    if not losses.wrong_steps:
+        return "no step was wrong"
+    cascade = f", {share(losses.cascade_share)} follow from an earlier wrong answer" if losses.cascade_share else ""
+    supply, arithmetic = share(losses.state_supply_share), share(losses.computation_share)
+    never = f" ({share(losses.unanswered_share)} never answered)" if losses.unanswered_share else ""
+    return f"{supply} of wrong steps are missing state{cascade}, {arithmetic} are the model’s own mistakes{never}"
+
+
+def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
+    """Name the cells that lost least and most, where there are several."""
+    shown = [row for row in rows if row["scored"] and (row["claims"] or not losses.claims)]
+    if losses.external:
+        shown = [row for row in shown if _asked(row)]
+    lost = [(_lost_by_stores([row]) if losses.external else row["miss_rate"], row) for row in shown]
+    known = [(value, row) for value, row in lost if value is not None]
+    if len(known) < 2:
+        return []
+    named = Coordinates([row for _, row in known])
+    (least, best), (most, worst) = min(known, key=_first), max(known, key=_first)
+    where = f"That is over {counted(losses.cells, 'cell')} and {counted(losses.runs, 'run')}"
+    if least == most:
+        return [f"{where}, {share(least)} in each."]
+    return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
+
+
+def _first(pair: tuple[float, Row]) -> float:
+    return pair[0]
+
+
+def _standing(losses: Losses, control_command: str) -> str:
+    if losses.claims:
+        return (
+            "Where nothing is missing the same models answer well enough, so these are claims about lost information."
+        )
+    return (
+        "No full-information control was run, so this describes and claims nothing about lost information; "
+        f"run `{control_command}`."
+    )
+
+
+def answers_json(losses: Losses | None, repair: Repair | None) -> dict[str, Any]:
+    """Return the figures of the first screen under their names."""
+    return {
+        "losses": None if losses is None else asdict(losses),
+        "repair": None if repair is None else asdict(repair),
+    }

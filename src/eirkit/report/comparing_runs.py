@@ -1,0 +1,142 @@
+"""Two sweeps compared: cells that differ in nothing but what tells the folders apart, paired by task and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from operator import itemgetter
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.lacuna.evidence.attribution import RunScore
+from eirkit.report.comparison import Change, Comparison, Difference, Pair, changes_between, difference_of
+from eirkit.report.coordinates import Coordinates, condition_of
+from eirkit.report.sweep_folder import RunFacts, SweepFolder
+
+Row = Mapping[str, Any]
+MEASURES: Mapping[str, Callable[[RunScore], float]] = {
+    "accuracy": lambda score: score.accuracy,
+    "missed": lambda score: score.miss_rate,
+    "task right": lambda score: float(score.final_correct),
+    "missing state": lambda score: score.errors["state_supply"] / max(1, score.steps),
+    "from an earlier error": lambda score: score.errors["cascade"] / max(1, score.steps),
+    "own mistake": lambda score: score.errors["computation"] / max(1, score.steps),
+}
+OF_LOSS = ("missing state", "from an earlier error")  # said only where both sides may carry claims
+_AXES: Mapping[str, Callable[[Row], Any]] = {
+    "workload": lambda row: row["workload"],
+    "model": lambda row: row["model"],
+    "memory": condition_of,
+    **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
+}
+
+
+def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
+    """Return the paired differences of two sweeps, b − a.
+
+    Raises:
+        InputFileError: no cell of one has a partner in the other, or no run the same task.
+    """
+    between = contrast_axes(a.rows, b.rows)
+    couples = list(_couples(a.rows, b.rows, between))
+    if not couples:
+        raise InputFileError(
+            f"no cell of {a.name} has a partner in {b.name}: they share no "
+            f"{' and '.join(_unshared(a.rows, b.rows)) or 'setting'}; run both over the same grid"
+        )
+    left, right = a.by_cell(), b.by_cell()
+    named = Coordinates([one for one, _ in couples])
+    parts: list[Difference] = []
+    pooled: dict[str, list[Pair]] = {}
+    for one, other in couples:
+        matched = _matched(left.get(one["cell"], []), right.get(other["cell"], []))
+        for name in _measures(one, other) if matched else ():
+            pairs = [Pair(x.fingerprint, MEASURES[name](x.score), MEASURES[name](y.score)) for x, y in matched]
+            parts.append(difference_of(named.label(one, without=between), name, pairs))
+            pooled.setdefault(name, []).extend(pairs)
+    if not pooled:
+        raise InputFileError(f"no run of {a.name} was asked the same task as one of {b.name}; use the same seeds")
+    overall = tuple(difference_of("", name, pairs) for name, pairs in pooled.items())
+    warnings = tuple(_warnings(a, b, couples, between))
+    names = (a.name, b.name) if a.name != b.name else (str(a.folder), str(b.folder))
+    return Comparison("lacuna-run", *names, "runs", overall, tuple(parts), manifest_changes(a, b), warnings)
+
+
+def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
+    """Return the axes on which each folder has one value, and not the same."""
+    found = []
+    for name, of in _AXES.items():
+        left, right = {of(row) for row in a}, {of(row) for row in b}
+        if len(left) == len(right) == 1 and left != right:
+            found.append(name)
+    return tuple(found)
+
+
+def _couples(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[tuple[Row, Row]]:
+    """Yield cells that agree on every axis but those between the folders, where there is one on each side."""
+    sides = [_by_place(rows, between) for rows in (a, b)]
+    for place, left in sides[0].items():
+        right = sides[1].get(place, [])
+        same = [(x, y) for x in left for y in right if x["cell"] == y["cell"]]
+        if same:
+            yield from same
+        elif len(left) == len(right) == 1:
+            yield left[0], right[0]
+
+
+def _by_place(rows: Sequence[Row], between: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        place = tuple(of(row) for name, of in _AXES.items() if name not in between)
+        found.setdefault(place, []).append(row)
+    return found
+
+
+def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
+    return [name for name, of in _AXES.items() if not {of(row) for row in a} & {of(row) for row in b}]
+
+
+def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[tuple[RunFacts, RunFacts]]:
+    """Return the runs of two cells that were asked the same task."""
+    by_seed = {run.seed: run for run in b}
+    pairs = [(run, by_seed[run.seed]) for run in a if run.seed in by_seed]
+    return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
+
+
+def _measures(one: Row, other: Row) -> list[str]:
+    withheld = any(row["control"] is not None and not row["claims"] for row in (one, other))
+    return [name for name in MEASURES if not (withheld and name in OF_LOSS)]
+
+
+def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[Change, ...]:
+    """Return what the manifests say differently; texts of rules are told by their hash."""
+    first, second = (asdict(sweep.manifest) for sweep in (a, b))
+    for document in (first, second):
+        for name in ("suite_sha256", "rules", "places", "cells", "runs"):  # follow from the rest
+            document.pop(name)
+    return changes_between(first, second)
+
+
+def _warnings(
+    a: SweepFolder, b: SweepFolder, couples: Sequence[tuple[Row, Row]], between: Sequence[str]
+) -> Iterator[str]:
+    for sweep in (a, b):
+        if sweep.scored < sweep.planned:
+            yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
+    alone = [sweep.name for sweep in (a, b) if len(sweep.rows) > len(couples)]
+    if alone:
+        yield f"cells without a partner in {' and '.join(alone)} are left out"
+    if len(between) > 1:
+        yield f"the folders differ in {', '.join(between)} at once, so a difference belongs to none of them alone"
+    if a.manifest.eirkit != b.manifest.eirkit:
+        yield f"made by different versions of eirkit: {a.manifest.eirkit} and {b.manifest.eirkit}"
+    if a.manifest.prompt_sha256 != b.manifest.prompt_sha256 and "memory" not in between:
+        yield "the prompts are not the same, so part of a difference may be theirs"
+    if any(one["panel"] != other["panel"] for one, other in couples):
+        yield "native and strict panels: one side kept as much as it liked, the other h records; they do not compare"
+    without = {row["model"] for pair in couples for row in pair if row["control"] is None}
+    if without:
+        yield f"no full-information control was run for {', '.join(sorted(without))}: causes describe"
+    for sweep in (a, b):
+        for model, workload, reason in sweep.excluded:
+            yield f"{sweep.name}: {model} on {workload}: {reason}; causes are withheld"

@@ -1,0 +1,47 @@
+"""What a folder holds, told from the first line of its own files: a path comes in, a kind or a remedy goes out.
+
+The names of files and schemas are repeated here, so that a glance at a folder loads nothing; a test compares them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from eirkit.errors import InputFileError
+
+Kind = Literal["lacuna-run", "lacuna-evidence", "vestige-analysis", "reproduction"]
+
+MARKS: dict[str, dict[str, Kind]] = {
+    "manifest.json": {"manifest/1": "lacuna-run", "evidence/1": "lacuna-evidence"},
+    "analysis.json": {"analysis/1": "vestige-analysis"},
+}
+STUDIES = "study/1"  # of a reproduction, one file a study
+MOST_LOOKED_AT = 20  # files
+
+
+def kind_of(folder: Path) -> Kind:
+    """Return what was recorded in a folder.
+
+    Raises:
+        InputFileError: nothing that a report can be made of.
+    """
+    if not folder.is_dir():
+        raise InputFileError(f"{folder} is no folder; give one that `lacuna run` or `vestige analyze` wrote")
+    for name, kinds in MARKS.items():
+        if (folder / name).is_file() and (kind := kinds.get(_schema_of(folder / name))) is not None:
+            return kind
+    if any(_schema_of(path) == STUDIES for path in sorted(folder.rglob("*.json"))[:MOST_LOOKED_AT]):
+        return "reproduction"
+    raise InputFileError(
+        f"{folder} holds no records; give a folder that `eirkit lacuna run`, `lacuna rescue`, `vestige analyze` or "
+        "`reproduce` wrote with --out"
+    )
+
+
+def _schema_of(path: Path) -> str:
+    try:
+        return str(json.loads(path.read_text("utf-8"))["schema"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

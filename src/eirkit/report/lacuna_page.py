@@ -1,0 +1,133 @@
+"""The page of a sweep's folder: facts come in, the answer and everything behind it go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eirkit.report.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
+from eirkit.report.lacuna_accuracy import accuracy_section, pressure_section
+from eirkit.report.lacuna_causes import causes_section, first_miss_section
+from eirkit.report.lacuna_demand import demand_section
+from eirkit.report.lacuna_evidence import SECTIONS
+from eirkit.report.lacuna_memories import memory_section, spending_section
+from eirkit.report.page import Listing, Page, Section
+from eirkit.report.rebuilding import rescue_command, seeds_text, suite_text, sweep_command
+from eirkit.report.sweep_folder import SweepFolder
+from eirkit.report.table import Column, Table
+from eirkit.report.wording import counted, listed
+
+TITLE = "What this memory kept, and why steps were wrong"
+
+
+def page_of(sweep: SweepFolder) -> Page:
+    """Return the page of what a folder says."""
+    losses, repair = losses_of(sweep.rows), repair_near(sweep)
+    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep))
+    sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
+    answers = {**answers_json(losses, repair), "rows": [dict(row) for row in sweep.rows]}
+    return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+
+
+def repair_near(sweep: SweepFolder) -> Repair | None:
+    """Return what the rescue beside a sweep found: the one nearest to what was run, where there are several."""
+    workloads = {row["workload"] for row in sweep.rows}
+    places = {(row["workload"], row["m"], row["h"]) for row in sweep.rows}
+    found = [one.document for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
+    measured = [(repair, _place(document) in places) for document in found if (repair := repair_of(document))]
+    measured.sort(key=lambda pair: not pair[1])
+    return replace(measured[0][0], alike=measured[0][1]) if measured else None
+
+
+def _place(document: Mapping[str, Any]) -> tuple[str, int, int]:
+    return document["workload"], document["m"], document["h"]
+
+
+def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) -> Iterable[Section | None]:
+    yield _progress(sweep)
+    yield accuracy_section(sweep) if any(row["scored"] for row in sweep.rows) else None
+    yield causes_section(sweep)
+    rescues = sweep.found_by("rescue")
+    yield from (SECTIONS["rescue"](one) for one in rescues)
+    if not rescues and losses is not None and losses.wrong_steps:
+        words = f"Not measured; run `{next_rescue(sweep)}`, then make this page again."
+        yield Section("What restoring the missing state does", (words,))
+    yield pressure_section(sweep)
+    yield demand_section(sweep)
+    yield first_miss_section(sweep)
+    yield memory_section(sweep)
+    yield from (SECTIONS[one.command](one) for one in sweep.evidence if one.command != "rescue")
+    yield _control(sweep)
+    yield spending_section(sweep)
+    yield rebuilding_section(sweep)
+
+
+def _progress(sweep: SweepFolder) -> Section | None:
+    """Return what is not finished or was lost; nothing where all is there."""
+    words = []
+    if sweep.scored < sweep.planned:
+        left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
+        words.append(f"{left}; go on with `eirkit lacuna run --resume {sweep.folder}`.")
+    words += [f"Suspect: {row['model']}, h = {row['h']}: {row['suspect']}." for row in sweep.rows if row["suspect"]]
+    columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
+    failed = Table("failures", "Runs that the world broke; never counted as wrong", columns, sweep.failures)
+    if not words and not sweep.failures:
+        return None
+    return Section("What is not in these figures", tuple(words), (failed,) if sweep.failures else ())
+
+
+def _control(sweep: SweepFolder) -> Section:
+    seen = {(row["model"], row["workload"]): row["control"] for row in sweep.rows}
+    lines = tuple(
+        {"model": model, "workload": workload, **{name: standing[name] for name in ("accuracy", "passes", "reason")}}
+        for (model, workload), standing in seen.items()
+        if standing is not None
+    )
+    if not lines:
+        words = f"Not run: whatever stands above about lost information describes. Run `{next_control(sweep)}`."
+        return Section("Full-information control", (words,))
+    columns = (
+        Column("model", "model"),
+        Column("workload", "workload"),
+        Column("accuracy", "accuracy", 3, percent=True, meaning="where nothing is missing"),
+        Column("passes", "may carry claims"),
+        Column("reason", "why"),
+    )
+    return Section("Full-information control", (), (Table("control", "Where nothing is missing", columns, lines),))
+
+
+def next_rescue(sweep: SweepFolder) -> str:
+    """Return the command that would measure the repair of the cell with the most wrong steps for want of something."""
+    able = [row for row in sweep.rows if row["scored"]] or list(sweep.rows)
+    worst = max(able, key=lambda row: (row["claims"], row["errors"]["state_supply"], row["miss_rate"] or 0))
+    return rescue_command(worst, sweep.seeds, sweep.folder / "rescue")
+
+
+def next_control(sweep: SweepFolder) -> str:
+    return f"eirkit lacuna run --resume {sweep.folder} --control"
+
+
+def rebuilding_section(sweep: SweepFolder) -> Section:
+    """Return seeds, models, versions and the exact command that makes the folder again."""
+    then = sweep.manifest
+    rows: dict[str, str] = {
+        "seeds": seeds_text(sweep.seeds),
+        "models": listed(list(dict.fromkeys(str(row["model"]) for row in sweep.rows)), most=20),
+        "cells, runs": f"{then.cells:,}, {then.runs:,}",
+        "eirkit": then.eirkit,
+        "Python": then.python,
+        "platform": then.platform,
+        "suite SHA-256": then.suite_sha256,
+        "prompts SHA-256": then.prompt_sha256,
+        "prices SHA-256": then.prices_sha256,
+        **{f"source {path}": digest for path, digest in then.sources.items()},
+        **then.dependencies,
+    }
+    columns = (Column("name", "name"), Column("value", "value"))
+    table = Table("manifest", "Manifest", columns, tuple({"name": n, "value": v} for n, v in rows.items()))
+    command = Listing(
+        "command", "The command that makes these records again", sweep_command(then, f"{sweep.name}-again")
+    )
+    suite = Listing("suite", "The suite, as TOML", suite_text(then.suite))
+    return Section("How to make this again", (), (command, suite, table))

@@ -1,0 +1,53 @@
+"""From folders to pages, whatever the folders hold. Who makes which page is looked up by kind when one is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from eirkit.errors import InputFileError
+from eirkit.registry import Registry
+from eirkit.report.comparison import Comparison
+from eirkit.report.folders import kind_of
+from eirkit.report.page import Page
+
+
+class PageMaker(Protocol):
+    """Makes the page of one kind of folder."""
+
+    def __call__(self, folder: Path, others: Sequence[Path], *, tests: bool) -> Page: ...
+
+
+Comparer = Callable[[Path, Path], Comparison]
+
+pages: Registry[PageMaker] = Registry("page", group="eirkit.pages", package="eirkit.report.pages")
+comparers: Registry[Comparer] = Registry("comparison", group="eirkit.comparisons", package="eirkit.report.pages")
+
+
+def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True) -> Page:
+    """Return the page of a folder.
+
+    Args:
+        others: folders of evidence commands that belong to a sweep and lie elsewhere.
+        tests: also run the statistics of analysed runs, which take a while.
+
+    Raises:
+        InputFileError: the folder holds nothing that a page can be made of.
+    """
+    return pages.get(kind_of(folder))(folder, others, tests=tests)
+
+
+def compare(a: Path, b: Path) -> Comparison:
+    """Return what two folders of one kind say together.
+
+    Raises:
+        InputFileError: they are not of one kind, or of none that compares.
+    """
+    kinds = kind_of(a), kind_of(b)
+    if kinds[0] != kinds[1] or kinds[0] not in comparers.names():
+        raise InputFileError(
+            f"{a} is a {kinds[0]} folder and {b} a {kinds[1]} folder; "
+            "compare two of `lacuna run` or two of `vestige analyze`"
+        )
+    return comparers.get(kinds[0])(a, b)

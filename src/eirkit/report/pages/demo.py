@@ -1,0 +1,55 @@
+"""The folder of `eirkit demo`: made here, not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.lacuna.evidence.attribution import CAUSES
+from eirkit.report.demonstration.chain import AGENT, run_chain
+from eirkit.report.demonstration.page import demonstration_page
+from eirkit.report.demonstration.recorded import example, planted
+from eirkit.report.demonstration.theory import theory
+from eirkit.report.making import pages
+from eirkit.report.page import Page
+from eirkit.report.sweep_folder import SweepFolder
+
+
+@pages.add("demo")
+def page(folder: Path, others: Sequence[Path], *, tests: bool) -> Page:
+    """Run the demonstration into a folder and return its page; `answers` are its figures."""
+    sweep, run, corpus = run_chain(folder / "run"), example(), planted()
+    (rescued,) = sweep.found_by("rescue")
+    auc = corpus.auc
+    document: dict[str, Any] = {
+        **theory(),
+        "agent": AGENT,
+        "causes": _causes(sweep),
+        "rescue": {name: rescued.document[name] for name in ("rows", "repair_effect", "contrasts", "failures")},
+        "recorded": {
+            "run_id": run.run.run_id,
+            "turns": run.run.turns,
+            "peak_demand_tokens": run.run.peak_demand_tokens,
+            "peak_cut": run.run.peak_cut,
+            "read_tokens": run.run.read_tokens,
+            "dead_read_tokens": run.run.dead_read_tokens,
+            "planted_runs": len(corpus.runs),
+            "failure_auc": None if auc is None else auc.estimate,
+        },
+    }
+    return demonstration_page(document, sweep, run, corpus)
+
+
+def _causes(sweep: SweepFolder) -> list[dict[str, Any]]:
+    """Return accuracy and wrong steps by cause at each capacity."""
+    by_cell = sweep.by_cell()
+    return [
+        {
+            "h": row["h"],
+            "accuracy": row["accuracy"],
+            "steps": sum(run.score.steps for run in by_cell[row["cell"]]),
+            "errors": {cause: row["errors"][cause] for cause in CAUSES},
+        }
+        for row in sweep.rows
+    ]

@@ -1,0 +1,25 @@
+"""Folders of `eirkit lacuna run`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eirkit.report.comparing_runs import compare_sweeps
+from eirkit.report.comparison import Comparison
+from eirkit.report.lacuna_page import page_of
+from eirkit.report.making import comparers, pages
+from eirkit.report.page import Page
+from eirkit.report.sweep_folder import read_sweep
+
+
+@pages.add("lacuna-run")
+def sweep_page(folder: Path, others: Sequence[Path], *, tests: bool) -> Page:
+    """Return the page of a sweep, with evidence from its subfolders and from other folders."""
+    return page_of(read_sweep(folder, others))
+
+
+@comparers.add("lacuna-run")
+def compare_folders(a: Path, b: Path) -> Comparison:
+    """Return the differences of two sweeps."""
+    return compare_sweeps(read_sweep(a), read_sweep(b))

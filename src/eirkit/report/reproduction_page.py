@@ -1,0 +1,115 @@
+"""The page of a reproduction: outcomes of studies come in; one page goes out, and each study's tables as files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eirkit.report.exports import FigureForm, TableForm, write_figures, write_tables
+from eirkit.report.html import render
+from eirkit.report.page import Headline, Listing, Page, Section
+from eirkit.report.reproducing import Outcome
+from eirkit.report.study import KINDS, Findings, Study
+from eirkit.report.study_tables import all_rows, row_tables
+from eirkit.report.table import Cell, Column, Table
+from eirkit.report.verdict import DIFFERS, JUDGED, MEANINGS, REPRODUCED, SPREAD, VERDICTS
+
+PAGE = "index.html"
+FORMS: tuple[TableForm, ...] = ("csv", "markdown", "latex")
+
+
+def overview(outcomes: Sequence[Outcome]) -> Table:
+    """Return one line a study."""
+    lines: list[Mapping[str, Cell]] = []
+    for outcome in outcomes:
+        study, found = outcome.study, outcome.findings
+        counts = Counter(row.verdict for row in found.rows) if found else Counter[str]()
+        judged = {verdict: counts[verdict] for verdict in (REPRODUCED, SPREAD, DIFFERS)}
+        others = sum(counts.values()) - sum(judged.values())
+        verdict = found.verdict if found else f"lost: {outcome.reason}"
+        lines.append({"id": study.id, "kind": study.kind, "verdict": verdict, **judged, "needs": others})
+    columns = (
+        Column("id", "study"),
+        Column("kind", "kind"),
+        Column("verdict", "verdict"),
+        Column(REPRODUCED, "reproduced"),
+        Column(SPREAD, "in spread"),
+        Column(DIFFERS, "differ"),
+        Column("needs", "need something", meaning="a model, recorded runs or a memory system"),
+    )
+    return Table("studies", "Studies", columns, tuple(lines), "Numbers count published figures.")
+
+
+def reproduction_page(outcomes: Sequence[Outcome]) -> Page:
+    """Return the page of all studies."""
+    headline = _headline([one.findings for one in outcomes if one.findings])
+    meanings = Table(
+        "verdicts",
+        "What the verdicts mean",
+        (Column("verdict", "verdict"), Column("meaning", "meaning")),
+        tuple({"verdict": verdict, "meaning": MEANINGS[verdict]} for verdict in VERDICTS),
+    )
+    first = Section("All studies", items=(overview(outcomes), meanings))
+    sections = [_section(one.study, one.findings) for one in outcomes if one.findings]
+    answers = {one.study.id: one.findings.verdict for one in outcomes if one.findings}
+    return Page("The paper reproduced", headline, (first, *sections), "eirkit reproduce", answers, "study")
+
+
+def _headline(found: Sequence[Findings]) -> Headline:
+    studies = Counter(findings.verdict for findings in found)
+    rows = Counter(row.verdict for findings in found for row in findings.rows)
+    agree, judged = studies[REPRODUCED] + studies[SPREAD], sum(studies[verdict] for verdict in JUDGED)
+    compared = sum(rows[verdict] for verdict in JUDGED)
+    sentences = (
+        f"{studies[REPRODUCED]} studies reproduce every published figure that could be judged, {studies[SPREAD]} lie "
+        f"within the spread of as many seeds as the paper used; in {studies[DIFFERS]} some figure differs, and the "
+        "study says why.",
+        f"{compared} comparisons were judged, several for a figure where several reference agents stand in for a "
+        f"model: {rows[REPRODUCED] + rows[SPREAD]} agree. {sum(rows.values()) - compared} more need a "
+        "model, recorded runs or a memory system.",
+    )
+    return Headline(f"{agree} of {judged}", "judged studies agree with the paper", sentences)
+
+
+def study_page(study: Study, findings: Findings) -> Page:
+    """Return the page of one study, of which its files are made."""
+    headline = Headline(findings.verdict, study.title, ())
+    return Page(study.title, headline, (_section(study, findings),), study.id, kind="study")
+
+
+def _section(study: Study, findings: Findings) -> Section:
+    words = (
+        f"{study.title}. Verdict: {findings.verdict}. In the paper: {study.place}. {KINDS[study.kind].capitalize()}.",
+    )
+    why = tuple(f"Why: {reason}." for reason in findings.reasons)
+    tables = tuple(_own(study, table) for table in (*row_tables(study.id, findings), *findings.tables))
+    said = (Listing(f"{study.id}-commands", "What would compute the rest", "\n".join(findings.commands)),)
+    items = (*tables, *findings.figures, *(said if findings.commands else ()))
+    return Section(study.id, (*words, *findings.words, *why), items, study.id)
+
+
+def _own(study: Study, table: Table) -> Table:
+    """Return a table under an id that no other study has."""
+    return table if table.id.startswith(study.id) else replace(table, id=f"{study.id}-{table.id}")
+
+
+def write_reproduction(outcomes: Sequence[Outcome], folder: Path, form: FigureForm | None) -> Path:
+    """Write the page, and each study's tables and, where a form is given, figures; return the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for outcome in outcomes:
+        if outcome.findings is not None:
+            page, own = study_page(outcome.study, outcome.findings), folder / outcome.study.id
+            for table_form in FORMS:
+                write_tables(page, own, table_form)
+            (own / "rows.csv").write_text(all_rows(outcome.study.id, outcome.findings).csv(), "utf-8")
+            for figure in outcome.findings.figures:
+                for chart in figure.panels:
+                    (own / f"{chart.id}.csv").write_text(chart.csv(), "utf-8")
+            if form is not None:
+                write_figures(page, own, form)
+    (folder / "studies.md").write_text(overview(outcomes).markdown() + "\n", "utf-8")
+    path = folder / PAGE
+    path.write_text(render(reproduction_page(outcomes)), "utf-8")
+    return path

@@ -1,0 +1,177 @@
+"""A study: what the paper printed, what computes ours, and what came out. Facts only; studies themselves are elsewhere.
+
+Findings go to disk as JSON and come back equal, so that a study is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.serving.funds import Purse
+from eirkit.registry import load_object
+from eirkit.report.chart import Axis, Chart, Figure, Series
+from eirkit.report.table import Column, Table
+from eirkit.report.verdict import JUDGED, overall
+
+Kind = Literal["theory", "offline", "agents", "memories", "recorded"]
+KINDS: dict[Kind, str] = {
+    "theory": "exact counts; nothing is drawn",
+    "offline": "generated graphs and tasks without agents",
+    "agents": "reference agents, or the model given by --model",
+    "memories": "reference agents with memory systems, as far as they are installed",
+    "recorded": "recorded runs with reference patches, given by --data",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One published figure, ours, and the range in which ours lies over as many seeds as the paper used."""
+
+    label: str
+    published: float | None  # None: the paper prints none
+    ours: float | None  # None: what it needs is not here
+    low: float | None
+    high: float | None
+    verdict: str
+    why: str = ""  # of a difference, or what is needed
+    section: str = ""  # the table in which it is shown
+    published_by: str = ""  # the models behind it
+    ours_by: str = ""
+    source: str = ""  # where in the paper
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a study found."""
+
+    rows: tuple[Row, ...]
+    tables: tuple[Table, ...] = ()  # figures without a published partner, shapes, tests
+    figures: tuple[Figure, ...] = ()
+    words: tuple[str, ...] = ()  # conventions and readings that a reader should know
+    commands: tuple[str, ...] = ()  # what would compute the rows that are not judged
+
+    @property
+    def verdict(self) -> str:
+        return overall(row.verdict for row in self.rows)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why rows differ or are not judged, each reason once."""
+        return tuple(dict.fromkeys(row.why for row in self.rows if row.why))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "tables": [table.as_json() for table in self.tables],
+            "figures": [figure.as_json() for figure in self.figures],
+            "words": list(self.words),
+            "commands": list(self.commands),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a study is computed with; None: its own."""
+
+    model: str | None = None  # for studies with agents
+    options: ModelOptions = field(default_factory=ModelOptions)
+    data: Path | None = None  # analysed runs
+    seeds: Sequence[int] | None = None
+    memories: tuple[str, ...] = ()  # external systems that are to be run
+    purse: Purse | None = None  # from which the model is paid; None: nothing is capped
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all that can change findings."""
+        asked = {} if self.model is None else self.options.asked()
+        seeds = None if self.seeds is None else [int(seed) for seed in self.seeds]
+        data = None if self.data is None else str(self.data.resolve())
+        return {
+            "model": self.model,
+            "options": asked,
+            "data": data,
+            "seeds": seeds,
+            "memories": list(self.memories),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One table, figure or paragraph of the paper."""
+
+    id: str  # words joined by hyphens
+    title: str
+    kind: Kind
+    labels: tuple[str, ...]  # of the paper's tables and figures; empty for a paragraph
+    place: str  # where in the paper a reader finds it
+    function: str  # `module:name` below eirkit.studies; it takes a Setting and returns Findings
+    cost: int = 1  # seconds on one core, roughly; the longest begin first
+
+    def run(self, setting: Setting) -> Findings:
+        """Return the findings; a row that does not say where its figure stands in the paper stands at the study's."""
+        found: Findings = load_object(f"eirkit.studies.{self.function}")(setting)
+        rows = tuple(row if row.source else replace(row, source=self.place) for row in found.rows)
+        return replace(found, rows=rows)
+
+    def own(self, setting: Setting) -> Setting:
+        """Return the setting without what this study does not look at."""
+        has_agents = self.kind in ("agents", "memories")
+        model = setting.model if has_agents else None
+        return Setting(
+            model,
+            setting.options if model is not None else ModelOptions(),
+            setting.data if self.kind == "recorded" else None,
+            setting.seeds if has_agents or self.kind == "offline" else None,
+            setting.memories if self.kind == "memories" else (),
+            setting.purse if model is not None else None,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"id": self.id, "title": self.title, "kind": self.kind, "labels": list(self.labels), "place": self.place}
+
+
+def document_of(study: Study, findings: Findings) -> dict[str, Any]:
+    """Return a study and what it found as scripts read it."""
+    counts = {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in JUDGED}
+    return {
+        **study.as_json(),
+        "verdict": findings.verdict,
+        "rows": [asdict(row) for row in findings.rows],
+        "judged": counts,
+        "commands": list(findings.commands),
+    }
+
+
+def findings_from(document: Mapping[str, Any]) -> Findings:
+    """Return findings from their JSON."""
+    return Findings(
+        tuple(Row(**row) for row in document["rows"]),
+        tuple(map(_table, document["tables"])),
+        tuple(map(_figure, document["figures"])),
+        tuple(document["words"]),
+        tuple(document["commands"]),
+    )
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    columns = tuple(Column(**column) for column in document["columns"])
+    return Table(**{**document, "columns": columns, "rows": tuple(document["rows"])})
+
+
+def _figure(document: Mapping[str, Any]) -> Figure:
+    return Figure(**{**document, "panels": tuple(map(_chart, document["panels"]))})
+
+
+def _chart(document: Mapping[str, Any]) -> Chart:
+    axes = {name: Axis(**document[name]) for name in ("x", "y")}
+    return Chart(**{**document, **axes, "series": tuple(map(_series, document["series"]))})
+
+
+def _series(document: Mapping[str, Any]) -> Series:
+    listed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+    }
+    return Series(**listed)

@@ -1,0 +1,109 @@
+"""Cohort statistics on a page: rows and tests as `vestige cohort` says them, with what each does and does not show."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eirkit.report.analysed import Analysed
+from eirkit.report.chart import Axis, Chart, Series
+from eirkit.report.page import Item, Section
+from eirkit.report.table import Column, Table
+from eirkit.report.wording import listed
+
+Test = Mapping[str, Any]
+
+
+def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
+    """Yield how well demand tells failed runs apart, and every test that has an estimate."""
+    if found.cohorts is None:
+        return
+    yield _areas(found.cohorts["cohorts"])
+    tests = [test for test in found.cohorts["tests"] if not test["name"].startswith("used-later-")]
+    if tests:
+        yield _tests(tests)
+    else:
+        words = f"Not run on so many runs for a page; run `eirkit vestige cohort {shlex.quote(where)}`."
+        yield Section("Tests", (words,))
+
+
+def _areas(rows: Sequence[Test]) -> Section:
+    columns = (
+        Column("cohort", "cohort"),
+        Column("runs", "runs"),
+        Column("resolved", "resolved"),
+        Column("failed", "failed"),
+        Column("unknown", "unknown"),
+        Column("tasks", "tasks"),
+        Column("goal_access", "goal access", 3, percent=True),
+        Column("mean_peak_tokens", "mean peak", 0, meaning="tokens, no coverage as 0"),
+        Column("failure_auc", "failure AUC", 3, meaning="probability that a failed run needed more, ties half"),
+        Column("auc_low", "from", 3, meaning="95% interval"),
+        Column("auc_high", "to", 3),
+        Column("covered_failure_auc", "covered only", 3, meaning="the AUC over runs that touched a goal file"),
+    )
+    table = Table("cohorts", "Cohorts", columns, tuple(rows))
+    notes = tuple(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])
+    return Section("Does need go with failure?", notes, (table,))
+
+
+def _tests(tests: Sequence[Test]) -> Section:
+    known = [test for test in tests if test["estimate"] is not None]
+    several = len({test["cohort"] for test in tests}) > 1
+    columns = (
+        *((Column("cohort", "cohort"),) if several else ()),
+        Column("name", "test"),
+        Column("estimate", "estimate", 3, least=0.001),
+        Column("low", "from", 3, least=0.001, meaning="95% interval"),
+        Column("high", "to", 3, least=0.001),
+        Column("p", "p", 3, least=0.001),
+        Column("n", "n"),
+        Column("scale", "scale"),
+    )
+    words = ["Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."]
+    words += _missing(tests)
+    items: tuple[Item, ...] = (*_ratio_chart(known), Table("tests", "Tests", columns, tuple(known)), _meanings(known))
+    return Section("Tests", tuple(words), items)
+
+
+def _meanings(tests: Sequence[Test]) -> Table:
+    """Return what the tests show and what they do not, each reading once with the tests that share it."""
+    readings: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        readings.setdefault((test["shows"], test["does_not_show"]), []).append(test["name"])
+    columns = (Column("tests", "test"), Column("shows", "shows"), Column("not", "does not show"))
+    rows = tuple(
+        {"tests": ", ".join(dict.fromkeys(names)), "shows": shows, "not": limits}
+        for (shows, limits), names in readings.items()
+    )
+    return Table("readings", "How to read the tests", columns, rows)
+
+
+def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
+    """Return ratios with their intervals, where one is no association."""
+    shown = [test for test in tests if "ratio" in test["scale"] and test["low"] is not None and test["low"] > 0]
+    if not shown:
+        return ()
+    apart = [test["name"] for test in shown if not test["low"] <= 1 <= test["high"]]
+    told = f"Intervals without 1, which is no association: {listed(apart) if apart else 'none'}."
+    points = Series(
+        "ratio",
+        "points",
+        tuple(test["name"] for test in shown),
+        tuple(test["estimate"] for test in shown),
+        tuple(test["low"] for test in shown),
+        tuple(test["high"] for test in shown),
+    )
+    none = Series("no association", "rule", (shown[0]["name"],), (1.0,), dashed=True)
+    axes = Axis("test", "category"), Axis("odds or rate ratio", "log")
+    return (Chart("ratios", "Ratios with 95% intervals", told, *axes, (points, none)),)
+
+
+def _missing(tests: Sequence[Test]) -> list[str]:
+    """Return why there is no estimate, each reason once with the tests that it stops."""
+    reasons: dict[str, list[str]] = {}
+    for test in tests:
+        if test["estimate"] is None:
+            reasons.setdefault(test["note"], []).append(test["name"])
+    return [f"No estimate of {listed(names, most=20)}: {reason}." for reason, names in reasons.items()]

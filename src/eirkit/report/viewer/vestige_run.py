@@ -1,0 +1,82 @@
+"""One analysed run for reading: its rows come in; a time line, its graph, its demand and its losses go out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eirkit.report.viewer.analysis_tables import TABLES, AnalysisTables
+from eirkit.vestige.clipping import old_lines
+from eirkit.vestige.gold import Gold
+
+MOST_ACTIONS = 20_000  # that are drawn
+
+
+def run_document(tables: AnalysisTables, run_id: str, gold: Gold | None = None) -> dict[str, Any]:
+    """Return everything that the analysis says about a run; reference patches tell what hidden lines said."""
+    run = tables.run(run_id)
+    rows = {name: tables.rows(name, run_id) for name in TABLES}
+    if gold is not None and rows["hidden_lines"]:
+        lost = old_lines(gold.get(run["task_id"]), {row["path"] for row in rows["hidden_lines"]})
+        rows["hidden_lines"] = [
+            {**row, "text": lost.get(row["path"], {}).get(row["line"])} for row in rows["hidden_lines"]
+        ]
+    options: Mapping[str, Any] = tables.summary.get("options", {})
+    actions = rows.pop("actions")
+    return {
+        "kind": "vestige",
+        "run": run,
+        "visibility": options.get("visibility"),
+        "turns": turns_of(run["turns"], actions, rows),
+        "actions": actions[:MOST_ACTIONS],
+        "actions_left_out": max(0, len(actions) - MOST_ACTIONS),
+        "goal": sorted({one["path"] for one in actions if one["sink"]}),
+        **rows,
+    }
+
+
+def turns_of(turns: int, actions: Sequence[Mapping[str, Any]], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one entry a turn: what it read and wrote, in vain or not, and what befell it."""
+    found: list[dict[str, Any]] = [
+        {"turn": turn, "reads": 0, "dead": 0, "writes": 0, "needed": False, "events": []}
+        for turn in range(1, turns + 1)
+    ]
+    for action in actions:
+        entry = found[action["turn"] - 1]
+        entry["needed"] |= action["necessary"]
+        if action["kind"] == "read":
+            entry["reads"] += 1
+            entry["dead"] += not action["necessary"]
+        else:
+            entry["writes"] += 1
+    for name, place, words in _EVENTS:
+        for row in rows[name]:
+            if row[place] <= turns:
+                found[row[place] - 1]["events"].append(words(row))
+    return found
+
+
+def _clip(row: Mapping[str, Any]) -> str:
+    hidden = row["hidden_characters"]
+    return f"clipped: {'an unknown number of' if hidden is None else f'{hidden:,}'} characters hidden"
+
+
+def _hidden(row: Mapping[str, Any]) -> str:
+    again = f" in turn {row['recovered_turn']}" if row["recovered_turn"] else ""
+    return f"gold line {row['path']}:{row['line']} hidden, {row['outcome']}{again}"
+
+
+def _break(row: Mapping[str, Any]) -> str:
+    return f"{row['kind']}: {row['dropped_tokens']:,} tokens of {row['live_files']} live files dropped"
+
+
+def _anomaly(row: Mapping[str, Any]) -> str:
+    return str(row["signature"]).replace("_", " ")
+
+
+_EVENTS = (
+    ("breaks", "cut", _break),
+    ("clips", "turn", _clip),
+    ("hidden_lines", "turn", _hidden),
+    ("anomalies", "turn", _anomaly),
+)

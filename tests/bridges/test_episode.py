@@ -1,0 +1,175 @@
+"""One run whose agent comes by itself: cancelled callers, departures, the folder that it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eirkit.bridges.episode import LEFT, UNKNOWN, score_of
+from eirkit.bridges.tools import as_reply, explain, offers
+from eirkit.bridges.visits import open_visits, plan_visits, refuse_controlled, resume_visits
+from eirkit.errors import UsageError
+from eirkit.lacuna.model import Message, Reply, Request, ToolCall
+from eirkit.lacuna.sweeps.attempt import Failure
+from eirkit.lacuna.sweeps.run_store import scan_runs
+from tests.bridges.driving import SEED, suite_of, telemetry
+from tests.lacuna.running import eirkit
+
+NEXT = Reply("", (ToolCall("next", {}),), UNKNOWN)
+
+
+def runs(folder: Path) -> list[dict]:
+    return [run for run, _ in scan_runs(folder / "runs.jsonl")]
+
+
+def test_whoever_is_cancelled_while_waiting_loses_nothing(tmp_path):
+    async def act() -> list[str]:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            episode = visits.begin()
+            for _ in range(10):
+                call = asyncio.create_task(episode.act(NEXT))
+                await asyncio.sleep(0)
+                call.cancel()
+                await asyncio.wait({call})
+            seen = await episode.look()
+            assert seen is not None
+            await episode.leave()
+            return seen.messages[-1].content.splitlines()
+
+    lines = asyncio.run(act())
+    actions = [event for event in telemetry(tmp_path / "out") if event.get("type") == "action"]
+    taken = int(next(line for line in lines if line.startswith("LEFT")).split()[1].partition("=")[2])
+    assert len(actions) == 200 - taken + 1  # every action that was taken in is there, and the departure
+    assert [action["number"] for action in actions] == list(range(1, len(actions) + 1))
+
+
+def test_callers_at_once_are_served_one_after_the_other(tmp_path):
+    async def act() -> None:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            episode = visits.begin()
+            await asyncio.gather(*(episode.act(NEXT) for _ in range(10)))
+            await episode.leave()
+
+    asyncio.run(act())
+    records = telemetry(tmp_path / "out")
+    assert [r["t"] for r in records if r.get("type") == "decision"] == list(range(1, 11))
+
+
+def test_a_silent_departure_is_scored_and_marked(tmp_path):
+    async def act() -> None:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            episode = visits.begin()
+            await episode.act(NEXT)
+            await episode.leave()
+            assert await episode.act(NEXT) is None  # nothing happens after the end
+
+    asyncio.run(act())
+    (run,) = runs(tmp_path / "out")
+    assert (run["ending"], run["score"]["answered"], run["score"]["steps"]) == ("done", 0, 10)
+    assert [e["reply"] for e in telemetry(tmp_path / "out") if e.get("type") == "exchange"] == ["", LEFT]
+
+
+def test_a_run_that_the_operator_breaks_off_is_no_score_and_is_tried_again(tmp_path):
+    async def act() -> None:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            await visits.begin().act(NEXT)
+            await visits.stop("stopped; resume")
+
+    async def again() -> None:
+        with resume_visits(tmp_path / "out") as visits:
+            await visits.begin().leave()
+            with pytest.raises(UsageError, match="every task of this server has been given out"):
+                visits.begin()
+
+    asyncio.run(act())
+    assert runs(tmp_path / "out") == []
+    failure = json.loads((tmp_path / "out" / "failures.jsonl").read_text())
+    assert (failure["kind"], failure["message"]) == ("dropped", "stopped; resume")
+    asyncio.run(again())
+    assert len(runs(tmp_path / "out")) == 1
+
+
+def test_the_folder_is_that_of_any_sweep(tmp_path, capsys):
+    async def act() -> None:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            await visits.begin().leave()
+
+    asyncio.run(act())
+    assert eirkit("lacuna", "run", "--resume", str(tmp_path / "out"), "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (row["model"], row["scored"], row["attempted"], row["accuracy"]) == ("agent/visitor", 1, 1, 0)
+    with pytest.raises(UsageError, match="is not empty"), open_visits(suite_of(), tmp_path / "out"):
+        pass
+
+
+def test_an_agent_cannot_be_asked_to_come(tmp_path, capsys):
+    options = ("--workload", "store-recall", "--n", "4", "--model", "agent/someone", "--seeds", "0", "--no-control")
+    assert eirkit("lacuna", "run", *options, "--out", str(tmp_path / "out"), "--json") == 1
+    (failure,) = json.loads(capsys.readouterr().out)["failures"]
+    assert "comes by itself and cannot be asked; go on with eirkit mcp serve --resume" in failure["message"]
+
+
+def test_a_score_so_far_keeps_nothing(tmp_path):
+    async def act() -> None:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            outcome = await score_of(visits.stage, visits.task(SEED), [NEXT, NEXT])
+            assert not isinstance(outcome, Failure)
+            assert (outcome.record["score"]["correct"], outcome.record["ending"]) == (0, "done")
+
+    asyncio.run(act())
+    assert runs(tmp_path / "out") == []
+
+
+def test_a_visit_is_one_cell_and_managed():
+    with pytest.raises(UsageError, match="2 combinations of values"):
+        refuse_controlled(plan_visits({"workload": "store-recall", "h": [2, 4]}))
+    with pytest.raises(UsageError, match="eirkit export harbor --mode controlled"):
+        refuse_controlled(plan_visits({"workload": "store-recall", "condition": "controlled"}))
+
+
+def test_tools_say_what_a_task_does_not_allow():
+    few = {offer.name: offer.description for offer in offers(("NEXT", "ANSWER", "DONE"))}
+    assert list(few) == ["next_step", "submit_answer", "read_result", "recompute", "note", "finish"]
+    assert [name for name, text in few.items() if "Not available" in text] == ["read_result", "recompute"]
+    assert "search looks text up" in offers(("SEARCH",))[4].description
+    assert "next_step" in explain("RULES")
+
+
+nested = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    tool=st.sampled_from(["next_step", "submit_answer", "read_result", "recompute", "note", "finish", "x", ""]),
+    arguments=st.dictionaries(st.sampled_from(["t", "values", "text", "action", "?"]), nested, max_size=4),
+)
+def test_no_call_of_a_tool_raises(tool, arguments, tmp_path_factory):
+    async def act() -> None:
+        with open_visits(suite_of(condition="scratch"), tmp_path_factory.mktemp("visit") / "out") as visits:
+            episode = visits.begin()
+            request = await episode.act(NEXT)
+            assert request is not None
+            reply = as_reply(tool, arguments, request)
+            assert reply is not None
+            await episode.act(reply)
+            await episode.leave()
+
+    asyncio.run(act())
+
+
+def test_a_summary_comes_before_anything_else():
+    request = Request((Message("system", "R"), Message("user", "STEP none\nSUMMARY at most 128 characters\nNow.")))
+    assert as_reply("next_step", {}, request) is None
+    assert as_reply("note", {"action": "summary", "text": ["no text"]}, request) is None
+    reply = as_reply("note", {"action": "summary", "text": "A_1 = 1"}, request)
+    assert reply is not None
+    assert reply.text == "A_1 = 1"

@@ -1,0 +1,183 @@
+"""The guard's proxy before a real server on loopback: replies pass unchanged, losses are told, strangers refused."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from eirkit.bridges.guard_proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
+from eirkit.errors import UsageError
+from tests.vestige.test_monitor import SYSTEM, TASK, conversation, openai_call
+
+EVENTS = [f"data: {number}\n\n".encode() for number in range(5)]
+
+
+class Upstream(BaseHTTPRequestHandler):
+    """Answers with what it was sent; /v1/stream in pieces."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/stream"):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for event in EVENTS:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
+            self.wfile.write(b"0\r\n\r\n")
+            return
+        seen = {"path": self.path, "key": self.headers.get("Authorization"), "body": json.loads(body)}
+        payload = json.dumps(seen).encode()
+        self.send_response(201)
+        self.send_header("X-From", "upstream")
+        self.send_header("Content-Length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *_):
+        pass
+
+
+class Patient(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
+@contextmanager
+def running(server):
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def guarded(upstream: str):
+    told = []
+    proxy = GuardProxy(upstream, lambda losses: told.append(losses))
+    thread = threading.Thread(target=proxy.serve, daemon=True)
+    thread.start()
+    try:
+        yield proxy, told
+    finally:
+        proxy.stop()
+        thread.join()
+
+
+@pytest.fixture
+def guard():
+    server = Patient(("127.0.0.1", 0), Upstream)
+    with running(server), guarded(f"http://127.0.0.1:{server.server_address[1]}/v1") as made:
+        yield made
+
+
+def post(proxy: GuardProxy, body: object, path: str = "/chat/completions", **headers: str):
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=30)
+    payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+    connection.request("POST", path, payload, headers)
+    response = connection.getresponse()
+    answer = response.status, dict(response.getheaders()), response.read()
+    connection.close()
+    return answer
+
+
+def test_requests_and_replies_pass_unchanged(guard):
+    proxy, told = guard
+    body = {"messages": [TASK], "n": 1.5}
+    status, headers, reply = post(proxy, body, Authorization="Bearer secret")
+    assert (status, headers["X-From"]) == (201, "upstream")
+    assert json.loads(reply) == {"path": "/v1/chat/completions", "key": "Bearer secret", "body": body}
+    assert told == []
+
+
+def test_a_stream_arrives_whole(guard):
+    proxy, _ = guard
+    status, headers, reply = post(proxy, {"messages": [TASK], "stream": True}, "/stream")
+    assert (status, headers["Content-Type"], reply) == (200, "text/event-stream", b"".join(EVENTS))
+
+
+def test_a_loss_is_told_and_stands_in_the_reply_s_header(guard):
+    proxy, told = guard
+    messages = [*conversation(openai_call), *openai_call(9, "cat /repo/hot.py", "hot line of code\n" * 3)]
+    messages += [message for n in range(10, 14) for message in openai_call(n, "cat /repo/hot.py", "hot line of code\n")]
+    post(proxy, {"messages": messages})
+    _, headers, _ = post(proxy, {"messages": [SYSTEM, TASK, {"role": "user", "content": "parser.py was read"}]})
+    (losses,) = told
+    likely = [loss.path for loss in losses if loss.likely]
+    assert [path.rpartition("/")[2] for path in likely] == ["hot.py", "parser.py"]  # notes.txt was read but once
+    assert json.loads(headers[LOST_HEADER]) == likely
+
+
+def test_conversations_of_other_agents_are_kept_apart(guard):
+    proxy, told = guard
+    post(proxy, {"messages": conversation(openai_call)})
+    other = {"role": "system", "content": "You are another agent."}
+    post(proxy, {"messages": [other, {"role": "user", "content": "Look at parser.py."}]})
+    post(proxy, {"messages": [SYSTEM, {"role": "user", "content": "A new question about Norway."}]})
+    assert told == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"messages": 3}', b'{"messages": [null, 3, {}]}', b"[" * 9999])
+def test_what_holds_no_conversation_loses_nothing(body):
+    told = []
+    proxy = GuardProxy("http://127.0.0.1:9", told.append)
+    try:
+        assert proxy.watch(body) == ()
+    finally:
+        proxy._server.server_close()
+    assert told == []
+
+
+def test_a_foreign_host_is_refused(guard):
+    proxy, _ = guard
+    status, _, reply = post(proxy, {"messages": [TASK]}, Host="evil.example")
+    assert status == 403
+    assert b"127.0.0.1" in reply
+
+
+def test_a_body_without_a_sane_length_is_refused(guard):
+    proxy, _ = guard
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=30)
+    connection.putrequest("POST", "/chat/completions")
+    connection.putheader("Content-Length", str(LARGEST_BODY + 1))
+    connection.endheaders()
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_a_silent_server_behind_is_said_in_one_line():
+    with guarded("http://127.0.0.1:9/v1") as (proxy, _):
+        status, _, reply = post(proxy, {"messages": [TASK]})
+    assert status == 502
+    assert json.loads(reply)["error"]["message"].endswith("check --upstream")
+
+
+def test_many_at_once_are_all_answered(guard):
+    proxy, _ = guard
+    with ThreadPoolExecutor(50) as pool:
+        found = list(pool.map(lambda n: post(proxy, {"messages": [TASK], "n": n}), range(100)))
+    assert [json.loads(reply)["body"]["n"] for _, _, reply in found] == list(range(100))
+
+
+def test_the_number_of_conversations_is_bounded():
+    conversations = Conversations()
+    for number in range(MOST_CONVERSATIONS + 5):
+        conversations.see({"messages": [{"role": "user", "content": f"question {number}"}]})
+    assert len(conversations._monitors) == MOST_CONVERSATIONS
+
+
+def test_an_address_that_is_none_is_refused():
+    with pytest.raises(UsageError, match="is no address of a server; give one such as"):
+        GuardProxy("ftp://somewhere", print)

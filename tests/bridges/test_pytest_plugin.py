@@ -1,0 +1,252 @@
+"""`pytest --eirkit-memory …`: a memory system's conformance and regression, in a pytest of its own."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eirkit.bridges.regression import Case, compare, least_pairs, pair_up, read_cases, write_cases
+from eirkit.errors import InputFileError, UsageError
+from eirkit.seeds import below, words
+
+pytest_plugins = ["pytester"]
+
+MEMORY = (Path(__file__).parents[2] / "examples" / "notebook_memory.py").read_text("utf-8")
+LOSSY = MEMORY.replace(
+    "self.lines[item.label] = item.text", 'self.lines[item.label] = "gone" if item.label in LOST else item.text'
+).replace("class Notebook", 'LOST = ("A_1", "A_3", "A_5", "A_7")\n\n\nclass Notebook')
+MODEL = """
+from eirkit.errors import ModelError
+from eirkit.lacuna.models.reference import make_reference
+
+
+class Shaky:
+    def __init__(self, name, options):
+        self.agent, self.name = make_reference("recoverer", options), name
+
+    async def reply(self, request):
+        if self.name == "down" or "seed-less" in request.messages[0].content:
+            raise ModelError("the model is out", "rejected")
+        return await self.agent.reply(request)
+
+    async def close(self):
+        pass
+
+    def settings(self):
+        return {}
+"""
+SYSTEM = ("--eirkit-memory", "mine.py:Notebook", "-p", "no:cacheprovider")
+
+
+@pytest.fixture
+def here(pytester: pytest.Pytester) -> pytest.Pytester:
+    (pytester.path / "mine.py").write_text(MEMORY)
+    return pytester
+
+
+def run(here: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return here.runpytest_subprocess(*arguments)
+
+
+def test_a_good_system_passes_and_is_recorded(here):
+    done = run(here, *SYSTEM, "--eirkit-record", "base.json", "--junitxml", "junit.xml", "-v")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["*conformance PASSED*", "*store-recall PASSED*", "*1.000 [[]1.000, 1.000]; 12 seeds"])
+    (case,) = read_cases(here.path / "base.json").values()
+    assert (case.memory, case.workload, set(case.runs)) == ("mine.py:Notebook", "store-recall", set(range(12)))
+    cases = ElementTree.parse(here.path / "junit.xml").getroot().iter("testcase")
+    kept = {one.get("name"): {p.get("name"): p.get("value") for p in one.iter("property")} for one in cases}
+    assert kept["conformance"]["eirkit_requirements"] == "9"
+    assert (kept["store-recall"]["eirkit_accuracy"], kept["store-recall"]["eirkit_seeds"]) == ("1.0", "12")
+
+
+def test_a_significant_drop_fails_and_nothing_else_does(here):
+    base = ("--eirkit-workload", "store-recall", "-k", "store-recall")
+    run(here, *SYSTEM, *base, "--eirkit-record", "base.json").assert_outcomes(passed=1, deselected=1)
+    run(here, *SYSTEM, *base, "--eirkit-baseline", "base.json").assert_outcomes(passed=1, deselected=1)
+    (here.path / "mine.py").write_text(LOSSY)
+    done = run(here, *SYSTEM, *base, "--eirkit-baseline", "base.json", "--eirkit-record", "now.json")
+    done.assert_outcomes(failed=1, deselected=1)
+    done.stdout.fnmatch_lines(["accuracy dropped: 1.000 → 0.*p = 0.0005; wrong steps: *state_supply*"])
+    # Deciding again needs no run: the memory system is not even there.
+    (here.path / "mine.py").unlink()
+    decided = run(here, "--eirkit-recorded", "now.json", "--eirkit-baseline", "base.json", "-p", "no:cacheprovider")
+    decided.assert_outcomes(failed=1)
+    assert run(here, "--eirkit-recorded", "base.json", "--eirkit-baseline", "base.json").ret == 0
+
+
+@pytest.mark.slow  # a pytest of its own, or several
+def test_recording_decides_nothing_about_numbers(here):
+    (here.path / "mine.py").write_text(LOSSY)
+    done = run(here, *SYSTEM, "-k", "store-recall", "--eirkit-record", "base.json")
+    done.assert_outcomes(passed=1, deselected=1)
+    assert min(read_cases(here.path / "base.json")["mine.py:Notebook store-recall"].runs.values()) < 1
+
+
+@pytest.mark.slow  # a pytest of its own, or several
+def test_a_threshold_is_missed_only_beyond_doubt(here):
+    (here.path / "mine.py").write_text(LOSSY)
+    chosen = (*SYSTEM, "-k", "store-recall")
+    done = run(here, *chosen, "--eirkit-at-least", "0.99")
+    done.assert_outcomes(failed=1, deselected=1)
+    done.stdout.fnmatch_lines(["accuracy is below 0.99: mine.py:Notebook, store-recall: 0.*"])
+    run(here, *chosen, "--eirkit-at-least", "0.2").assert_outcomes(passed=1, deselected=1)
+
+
+def test_a_system_that_keeps_no_contract_or_breaks_is_told_so(here):
+    (here.path / "mine.py").write_text(MEMORY.replace("        self.lines = {}", "        pass", 2))
+    done = run(here, *SYSTEM, "-k", "conformance")
+    done.assert_outcomes(failed=1, deselected=1)
+    (here.path / "mine.py").write_text(MEMORY.replace("words = query.split()", "raise OSError('disk on fire')"))
+    done = run(here, *SYSTEM, "-k", "store-recall")
+    done.assert_outcomes(failed=1, deselected=1)
+    done.stdout.fnmatch_lines(["the memory system failed at seed 0: OSError: disk on fire"])
+
+
+def test_a_model_that_is_out_skips_and_does_not_fail(here):
+    (here.path / "shaky.py").write_text(MODEL)
+    done = run(here, *SYSTEM, "-k", "store-recall", "--eirkit-model", "shaky.py:Shaky/down", "-rs")
+    done.assert_outcomes(skipped=1, deselected=1)
+    done.stdout.fnmatch_lines(["*no run was scored: the model is out*"])
+
+
+@pytest.mark.slow  # a pytest of its own, or several
+def test_workers_report_home(here):
+    chosen = ("--eirkit-workload", "store-recall,stepwise-sum", "--eirkit-record", "base.json", "-n", "2")
+    run(here, *SYSTEM, *chosen).assert_outcomes(passed=3)
+    assert {case.workload for case in read_cases(here.path / "base.json").values()} == {"store-recall", "stepwise-sum"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--eirkit-baseline", "missing.json"), "*cannot read missing.json*"),
+        (
+            ("--eirkit-baseline", "base.json", "--eirkit-seeds", "0:4"),
+            "*4 seeds cannot decide at this level; give at least 6*",
+        ),
+        (("--eirkit-alpha", "7"), "*a level of 7 is none; give one between 0 and 1*"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_runs(here, options, said):
+    done = run(here, *SYSTEM, *options)
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines([f"ERROR: {said}"])
+
+
+def test_too_few_pairs_for_any_verdict_are_refused():
+    few = dict.fromkeys(range(5), 1.0)
+    with pytest.raises(UsageError, match="5 seeds have runs now and then, and 6 are needed"):
+        compare(few, few, 0.05)
+
+
+FIXTURES = """
+import pytest
+
+from eirkit.lacuna.evidence.attribution import judge, score
+from eirkit.lacuna.model import Reply
+
+
+@pytest.mark.lacuna("stepwise-sum", n=8, m=4, h=4, seed=3)
+def test_an_agent_of_ones_own(lacuna_task, lacuna_session):
+    decisions = []
+    while (request := lacuna_session.request()) is not None:
+        t = lacuna_session.position
+        (answer,) = lacuna_task.step(t).answer
+        lacuna_session.receive(Reply(f"ANSWER {t} {answer}"))
+        decisions += lacuna_session.drain()
+    verdicts = judge(lacuna_task, lacuna_session.task.workload, decisions)
+    assert score(verdicts, decisions).accuracy == 1
+    assert lacuna_task.spec.seed == 3
+
+
+def test_defaults(lacuna_task):
+    assert (lacuna_task.spec.workload, lacuna_task.spec.n) == ("stepwise-sum", 64)
+
+
+@pytest.mark.lacuna("store-recall", hh=3)
+def test_a_wrong_word(lacuna_task):
+    pass
+"""
+UNUSED = """
+import sys
+
+
+def test_nothing_heavy_is_loaded():
+    assert "eirkit_pytest" in sys.modules
+    assert not [name for name in ("eirkit", "numpy", "click", "rich") if name in sys.modules]
+"""
+
+
+def test_fixtures_give_a_task_and_a_session(pytester):
+    pytester.makepyfile(FIXTURES)
+    done = run(pytester, "--strict-markers")
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(["*no key named 'hh'; did you mean 'h'?*"])
+
+
+def test_it_costs_nothing_where_nobody_asks(pytester):
+    pytester.makepyfile(UNUSED)
+    run(pytester, "-p", "no:hypothesispytest", "-p", "no:xdist").assert_outcomes(passed=1)
+
+
+def case(runs: dict[int, float], **conditions: object) -> Case:
+    return Case("m", "w", conditions, runs, {}, {})
+
+
+shares = st.integers(0, 8).map(lambda eighths: eighths / 8)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(shares, shares), min_size=6, max_size=9))
+def test_the_verdict_is_that_of_every_way_to_flip_the_signs(pairs):
+    now, then = (dict(enumerate(column)) for column in zip(*pairs, strict=True))
+    change = compare(now, then, 0.05)
+    eighths = [round(8 * (a - b)) for a, b in pairs]  # exact integers
+    flipped = [
+        abs(sum(s * d for s, d in zip(signs, eighths, strict=True))) for signs in product((1, -1), repeat=len(pairs))
+    ]
+    p = sum(total >= abs(sum(eighths)) for total in flipped) / len(flipped)
+    assert change.p == p
+    assert change.dropped == (sum(eighths) < 0 and p < 0.05)
+    assert compare(then, now, 0.05).p == p
+    assert not (change.dropped and compare(then, now, 0.05).dropped)
+
+
+def test_noise_alone_raises_no_more_alarms_than_allowed():
+    # 200 suites of 12 seeds in which nothing changed but the model's luck. A drop is one side of a two-sided test.
+    trials, alpha = 200, 0.05
+    drawn = below(words([7], trials * 24, "alarms"), 33).reshape(trials, 2, 12) / 32
+    alarms = sum(compare(dict(enumerate(a)), dict(enumerate(b)), alpha).dropped for a, b in drawn.tolist())
+    # Binomial(200, 0.025) exceeds 12 with a probability of about 0.0016.
+    assert alarms <= 12
+
+
+@pytest.mark.parametrize(("alpha", "needed"), [(0.05, 6), (0.025, 7), (0.5, 3), (1e-9, 17)])
+def test_how_many_seeds_a_verdict_takes(alpha, needed):
+    assert least_pairs(alpha) == needed
+
+
+def test_a_baseline_recorded_otherwise_is_refused(tmp_path):
+    now, path = case({0: 1.0}, h=4), tmp_path / "base.json"
+    with pytest.raises(UsageError, match="has no runs of m on w; record them first"):
+        pair_up(now, {}, path)
+    with pytest.raises(UsageError, match="recorded with another h; record again"):
+        pair_up(now, {now.key: case({0: 1.0}, h=5)}, path)
+
+
+def test_a_record_reads_back_and_a_damaged_one_is_named(tmp_path):
+    path, kept = tmp_path / "deep" / "base.json", case({3: 0.5, 1: 1.0}, h=4)
+    write_cases(path, {kept.key: kept})
+    assert read_cases(path) == {kept.key: kept}
+    document = json.loads(path.read_text())
+    del document["cases"][0]["runs"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputFileError, match=r"is damaged \(KeyError: 'runs'\); record again"):
+        read_cases(path)

@@ -1,0 +1,155 @@
+"""The real page in a real browser: folders made by the library, a server on loopback, Debian's Chromium.
+
+Only with EIRKIT_BROWSER, the path of a Chromium, which `make test-browser` sets. EIRKIT_IMAGES names a folder that
+takes the pictures of each view.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.report.viewer.logs import Logs
+from eirkit.report.viewer.places import open_root
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.server import ViewerServer
+from tests.report.folders import (
+    make_analysis,
+    make_managed,
+    make_plain,
+    make_probe,
+    make_rescue,
+    make_sweep,
+    write_log,
+)
+
+CHROMIUM = os.environ.get("EIRKIT_BROWSER", "")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+WAIT_MS = 20_000  # for anything to appear on a busy machine
+if not CHROMIUM:
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder with everything that can be looked at."""
+    root = tmp_path_factory.mktemp("browser")
+    make_sweep(root / "sweep", n=24, seeds="0:3")
+    make_managed(root / "managed")
+    make_rescue(root / "rescue")
+    make_probe(root / "probe")
+    write_log(root / "logs", "hostile.jsonl")
+    write_log(root / "logs", "big.jsonl", "0123456789" * 1_000_000)
+    make_analysis(root / "sessions", root / "logs")
+    make_plain(root / "plain", runs=250)
+    make_analysis(root / "cohort", root / "plain")
+    return root
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[..., ViewerServer]]:
+    """Start servers that end with the session."""
+    running: list[tuple[ViewerServer, threading.Thread]] = []
+
+    def start(root: Path, *logs: Path) -> ViewerServer:
+        server = ViewerServer(Viewer(open_root(root), Logs(logs), time.time))
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        running.append((server, thread))
+        return server
+
+    yield start
+    for server, thread in running:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="session")
+def server(folder: Path, serve: Callable[..., ViewerServer]) -> ViewerServer:
+    return serve(folder, folder / "logs", folder / "plain")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@dataclass(slots=True)
+class Looking:
+    """A page, and everything that it complained about."""
+
+    page: Any
+    base: str
+    complaints: list[str] = field(default_factory=list)
+
+    def at(self, query: str, wait: str) -> Any:
+        """Go somewhere and wait for what should be there."""
+        self.page.goto(f"{self.base}{query}")
+        self.page.wait_for_selector(wait)
+        return self.page
+
+    def axe(self) -> list[str]:
+        """Return the serious accessibility faults of the page as it is."""
+        self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        return [
+            f"{fault['id']}: {fault['help']} ({node['target']})"
+            for fault in found["violations"]
+            if fault["impact"] in ("serious", "critical")
+            for node in fault["nodes"]
+        ]
+
+
+@pytest.fixture
+def look(browser: Any, server: ViewerServer) -> Iterator[Looking]:
+    yield from looking(browser, server)
+
+
+@pytest.fixture
+def look_in_the_dark(browser: Any, server: ViewerServer) -> Iterator[Looking]:
+    yield from looking(browser, server, color_scheme="dark")
+
+
+def looking(browser: Any, server: ViewerServer, **how: Any) -> Iterator[Looking]:
+    """Open a page that has shown its token; whatever it complains about fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce", **how)
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    found = Looking(page, f"http://127.0.0.1:{server.port}/")
+    page.on("console", lambda said: found.complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: found.complaints.append(str(error)))
+    page.goto(server.address)
+    page.wait_for_selector("main")
+    yield found
+    context.close()
+    assert found.complaints == []
+
+
+@pytest.fixture
+def picture() -> Callable[[Any, str], None]:
+    """Take a picture of a page for the documentation, where somebody wants one."""
+    folder = os.environ.get("EIRKIT_IMAGES")
+
+    def take(page: Any, name: str) -> None:
+        if folder:
+            page.screenshot(path=str(Path(folder) / f"viewer-{name}.png"), full_page=False)
+
+    return take

@@ -1,0 +1,236 @@
+"""Every view opens on real runs, answers to filters and keys, complains of nothing, and can be used by everybody."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import expect
+
+from eirkit.lacuna.sweeps.run_store import RUNS, scan_runs
+from eirkit.vestige.tables import read_rows
+
+
+def run_of(folder, name, **wanted):
+    """Return the first run of a folder whose trial or access is as wanted."""
+    for record, _ in scan_runs(folder / name / RUNS):
+        how = {**record.get("access", {}), **record.get("trial", {}), **record.get("task", {}), **record}
+        if all(how.get(key) == value for key, value in wanted.items()):
+            return record["run"]
+    raise AssertionError(f"no run with {wanted}")
+
+
+RUNS_SHOWN = "section[aria-label=Runs] tbody tr"
+
+
+def count_says(page, words):
+    expect(page.locator(".count")).to_contain_text(words)
+
+
+def query_of(page):
+    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+@pytest.fixture
+def views(folder):
+    """Every view: its address, what must be there, and its name."""
+    wrong = run_of(folder, "sweep", h=2, model="reference/calculator", workload="stepwise-sum")
+    arms = [run_of(folder, "rescue", arm=arm, seed=0) for arm in ("control", "oracle", "sham")]
+    return {
+        "folders": ("", "ul.folders li"),
+        "sweep": ("?at=sweep", ".heat svg rect"),
+        "rescue": ("?at=rescue", RUNS_SHOWN),
+        "run": (f"?at=sweep&run={wrong}&t=9", ".exchange pre:visible"),
+        "arms": (
+            f"?at=rescue&run={arms[0]}&with={arms[1]}&with={arms[2]}&t=9",
+            ".arm:nth-child(3) .exchange pre:visible",
+        ),
+        "managed": (f"?at=managed&run={run_of(folder, 'managed', seed=1)}&t=7", ".arm table.rows td"),
+        "probe": (f"?at=probe&run={run_of(folder, 'probe')}", ".layers svg"),
+        "cohort": ("?at=cohort", RUNS_SHOWN),
+        "recorded": ("?at=sessions&run=hostile&turn=2", ".exchange pre:visible"),
+        "plain": ("?at=cohort&run=run-003&turn=3", ".timeline svg"),
+    }
+
+
+NAMES = ("folders", "sweep", "rescue", "run", "arms", "managed", "probe", "cohort", "recorded", "plain")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_view_opens_and_has_no_serious_fault_of_access(look, views, picture, name):
+    page = look.at(*views[name])
+    page.wait_for_load_state("networkidle")
+    assert look.axe() == []
+    assert page.locator("h1").count() == 1
+    picture(page, name)
+
+
+@pytest.mark.parametrize("name", ["sweep", "run", "arms", "recorded"])
+def test_in_the_dark_it_can_be_read_too(look_in_the_dark, views, picture, name):
+    page = look_in_the_dark.at(*views[name])
+    page.wait_for_load_state("networkidle")
+    assert look_in_the_dark.axe() == []
+    picture(page, f"{name}-dark")
+
+
+def test_the_token_leaves_the_address(look):
+    assert "token" not in look.page.url
+    assert look.page.evaluate("document.cookie") == ""
+
+
+def test_a_filter_stands_in_the_address_and_an_address_filters(look):
+    page = look.at("?at=sweep", RUNS_SHOWN)
+    page.locator("select[name='f.model']").select_option("reference/sloppy")
+    count_says(page, "18 of 36")
+    assert query_of(page)["f.model"] == "reference/sloppy"
+    assert {cell.inner_text() for cell in page.locator(f"{RUNS_SHOWN} td:nth-child(3)").all()} == {"reference/sloppy"}
+    page = look.at("?at=sweep&f.model=reference/sloppy&f.h=4&sort=-accuracy", RUNS_SHOWN)
+    count_says(page, "6 of 36")
+    assert page.locator("select[name='f.model']").input_value() == "reference/sloppy"
+    page.get_by_role("button", name="All runs").click()
+    count_says(page, "36 runs")
+    assert "f.h" not in query_of(page)
+
+
+def test_words_filter_as_they_are_typed(look):
+    page = look.at("?at=cohort", RUNS_SHOWN)
+    page.locator("input[name=q]").fill("run-24")
+    count_says(page, "10 of 250")
+    assert query_of(page)["q"] == "run-24"
+
+
+def test_a_heading_sorts_up_down_and_not_at_all(look, folder):
+    most = max(row["peak_demand_tokens"] for row in read_rows(folder / "cohort", "runs"))
+    page = look.at("?at=cohort", RUNS_SHOWN)
+    heading = page.get_by_role("button", name="peak demand")
+    heading.click()
+    page.wait_for_selector("th[aria-sort=descending]")
+    column = page.locator("section[aria-label=Runs] thead th").all_inner_texts().index("peak demand ▼") + 1
+    expect(page.locator(f"{RUNS_SHOWN}:first-child td:nth-child({column})")).to_have_text(str(most))
+    heading.click()
+    page.wait_for_selector("th[aria-sort=ascending]")
+    assert query_of(page)["sort"] == "peak_demand_tokens"
+    heading.click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_count(0)
+    assert "sort" not in query_of(page)
+
+
+def test_pages_follow_each_other(look):
+    page = look.at("?at=cohort", RUNS_SHOWN)
+    expect(page.locator(RUNS_SHOWN)).to_have_count(100)
+    page.get_by_role("button", name="Later", exact=True).click()
+    expect(page.locator("tbody a").first).to_have_text("run-100")
+    page.get_by_role("button", name="Later", exact=True).click()
+    expect(page.locator(RUNS_SHOWN)).to_have_count(50)
+    page.go_back()
+    expect(page.locator("tbody a").first).to_have_text("run-100")
+
+
+def test_a_cell_of_the_heat_map_leads_to_its_runs(look):
+    page = look.at("?at=sweep&x=h&y=model", ".heat svg rect")
+    page.locator(".heat svg rect").first.click()
+    count_says(page, "6 of 36")
+    assert {"f.h", "f.model"} <= set(query_of(page))
+
+
+def test_from_the_folder_to_a_run_and_back(look, folder):
+    page = look.at("", "ul.folders")
+    page.get_by_role("link", name="sweep", exact=True).click()
+    page.wait_for_selector("table.rows")
+    page.locator("tbody a").first.click()
+    page.wait_for_selector(".scrubber")
+    page.get_by_role("link", name="sweep").click()
+    page.wait_for_selector("table.rows")
+    page.go_back()
+    page.wait_for_selector(".scrubber")
+
+
+def test_keys_move_through_time(look, views):
+    page = look.at(*views["run"])
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("text=Step 10.")
+    assert query_of(page)["t"] == "10"
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("text=Step 8.")
+    page.keyboard.press("Home")
+    page.wait_for_selector("text=Step 1.")
+    page.keyboard.press("n")
+    page.wait_for_selector(".verdict:not(.correct)")
+    page.keyboard.press("End")
+    page.wait_for_selector("text=Step 24.")
+
+
+def test_the_slider_and_a_step_of_the_graph_move_too(look, views):
+    page = look.at(*views["run"])
+    page.locator("input[type=range]").fill("5")
+    page.wait_for_selector("text=Step 5.")
+    page.wait_for_load_state("networkidle")  # the graph is drawn again when the step's words are there
+    box = page.locator(".graph svg").bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 20, box["y"] + box["height"] / 2)
+    page.wait_for_selector("text=Step 24.")
+
+
+def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views):
+    page = look.at(*views["run"])
+    page.keyboard.press("Home")
+    while page.locator(".chip.missing").count() == 0:
+        page.keyboard.press("ArrowRight")
+        page.wait_for_load_state("networkidle")
+    page.wait_for_selector("text=Recovery cone")
+    assert page.locator("text=exact: its hash is the recorded one").count() == 1
+    assert "RETAINED" in page.locator(".exchange pre:visible").first.inner_text()
+
+
+def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):
+    control = run_of(folder, "rescue", arm="control", seed=1)
+    page = look.at(f"?at=rescue&run={control}", ".arm")
+    chosen = page.locator("select[name=with]")
+    oracle = chosen.locator("option", has_text="oracle").get_attribute("value")
+    chosen.select_option(oracle)
+    page.wait_for_selector(".arm:nth-child(2) .verdict")
+    assert query_of(page)["with"] == oracle
+    assert page.locator(".arm:nth-child(2) .verdict").get_attribute("class") == "verdict correct"
+    page.locator(".close").click()
+    expect(page.locator(".arm")).to_have_count(1)
+
+
+def test_a_recorded_run_leads_to_its_raw_log(look, views):
+    page = look.at(*views["recorded"])
+    page.get_by_text("Raw log at this turn").click()
+    page.wait_for_selector(".raw .line.here")
+    assert "notes.txt" in page.locator(".raw .line.here").inner_text()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector("section[aria-label='Turn 3']")
+    page.wait_for_selector(".raw .line.here")
+
+
+def test_a_run_that_is_not_there_is_one_sentence(browser, server):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(server.address)
+    page.goto(f"http://127.0.0.1:{server.port}/?at=sweep&run=nobody")
+    page.wait_for_selector(".fault")
+    assert "no run named 'nobody' here" in page.locator(".fault").inner_text()
+    context.close()
+
+
+def test_without_the_token_a_browser_gets_nothing(browser, server):
+    context = browser.new_context()
+    page = context.new_page()
+    assert page.goto(f"http://127.0.0.1:{server.port}/?at=sweep").status == 403
+    assert page.locator("table").count() == 0
+    context.close()
+
+
+def test_everything_can_be_reached_by_the_keyboard(look):
+    page = look.at("?at=sweep", RUNS_SHOWN)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        seen.add(
+            page.evaluate("document.activeElement.tagName + ' ' + (document.activeElement.getAttribute('role') ?? '')")
+        )
+    assert {"SELECT ", "BUTTON ", "INPUT ", "A ", "DIV region"} <= seen

@@ -1,0 +1,94 @@
+"""Temporary folders of stores: gone with their owner, or with the next one where the owner was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eirkit.lacuna.stores.lodging import LOCK, Lodging, size_of, sweep
+
+OWNER = """
+import sys
+from eirkit.lacuna.stores.lodging import Lodging
+lodging = Lodging("mortal")
+(lodging.enter() / "data").write_text("x" * 100)
+print(lodging.path, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # so that the variable is read again
+    return tmp_path
+
+
+def lodge(place: Path) -> tuple[subprocess.Popen[str], Path]:
+    environment = {**os.environ, "TMPDIR": str(place)}
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    return owner, Path(owner.stdout.readline().strip())
+
+
+def end(owner: subprocess.Popen[str], how: int) -> None:
+    owner.send_signal(how)
+    owner.communicate()
+
+
+def test_a_folder_is_named_after_its_store_and_removed_by_its_owner(place):
+    lodging = Lodging("mine")
+    lodging.leave()
+    path = lodging.enter()
+    assert path.parent == place
+    assert path.name.startswith("eirkit-mine-")
+    assert lodging.path == path
+    lodging.leave()
+    lodging.leave()
+    assert list(place.iterdir()) == []
+
+
+def test_what_a_killed_owner_left_goes_when_the_next_one_comes(place):
+    owner, left = lodge(place)
+    end(owner, signal.SIGKILL)
+    assert (left / "data").exists()
+    lodging = Lodging("mine")
+    path = lodging.enter()
+    assert list(place.iterdir()) == [path]
+    lodging.leave()
+
+
+def test_whose_owner_lives_is_left_alone(place):
+    owner, used = lodge(place)
+    try:
+        assert sweep() == []
+        assert (used / "data").exists()
+    finally:
+        end(owner, signal.SIGKILL)
+    assert sweep() == [used]
+
+
+def test_what_is_not_one_of_these_folders_is_left_alone(place):
+    (place / "eirkit-home-of-mine").mkdir()
+    (place / "eirkit-mine-file").touch()
+    elsewhere = place / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / LOCK).touch()
+    (place / "eirkit-mine-link").symlink_to(elsewhere)
+    assert sweep() == []
+    assert {one.name for one in place.iterdir()} >= {"eirkit-home-of-mine", "eirkit-mine-file", "elsewhere"}
+
+
+def test_the_size_is_that_of_all_files(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "a").write_bytes(b"123")
+    (tmp_path / "inner" / "b").write_bytes(b"4567")
+    assert size_of(tmp_path) == 7
+    assert size_of(tmp_path / "nowhere") == 0

@@ -1,0 +1,154 @@
+"""The first screen of a sweep: its arithmetic against the events on disk, its words, and what it may not say."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.lacuna.generation import generate
+from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS
+from eirkit.lacuna.task import TaskSpec
+from eirkit.report.answers import headline_of, losses_of, repair_of
+from eirkit.report.lacuna_page import page_of, repair_near
+from eirkit.report.sweep_folder import read_sweep
+from eirkit.report.wording import share
+from tests.report.folders import command
+
+ROUNDING = 1e-12  # sums of a few hundred shares, in another order
+
+
+@pytest.fixture(scope="module")
+def events(chain):
+    """Every event of the sweep, read without our readers."""
+    lines = (chain.folder / EVENTS).read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_the_lost_share_is_that_of_the_events(chain, events):
+    # A second way: count decisions with references by run, and those of them that miss one; mean over runs.
+    needing, missing = {}, {}
+    for event in events:
+        if event["type"] == "decision" and event["required"]:
+            needing[event["run"]] = needing.get(event["run"], 0) + 1
+            missing[event["run"]] = missing.get(event["run"], 0) + bool(event["missing"])
+    rates = [missing[run] / needing[run] for run in needing]
+    assert losses_of(chain.rows).lost_share == pytest.approx(sum(rates) / len(rates), abs=ROUNDING)
+    assert len(rates) == losses_of(chain.rows).runs
+
+
+def test_the_causes_are_those_of_the_verdicts(chain, events):
+    causes = [cause for event in events if event["type"] == "verdicts" for _, cause, _ in event["wrong"]]
+    found = losses_of(chain.rows)
+    assert found.wrong_steps == len(causes)
+    for cause in ("state_supply", "cascade", "computation"):
+        assert getattr(found, f"{cause}_share") == pytest.approx(causes.count(cause) / len(causes), abs=ROUNDING)
+
+
+def test_the_repair_is_that_of_the_trials(chain):
+    # A second way: answers at steps that missed something, from the rescue's own events and the tasks' answers.
+    folder = chain.folder / "rescue"
+    arms = {}
+    for line in (folder / RUNS).read_text("utf-8").splitlines():
+        record = json.loads(line)
+        if record["trial"]["evidence"] == "rescue":
+            arms[record["run"]] = (record["trial"]["arm"], record["trial"]["task"])
+    right, steps = {}, {}
+    answers = {}
+    for line in (folder / EVENTS).read_text("utf-8").splitlines():
+        event = json.loads(line)
+        if event["type"] != "decision" or event["run"] not in arms or not event["missing"]:
+            continue
+        arm, task = arms[event["run"]]
+        if task["seed"] not in answers:
+            answers[task["seed"]] = _answers(task)
+        truth = answers[task["seed"]]
+        steps[arm] = steps.get(arm, 0) + 1
+        right[arm] = right.get(arm, 0) + (tuple(event["submitted"] or ()) == truth[event["t"]])
+    found = repair_near(chain)
+    assert found.steps == steps["oracle"]
+    for arm in ("oracle", "sham", "control"):
+        assert getattr(found, arm) == pytest.approx(right[arm] / steps[arm], abs=ROUNDING)
+    assert (found.oracle, found.alike) == (1.0, True)
+
+
+def _answers(task):
+    return {step.t: step.answer for step in generate(TaskSpec(**task)).steps}
+
+
+def test_the_sentence_says_these_figures(chain):
+    page = page_of(chain)
+    found, repair = losses_of(chain.rows), repair_near(chain)
+    first = page.headline.sentences[0]
+    assert page.headline.number == share(found.lost_share)
+    assert first.startswith(f"Your memory lost what {share(found.lost_share)} of the steps needed; ")
+    assert f"{share(found.state_supply_share)} of wrong steps are missing state" in first
+    assert first.endswith(f"restoring it repairs {share(repair.oracle)} (sham {share(repair.sham)}).")
+    assert page.answers["losses"]["lost_share"] == found.lost_share
+
+
+def test_without_a_rescue_the_page_says_how_to_measure_it(chain):
+    alone = replace(chain, evidence=())
+    words = page_of(alone).headline.sentences
+    assert not any("sham" in sentence for sentence in words)
+    assert any("not measured; run `eirkit lacuna rescue --workload stepwise-sum" in sentence for sentence in words)
+
+
+def without_control(rows):
+    return [{**row, "control": None, "claims": False} for row in rows]
+
+
+def failing_control(rows):
+    standing = {"accuracy": 0.1, "passes": False, "reason": "excluded: reaches 0.100"}
+    return [{**row, "control": standing, "claims": False} for row in rows]
+
+
+def test_without_a_control_nothing_is_claimed(chain):
+    rows = without_control(chain.rows)
+    found = losses_of(rows)
+    words = headline_of(rows, found, None, "RESCUE", "CONTROL").sentences
+    assert not found.claims
+    assert any("claims nothing about lost information; run `CONTROL`" in sentence for sentence in words)
+
+
+def test_cells_that_fail_the_control_are_not_spoken_of(chain):
+    rows = failing_control(chain.rows)
+    assert losses_of(rows) is None
+    headline = headline_of(rows, None, None, "RESCUE", "CONTROL")
+    assert headline.number == "–"
+    assert not any("lost what" in sentence for sentence in headline.sentences)
+    failed = replace(chain, rows=tuple(rows), excluded=(("m", "w", "too weak"),), evidence=())
+    titles = {section.title: section for section in page_of(failed).sections}
+    assert titles["Why steps were wrong"].items == ()
+    assert "First miss, first error" not in titles
+
+
+def test_a_rescue_of_a_failed_model_says_nothing(chain):
+    (found,) = chain.found_by("rescue")
+    weak = [{**row, "control": {"passes": False}, "claims": False} for row in found.document["rows"]]
+    assert repair_of({**found.document, "rows": weak}) is None
+
+
+def test_external_memories_are_asked_what_came_back(tmp_path):
+    how = ("--h", 4, "--m", 8, "--n", 24, "--seeds", "0:2", "--model", "reference/recoverer")
+    systems = ("--memory", "key-value,null", "--workload", "stepwise-sum")
+    command("lacuna", "run", *systems, *how, "--out", tmp_path / "run", "--json")
+    sweep = read_sweep(tmp_path / "run")
+    found = losses_of(sweep.rows)
+    records = [json.loads(line) for line in (tmp_path / "run" / RUNS).read_text("utf-8").splitlines()]
+    fates = [fate for record in records for fate, count in record["memory"]["fates"].items() for _ in range(count)]
+    assert found.external
+    assert found.lost_share == pytest.approx(1 - fates.count("used") / len(fates), abs=ROUNDING)
+    page = page_of(sweep)
+    assert page.headline.sentences[0].startswith(f"Your memory lost {share(found.lost_share)} of what the task needed")
+    assert "Memory systems" in [section.title for section in page.sections]
+
+
+@given(st.floats(0, 1))
+def test_only_nothing_is_0_and_only_all_is_100(value):
+    text = share(value)
+    assert (text == "0%") == (value == 0)
+    assert (text == "100%") == (value == 1)
+    if "er" not in text:  # under 1%, over 99%
+        assert abs(float(text.rstrip("%")) / 100 - value) <= 0.005 + ROUNDING

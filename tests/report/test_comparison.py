@@ -1,0 +1,187 @@
+"""Two folders compared: pairs, intervals and p values by hand, what changed, and what is refused."""
+
+import json
+import math
+from statistics import fmean, stdev
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.errors import InputFileError
+from eirkit.report import comparison
+from eirkit.report.comparing_runs import compare_sweeps, contrast_axes
+from eirkit.report.comparison import Pair, changes_between, difference_of
+from eirkit.report.comparison_page import comparison_page
+from eirkit.report.html import render
+from eirkit.report.making import compare
+from eirkit.report.sweep_folder import read_sweep
+from eirkit.vestige.planting import Planted, write_plain
+from tests.report.conftest import PLANTED
+from tests.report.folders import command, make_analysis, make_sweep
+from tests.report.reading_pages import faults
+
+ROUNDING = 1e-12  # means of a few dozen numbers, in another order
+SHARES = st.floats(0, 1).map(lambda value: round(value, 6))
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory):
+    """The same grid with two policies, and a third with other seeds."""
+    root = tmp_path_factory.mktemp("compared")
+    make_sweep(root / "a", seeds="0:4")
+    make_sweep(root / "b", "--policy", "lru", seeds="0:4")
+    make_sweep(root / "c", seeds="10:12")
+    make_sweep(root / "d", "--fan-in", 1, seeds="0:4")
+    return root
+
+
+def raw_scores(folder):
+    """Return accuracies by what was asked, read without our readers."""
+    found = {}
+    for line in (folder / "runs.jsonl").read_text("utf-8").splitlines():
+        record = json.loads(line)
+        place = (record["task"]["workload"], record["model"], record["access"]["h"], record["seed"])
+        found[place] = record["score"]["correct"] / record["score"]["steps"]
+    return found
+
+
+def test_the_difference_is_that_of_the_records(sweeps):
+    found = compare(sweeps / "a", sweeps / "b")
+    a, b = raw_scores(sweeps / "a"), raw_scores(sweeps / "b")
+    (accuracy,) = [one for one in found.overall if one.measure == "accuracy"]
+    assert set(a) == set(b)
+    assert accuracy.pairs == len(a) == 48
+    assert accuracy.difference == pytest.approx(fmean(b[place] - a[place] for place in a), abs=ROUNDING)
+    assert accuracy.difference == pytest.approx(accuracy.b - accuracy.a, abs=ROUNDING)
+    cells = [one for one in found.parts if one.measure == "accuracy"]
+    assert len(cells) == 12
+    assert all(one.low <= one.difference <= one.high for one in cells)
+    assert [(change.name, change.a, change.b) for change in found.changes if "policy" in change.name] == [
+        ("suite.grid.0.policy", None, "lru")
+    ]
+
+
+def test_a_folder_does_not_differ_from_itself(sweeps):
+    found = compare(sweeps / "a", sweeps / "a")
+    assert all(one.difference == one.low == one.high == 0 and one.p == 1 for one in found.overall)
+    assert found.changes == ()
+
+
+def test_no_pair_is_made_of_different_tasks(sweeps):
+    with pytest.raises(InputFileError, match=r"was asked the same task.*use the same seeds"):
+        compare(sweeps / "a", sweeps / "c")
+    # Another fan-in is another graph under the same seed.
+    with pytest.raises(InputFileError, match="was asked the same task"):
+        compare(sweeps / "a", sweeps / "d")
+
+
+def test_folders_of_different_kinds_are_refused(sweeps, planted):
+    with pytest.raises(InputFileError, match="compare two of `lacuna run` or two of `vestige analyze`"):
+        compare(sweeps / "a", planted)
+
+
+def test_what_differs_as_a_whole_is_what_is_compared(sweeps):
+    a, b = read_sweep(sweeps / "a"), read_sweep(sweeps / "b")
+    assert contrast_axes(a.rows, b.rows) == ("memory",)
+    assert contrast_axes(a.rows, a.rows) == ()
+
+
+def test_several_changes_at_once_are_named(sweeps, tmp_path):
+    how = ("--workload", "stepwise-sum", "--m", 8, "--n", 16, "--no-control", "--json")
+    command("lacuna", "run", *how, "--model", "reference/calculator", "--h", 4, "--out", tmp_path / "x")
+    command("lacuna", "run", *how, "--model", "reference/sloppy", "--h", 2, "--out", tmp_path / "y")
+    found = compare_sweeps(read_sweep(tmp_path / "x"), read_sweep(tmp_path / "y"))
+    assert any("differ in model, h at once" in warning for warning in found.warnings)
+    assert any("no full-information control was run" in warning for warning in found.warnings)
+
+
+def test_causes_of_a_failed_control_are_withheld(sweeps):
+    a = read_sweep(sweeps / "a")
+    weak = [{**row, "control": {"passes": False}, "claims": False} for row in a.rows]
+    found = compare_sweeps(comparison_side(a, weak), a)
+    assert {one.measure for one in found.overall} == {"accuracy", "missed", "task right", "own mistake"}
+
+
+def comparison_side(sweep, rows):
+    fields = {name: getattr(sweep, name) for name in type(sweep).__slots__}
+    return type(sweep)(**{**fields, "rows": tuple(rows)})
+
+
+@given(st.lists(st.tuples(st.sampled_from("pqrs"), SHARES, SHARES), min_size=1, max_size=12))
+def test_a_difference_is_its_definition(rows):
+    found = difference_of("", "x", [Pair(*row) for row in rows])
+    assert found.difference == pytest.approx(fmean(b - a for _, a, b in rows), abs=ROUNDING)
+    assert found.clusters == len({task for task, _, _ in rows})
+    if found.clusters == 1:
+        assert (found.low, found.high, found.p) == (None, None, None)
+        return
+    # Sign flips of the tasks' mean differences, every pattern counted.
+    means = [fmean(b - a for t, a, b in rows if t == task) for task in dict.fromkeys(t for t, _, _ in rows)]
+    patterns = np.array(np.meshgrid(*[[1, -1]] * len(means))).reshape(len(means), -1).T
+    sums = np.abs(patterns @ np.array(means))
+    assert found.p == pytest.approx(float((sums >= abs(sum(means)) - ROUNDING).mean()), abs=ROUNDING)
+    assert found.low <= found.high
+
+
+def test_many_tasks_have_the_normal_interval():
+    rng = np.random.default_rng(0)
+    values = rng.normal(0.1, 1, comparison.MOST_RESAMPLED + 1)
+    found = difference_of("", "x", [Pair(str(task), 0.0, value) for task, value in enumerate(values.tolist())])
+    half = 1.959963984540054 * stdev(values.tolist()) / math.sqrt(len(values))
+    assert found.high - found.low == pytest.approx(2 * half, rel=1e-9)
+    assert found.p is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 5) | st.sampled_from("xyz"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), JSON, max_size=3))
+def test_a_document_has_no_changes_from_itself_and_a_new_key_is_one(document):
+    assert changes_between(document, document) == ()
+    (change,) = changes_between(document, {**document, "new": "value"})
+    assert (change.name, change.a, change.b) == ("new", None, "value")
+
+
+def test_the_same_runs_measured_otherwise_are_paired_by_run(planted, tmp_path):
+    write_plain(PLANTED, 0, tmp_path / "runs.jsonl")
+    command(
+        "vestige", "analyze", tmp_path / "runs.jsonl", "--visibility", "environment", "--out", tmp_path / "b", "--json"
+    )
+    found = compare(planted, tmp_path / "b")
+    assert found.unit == "runs"
+    by_name = {one.measure: one for one in found.overall}
+    assert by_name["failed"].difference == 0
+    assert by_name["failed"].pairs == PLANTED.runs
+    assert by_name["failed"].clusters == PLANTED.tasks
+    assert any("visibility is not the same" in warning for warning in found.warnings)
+
+
+def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):
+    other = Planted(60, 30, models=1, name="planted", coverage=1.0)
+    lines = write_plain(other, 7, tmp_path / "runs.jsonl").read_text("utf-8")
+    (tmp_path / "runs.jsonl").write_text(lines.replace('"run_id":"', '"run_id":"other-'), "utf-8")
+    found = compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
+    reached = next(one for one in found.overall if one.measure == "goal reached")
+    assert (found.unit, reached.pairs) == ("tasks", 30)
+    assert reached.b == 1
+    assert found.sides[0]["runs"] + found.sides[1]["runs"] == 180
+
+
+def test_analyses_without_a_common_task_are_refused(planted, tmp_path):
+    write_plain(Planted(8, 4, name="elsewhere"), 0, tmp_path / "runs.jsonl")
+    with pytest.raises(InputFileError, match="share neither runs nor tasks"):
+        compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
+
+
+def test_the_page_of_a_comparison_is_in_order(sweeps, planted):
+    for a, b in ((sweeps / "a", sweeps / "b"), (planted, planted)):
+        found = compare(a, b)
+        page = comparison_page(found, a, b)
+        assert faults(render(page)) == []
+        assert page.answers["overall"][0]["difference"] == found.overall[0].difference

@@ -1,0 +1,108 @@
+"""Figures and tables for papers: every kind of chart is drawn, the same bytes each time; tables keep their cells."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.errors import UsageError
+from eirkit.report.chart import Axis, Chart, Figure, Series
+from eirkit.report.drawing import METADATA, save
+from eirkit.report.exports import FIGURES, TABLES, write_figures, write_tables
+from eirkit.report.lacuna_page import page_of
+from eirkit.report.table import Column, Table
+
+NAMES = ("a name of some length", "b", "$x_1$ & more")
+CHARTS = {
+    "line": (Axis("x"), (Series("a", "line", (1.0, 2.0, 3.0), (1.0, None, 3.0), (0.5, None, 2.0), (2.0, None, 4.0)),)),
+    "step": (Axis("x", low=0.0, high=4.0), (Series("a", "step", (1.0, 2.0), (1.0, 3.0), dashed=True),)),
+    "log": (Axis("x", "log"), (Series("a", "points", (1.0, 10.0, 100.0), (1.0, 2.0, 3.0)),)),
+    "points": (
+        Axis("x", "category"),
+        (Series("a", "points", NAMES, (0.1, 0.2, 0.3), (0.0, 0.1, 0.2), (0.2, 0.3, 0.4)),),
+    ),
+    "bars": (Axis("x", "category"), tuple(Series(n, "bars", ("p", "q"), (1.0, 2.0)) for n in "ab")),
+    "names": (Axis("x", "category"), tuple(Series(n, "bars", NAMES, (1.0, None, 2.0)) for n in "ab")),
+    "cells": (Axis("x", "category"), (Series("v", "cells", ("p", "q"), ("r", "s"), value=(1.0, None)),)),
+    "rule": (
+        Axis("x"),
+        (Series("a", "line", (0.0, 1.0), (0.0, 1.0)), Series("r", "rule", (0.5,)), Series("h", "rule", (0.0,), (0.5,))),
+    ),
+}
+
+
+def chart(name: str) -> Chart:
+    axis, series = CHARTS[name]
+    return Chart(name, f"chart {name}", "alt", axis, Axis("y", percent=name == "points"), series)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_kind_of_chart_is_drawn(tmp_path, name):
+    text = save(chart(name), tmp_path / f"{name}.svg").read_text("utf-8")
+    assert text.count("<svg") == 1
+    assert len(text) > 4_000  # axes alone are more
+
+
+@pytest.mark.parametrize("ending", METADATA)
+def test_equal_charts_give_equal_bytes(tmp_path, ending):
+    figure = Figure("f", "panels", (chart("line"), chart("bars"), chart("cells"), chart("names")))
+    first, second = (save(figure, tmp_path / f"{n}{ending}").read_bytes() for n in "ab")
+    assert first == second
+
+
+def test_an_unknown_ending_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"end the name in \.svg, \.png, \.pdf"):
+        save(chart("line"), tmp_path / "x.gif")
+
+
+def test_stacked_bars_stand_on_each_other(tmp_path):
+    _, series = CHARTS["bars"]
+    axes = Axis("x", "category"), Axis("y")
+    apart, stacked = (Chart("c", "c", "c", *axes, series, stacked=flag) for flag in (False, True))
+    assert save(apart, tmp_path / "a.svg").read_bytes() != save(stacked, tmp_path / "b.svg").read_bytes()
+
+
+def test_a_page_is_exported_whole(tmp_path, chain):
+    page = page_of(chain)
+    for form in FIGURES[:1]:
+        assert len(write_figures(page, tmp_path, form)) == len(page.charts())
+    for form in TABLES:
+        assert len(write_tables(page, tmp_path, form)) == len(page.tables())
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "accuracy-by-cell.csv").read_text("utf-8"))))
+    assert [float(row["accuracy"]) for row in rows] == [row["accuracy"] for row in chain.rows]
+
+
+@given(st.lists(st.tuples(st.text(max_size=12), st.floats(allow_nan=False)), max_size=5))
+def test_csv_gives_back_every_cell(rows):
+    table = Table(
+        "t", "t", (Column("a", "a"), Column("b", "b")), tuple({"a": text, "b": value} for text, value in rows)
+    )
+    listed = list(csv.reader(io.StringIO(table.csv(), newline="")))[1:]
+    assert [float(line[1]) for line in listed] == [value for _, value in rows]
+    # A text that a spreadsheet would take for a formula carries an apostrophe; line ends are all of one kind.
+    for (given_text, _), line in zip(rows, listed, strict=True):
+        text = given_text.replace("\r\n", "\n").replace("\r", "\n")
+        assert line[0] == (f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\n")) else text)
+
+
+@pytest.mark.parametrize(
+    ("cell", "column", "text"),
+    [
+        (0.0004, Column("p", "p", 3, least=0.001), "< 0.001"),
+        (0.5, Column("p", "p", 3, least=0.001), "0.500"),
+        (1 / 3, Column("s", "s", 3, percent=True), "33.3%"),
+        (None, Column("s", "s"), "–"),
+        (True, Column("s", "s"), "yes"),
+        (1234567, Column("s", "s"), "1,234,567"),
+    ],
+)
+def test_cells_as_people_read_them(cell, column, text):
+    assert column.text(cell) == text
+
+
+def test_latex_and_markdown_stay_tables():
+    table = Table("t", "t", (Column("a|b", "a_b"), Column("n", "n")), ({"a|b": "50% & $x$ | y", "n": 1},))
+    assert r"50\% \& \$x\$ | y & 1 \\" in table.latex()
+    assert r"| 50% & $x$ \| y | 1 |" in table.markdown()

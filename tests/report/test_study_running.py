@@ -1,0 +1,157 @@
+"""Studies on disk and on cores: what was computed is read back, what has changed is not, and a page ends it all."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from eirkit.cli import run
+from eirkit.engine.making import make_engine
+from eirkit.report.reproducing import StudyStore, key_of, run_studies
+from eirkit.report.reproduction_page import write_reproduction
+from eirkit.report.study import Setting
+from eirkit.report.verdict import DIFFERS, NEEDS_MODEL, NEEDS_RUNS, REPRODUCED, SPREAD, overall, verdict_of
+from eirkit.studies.catalogue import find_study
+from eirkit.studies.performing import perform
+
+QUICK = ("eir-histories", "framework", "known-dependencies", "read-traces")
+SETTING = Setting(seeds=range(3))
+
+
+def studies(*names: str):
+    return [find_study(name) for name in names or QUICK]
+
+
+def refuse(piece):
+    raise AssertionError(f"{piece[0]} was to be read back")
+
+
+def test_the_verdict_of_many_is_the_worst_that_was_judged():
+    assert overall([REPRODUCED, SPREAD, NEEDS_MODEL]) == SPREAD
+    assert overall([REPRODUCED, DIFFERS, SPREAD]) == DIFFERS
+    assert overall([NEEDS_RUNS, NEEDS_MODEL]) == NEEDS_MODEL
+    assert overall([REPRODUCED, NEEDS_RUNS]) == REPRODUCED
+
+
+def test_rounding_belongs_to_the_published_figure():
+    assert verdict_of(0.500, 0.5004, 0.5004, 0.5004) == REPRODUCED
+    assert verdict_of(0.500, 0.5006, 0.5006, 0.5006) == DIFFERS
+    assert verdict_of(0.500, 0.6, 0.5004, 0.7) == SPREAD
+
+
+def test_what_was_computed_is_read_back_and_equal(tmp_path):
+    store = StudyStore(tmp_path)
+    first = {one.study.id: one for one in run_studies(studies(), SETTING, store, None, perform)}
+    again = {one.study.id: one for one in run_studies(studies(), SETTING, store, None, refuse)}
+    assert all(one.was_kept for one in again.values())
+    assert {name: one.findings for name, one in first.items()} == {name: one.findings for name, one in again.items()}
+
+
+def test_another_setting_or_a_torn_file_is_computed_again(tmp_path):
+    store, (study,) = StudyStore(tmp_path), studies("read-traces")
+    list(run_studies([study], SETTING, store, None, perform))
+    assert store.find(study, Setting(seeds=range(2))) is None
+    assert store.find(study, SETTING) is not None
+    path = tmp_path / "studies" / "read-traces.json"
+    path.write_text(path.read_text()[:100])
+    assert store.find(study, SETTING) is None
+
+
+def test_what_a_study_does_not_look_at_does_not_change_its_key():
+    theory, agents = studies("eir-histories", "read-traces")
+    assert key_of(theory, SETTING) == key_of(theory, Setting())
+    assert key_of(agents, SETTING) != key_of(agents, Setting())
+    assert key_of(agents, Setting(data=Path("x"))) == key_of(agents, Setting())
+
+
+def test_processes_find_the_same(tmp_path):
+    here = {
+        one.study.id: one.findings for one in run_studies(studies(), SETTING, StudyStore(tmp_path / "a"), None, perform)
+    }
+    engine = make_engine("local", workers=2)
+    there = {
+        one.study.id: one.findings
+        for one in run_studies(studies(), SETTING, StudyStore(tmp_path / "b"), engine, perform)
+    }
+    assert here == there
+
+
+def test_a_killed_run_goes_on(tmp_path):
+    command = [sys.executable, "-m", "eirkit", "reproduce", *QUICK, "recovery-probes", "--workers", "1", "--json"]
+    command += ["--out", str(tmp_path), "--seeds", "0:6"]
+    started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    kept = tmp_path / "studies"
+    for _ in range(600):
+        if kept.is_dir() and any(kept.glob("*.json")):
+            break
+        time.sleep(0.05)
+    started.send_signal(signal.SIGKILL)
+    started.wait()
+    before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json")}
+    assert before, "at least one study was finished"
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = {study["id"] for study in json.loads(done.stdout)["studies"]}
+    assert found == {*QUICK, "recovery-probes"}
+    assert all((kept / name).stat().st_mtime_ns == changed for name, changed in before.items())
+
+
+def test_the_page_holds_every_study_and_its_files_are_beside_it(tmp_path):
+    outcomes = list(run_studies(studies(), SETTING, StudyStore(tmp_path), None, perform))
+    page = write_reproduction(outcomes, tmp_path, None).read_text("utf-8")
+    for name in QUICK:
+        assert f'id="{name}"' in page
+        endings = {path.suffix for path in (tmp_path / name).iterdir()}
+        assert {".csv", ".md", ".tex"} <= endings
+    assert not re.search(r"""(src|href)=["']https?://""", page)
+    assert (tmp_path / "read-traces" / "read-overhead.csv").is_file()
+
+
+def test_figures_are_drawn_when_asked(tmp_path):
+    outcomes = list(run_studies(studies("eir-histories"), SETTING, StudyStore(tmp_path), None, perform))
+    write_reproduction(outcomes, tmp_path, "svg")
+    assert (tmp_path / "eir-histories" / "eir-histories.svg").read_text("utf-8").lstrip().startswith("<?xml")
+
+
+def test_the_command_prints_one_document(tmp_path, capsys):
+    assert run(["reproduce", "eir-histories", "framework", "--out", str(tmp_path), "--json", "--workers", "1"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(study["id"], study["verdict"]) for study in document["studies"]] == [
+        ("eir-histories", REPRODUCED),
+        ("framework", REPRODUCED),
+    ]
+    for study in document["studies"]:
+        assert {"id", "title", "kind", "verdict", "rows"} <= study.keys()
+        for row in study["rows"]:
+            assert {"label", "published", "ours", "low", "high", "verdict"} <= row.keys()
+    assert Path(document["page"]).is_file()
+
+
+def test_the_command_lists_studies(capsys):
+    assert run(["reproduce", "--list", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["studies"]) >= 25
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reproduce"], "--all"),
+        (["reproduce", "--all", "rescue"], "not both"),
+        (["reproduce", "rescu"], "did you mean 'rescue'"),
+        (["reproduce", "rescue", "--set", "p=1"], "--model"),
+        (["reproduce", "rescue", "--model", "nobody/x"], "nobody"),
+        (["reproduce", "vestige-cohorts", "--data", "no-such-folder"], "no-such-folder"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_a_remedy(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert run(arguments) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert said.count("\n") == 1

@@ -1,0 +1,128 @@
+"""The page of analysed runs: its figures against the tables, its words, and the tests that it repeats."""
+
+import json
+
+import pytest
+
+from eirkit.report.analysed import read_analysed
+from eirkit.report.demonstration.recorded import EXAMPLE, example
+from eirkit.report.demonstration.recorded import planted as planted_here
+from eirkit.report.html import render
+from eirkit.report.making import page_for
+from eirkit.report.vestige_needs import _bin, _bin_name, demand_chart
+from eirkit.report.vestige_page import page_of
+from eirkit.vestige.tables import read_rows
+from tests.report.conftest import PLANTED
+from tests.report.folders import HOSTILE, make_analysis, write_log
+from tests.report.reading_pages import faults, read
+
+ROUNDING = 1e-12  # a mean of a hundred numbers
+
+
+@pytest.fixture(scope="module")
+def page(planted):
+    return page_for(planted)
+
+
+def test_the_headline_is_the_mean_over_covered_runs(planted, page):
+    rows = read_rows(planted, "runs")
+    peaks = [row["peak_demand_tokens"] for row in rows if row["goal_accessed"]]
+    assert page.headline.number == f"{sum(peaks) / len(peaks):,.0f}"
+    assert f"{sum(row['resolved'] for row in rows)} of {len(rows)} with a known outcome succeeded" in " ".join(
+        page.headline.sentences
+    )
+
+
+def test_the_area_is_the_share_of_pairs_in_order(planted, page):
+    # A second way: compare every failed run with every resolved one.
+    rows = read_rows(planted, "runs")
+    failed = [row["peak_demand_tokens"] for row in rows if not row["resolved"]]
+    resolved = [row["peak_demand_tokens"] for row in rows if row["resolved"]]
+    wins = sum((f > r) + (f == r) / 2 for f in failed for r in resolved)
+    area = wins / (len(failed) * len(resolved))
+    assert read_analysed(planted, tests=False).auc.estimate == pytest.approx(area, abs=ROUNDING)
+    assert f"with probability {area:.2f}" in " ".join(page.headline.sentences)
+
+
+def test_the_distribution_counts_every_run_once(planted):
+    found = read_analysed(planted, tests=False)
+    chart = demand_chart(found.runs, "tokens")
+    assert sum(count for series in chart.series for count in series.y) == PLANTED.runs
+    assert [series.name for series in chart.series] == ["succeeded", "failed"]
+    rows = read_rows(planted, "runs")
+    counts = dict(zip(chart.series[1].x, chart.series[1].y, strict=True))
+    for name, count in counts.items():
+        inside = [row for row in rows if not row["resolved"] and _bin_name(_bin(row["peak_demand_tokens"])) == name]
+        assert count == len(inside)
+
+
+@pytest.mark.parametrize(("value", "name"), [(0, "0"), (1, "1"), (2, "2+"), (3, "2+"), (1024, "1k+"), (1 << 20, "1M+")])
+def test_bins_double(value, name):
+    assert _bin_name(_bin(value)) == name
+
+
+def test_every_test_is_shown_or_its_absence_explained(planted, page):
+    document = read_analysed(planted).cohorts
+    shown = render(page)
+    words = " ".join(word for section in page.sections for word in section.words)
+    for test in document["tests"]:
+        if test["name"].startswith("used-later-"):
+            continue
+        assert test["name"] in (shown if test["estimate"] is not None else words)
+    assert "exploratory" in words
+
+
+def test_tests_can_be_left_out(planted):
+    titles = {section.title: section for section in page_for(planted, tests=False).sections}
+    assert "eirkit vestige cohort" in titles["Tests"].words[0]
+
+
+def test_the_page_is_in_order_and_the_same_twice(planted, page):
+    made = render(page)
+    assert faults(made) == []
+    assert made == render(page_for(planted))
+
+
+def test_a_hostile_log_is_shown_inert(tmp_path):
+    write_log(tmp_path / "logs", "<img src=x onerror=alert(1)>.jsonl")
+    lines = [
+        json.dumps(
+            {
+                "run_id": HOSTILE,
+                "goal_files": ["</script><b>.py"],
+                "turns": [
+                    {"reads": [{"path": "</script><b>.py", "tokens": 9}]},
+                    {"reads": [{"path": "</script><b>.py", "tokens": 9}]},
+                    {"writes": [{"path": "</script><b>.py", "tokens": 9}]},
+                ],
+            }
+        )
+    ]
+    (tmp_path / "logs" / "plain.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+    made = render(page_for(make_analysis(tmp_path / "out", tmp_path / "logs")))
+    assert faults(made) == []
+    assert not read(made)[0].all("img")
+    assert "\x1b" not in made
+    assert "\u202e" not in made
+
+
+def test_runs_without_outcomes_say_what_is_missing(tmp_path):
+    write_log(tmp_path / "logs")
+    words = " ".join(page_for(make_analysis(tmp_path / "out", tmp_path / "logs")).headline.sentences)
+    assert "not measured" in words
+    assert "--outcomes" in words
+
+
+def test_the_example_run_needs_what_its_log_says():
+    run = example().run
+    # By hand: before turn 8 live are README (620), __init__ (140), dates (2,480), tests (1,710), locale (3,200) and
+    # rules (940), which the edits of rules.py and then dates.py depend on.
+    assert (run.peak_cut, run.peak_demand_tokens) == (8, 620 + 140 + 2480 + 1710 + 3200 + 940)
+    assert run.dead_read_tokens == 480  # docs/changes.md, read after the last edit
+    assert EXAMPLE == "example.jsonl"
+
+
+def test_the_planted_corpus_shows_what_was_planted():
+    found = planted_here()
+    assert found.auc.low > 0.5
+    assert faults(render(page_of(found, "planted"))) == []

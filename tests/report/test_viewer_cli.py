@@ -1,0 +1,90 @@
+"""`eirkit view` and `eirkit watch` as people type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from eirkit.cli import run
+from tests.report.folders import make_rescue, make_sweep
+
+SECONDS = 60  # for a process to start or end on a busy machine
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sweep(tmp_path_factory.mktemp("cli") / "sweep", seeds="0:1")
+
+
+def test_view_prints_its_address_serves_it_and_ends_with_an_interrupt(sweep):
+    words = [sys.executable, "-m", "eirkit", "view", str(sweep), "--no-browser", "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        address = urlsplit(told["address"])
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=SECONDS)
+        connection.request("GET", f"/?{address.query}")
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert told["port"] == address.port
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    assert complaint == ""
+
+
+def test_a_folder_without_runs_is_one_line(tmp_path, capsys):
+    assert run(["view", str(tmp_path), "--no-browser"]) == 2
+    assert "holds no sweep, evidence or analysis; write one with" in capsys.readouterr().err
+    assert run(["view", str(tmp_path / "missing"), "--no-browser"]) == 2
+    assert run(["watch", str(tmp_path), "--once"]) == 2
+
+
+def test_watch_once_says_how_far_a_sweep_is(sweep, capsys):
+    assert run(["watch", str(sweep), "--once", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["state"], told["runs"], told["planned_runs"], told["lost"]) == ("complete", 12, 12, 0)
+    assert len(told["cells"]) == 12
+    summary = json.loads((sweep / "summary.json").read_text("utf-8"))
+    assert {c["cell"]: c["accuracy"] for c in told["cells"]} == {r["cell"]: r["accuracy"] for r in summary["rows"]}
+
+
+def test_watch_is_a_table_for_reading(sweep, capsys):
+    assert run(["watch", str(sweep), "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert "complete: 12 of 12 runs" in shown
+    assert "reference/sloppy" in shown
+
+
+def test_watch_follows_until_the_sweep_is_complete(sweep, tmp_path):
+    """The last runs are written while it watches."""
+    half = tmp_path / "half"
+    half.mkdir()
+    for name in ("manifest.json", "events.jsonl"):
+        (half / name).write_bytes((sweep / name).read_bytes())
+    lines = (sweep / "runs.jsonl").read_bytes().splitlines(keepends=True)
+    (half / "runs.jsonl").write_bytes(b"".join(lines[:5]))
+    words = [sys.executable, "-m", "eirkit", "watch", str(half), "--interval", "0.1"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "100"}) as process:
+        with (half / "runs.jsonl").open("ab") as stream:
+            for line in lines[5:]:
+                stream.write(line)
+                stream.flush()
+        shown, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    assert "complete: 12 of 12 runs" in shown
+
+
+def test_watch_wants_a_sweep(tmp_path, capsys):
+    make_rescue(tmp_path / "rescue")
+    capsys.readouterr()
+    assert run(["watch", str(tmp_path), "--once"]) == 2
+    assert "is no sweep; give one of those below it: none" in capsys.readouterr().err

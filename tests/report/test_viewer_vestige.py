@@ -1,0 +1,193 @@
+"""Recorded runs in the viewer: its rows are the tables', its words are the log's, and nothing else is opened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.errors import InputFileError
+from eirkit.report.viewer.analysis_tables import TABLES, AnalysisTables
+from eirkit.report.viewer.logs import LINE_CHARACTERS, Logs, lines_around, place_of
+from eirkit.report.viewer.routes import Viewer
+from eirkit.report.viewer.texts import LONGEST, more_of, shorten
+from eirkit.vestige.corpus import read_corpus
+from eirkit.vestige.tables import read_rows, run_ids
+from eirkit.vestige.trajectory import Recording
+from tests.report.folders import HOSTILE, make_analysis, make_plain, write_log
+
+pytest.importorskip("pyarrow")
+NOW = 1_000_000_000.0
+BIG = 10_000_000  # characters of one observation
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vestige")
+    write_log(folder / "logs", "hostile.jsonl")
+    write_log(folder / "logs", "big.jsonl", "0123456789" * (BIG // 10))
+    make_plain(folder / "plain")
+    make_analysis(folder / "sessions", folder / "logs")
+    make_analysis(folder / "cohort", folder / "plain")
+    return folder
+
+
+def viewer(root: Path, *logs: str) -> Viewer:
+    return Viewer(root, Logs(tuple(root / name for name in logs)), lambda: NOW)
+
+
+def ask(viewer: Viewer, path: str, **given: object):
+    return viewer.answer(path, {name: [str(value)] for name, value in given.items()})
+
+
+@pytest.mark.parametrize("name", ["sessions", "cohort"])
+def test_a_run_has_the_rows_of_every_table(root, name):
+    tables = AnalysisTables(root / name)
+    for run_id in run_ids(root / name):
+        assert tables.run(run_id) == read_rows(root / name, "runs", run_id)[0]
+        for table in TABLES:
+            wanted = [{k: v for k, v in row.items() if k != "run_id"} for row in read_rows(root / name, table, run_id)]
+            assert tables.rows(table, run_id) == wanted
+
+
+def test_rows_are_found_across_row_groups_and_for_runs_that_have_none(tmp_path):
+    import pyarrow
+    from pyarrow import parquet
+
+    names = [f"r{number}" for number in range(20)]
+    parquet.write_table(pyarrow.table({"run_id": names}), tmp_path / "runs.parquet")
+    rows = [
+        (name, place) for number, name in enumerate(names) for place in range(number % 4 * 3)
+    ]  # every fourth has none
+    table = pyarrow.table({"run_id": [name for name, _ in rows], "cut": [place for _, place in rows]})
+    parquet.write_table(table, tmp_path / "cuts.parquet", row_group_size=4)
+    tables = AnalysisTables(tmp_path)
+    for number, name in enumerate(names):
+        assert [row["cut"] for row in tables.rows("cuts", name)] == list(range(number % 4 * 3))
+    shuffled = table.take(list(reversed(range(table.num_rows))))
+    parquet.write_table(shuffled, tmp_path / "cuts.parquet", row_group_size=4)
+    for number, name in enumerate(names):
+        assert sorted(row["cut"] for row in tables.rows("cuts", name)) == list(range(number % 4 * 3))
+
+
+def test_turns_add_up_to_the_run(root):
+    for run_id in run_ids(root / "cohort"):
+        document = ask(viewer(root), "/api/run", at="cohort", run=run_id)
+        row = document["run"]
+        assert len(document["turns"]) == row["turns"] == len(document["cuts"])
+        assert sum(turn["reads"] for turn in document["turns"]) == row["reads"]
+        assert sum(turn["dead"] for turn in document["turns"]) == row["dead_reads"]
+        assert max(cut["demand_tokens"] for cut in document["cuts"]) == row["peak_demand_tokens"]
+
+
+def test_the_words_of_a_turn_are_the_log_s(root):
+    (recording,) = [run for run in read_corpus([root / "logs" / "hostile.jsonl"]) if isinstance(run, Recording)]
+    shown = viewer(root, "logs")
+    row = ask(shown, "/api/runs", at="sessions", q="hostile")["rows"] or ask(shown, "/api/runs", at="sessions")["rows"]
+    run_id = next(
+        r["run_id"]
+        for r in row
+        if AnalysisTables(root / "sessions").run(r["run_id"])["source"].endswith("hostile.jsonl")
+    )
+    for number, said in enumerate(recording.turns, 1):
+        turn = ask(shown, "/api/turn", at="sessions", run=run_id, turn=number)
+        assert [call["output"] for call in turn["calls"]] == [call.output for call in said.calls]
+        assert turn["text"] == said.text
+    assert HOSTILE in [call.output for turn in recording.turns for call in turn.calls]
+
+
+def test_the_raw_line_is_the_turn_s(root):
+    shown = viewer(root, "logs")
+    run_id = next(r["run_id"] for r in read_rows(root / "sessions", "runs") if r["source"].endswith("hostile.jsonl"))
+    lines = (root / "logs" / "hostile.jsonl").read_text("utf-8").splitlines()
+    places = [ask(shown, "/api/source", at="sessions", run=run_id, turn=turn)["line"] for turn in (1, 2, 3, 4)]
+    assert places == sorted(places)
+    for turn, clue in ((1, "src/a.py"), (2, "notes.txt"), (3, "src/a.py"), (4, "old_string")):
+        found = ask(shown, "/api/source", at="sessions", run=run_id, turn=turn)
+        here = next(line for line in found["lines"] if line["here"])
+        assert here["text"] == lines[here["number"] - 1]
+        assert clue in here["text"]
+
+
+def test_one_line_of_many_runs_is_read_alone(root):
+    run = "run-017"
+    turn = ask(viewer(root, "plain"), "/api/turn", at="cohort", run=run, turn=1)
+    assert turn["source"].endswith(":18")
+    source = ask(viewer(root, "plain"), "/api/source", at="cohort", run=run, turn=1)
+    assert json.loads(source["lines"][0]["text"])["run_id"] == run
+
+
+def test_ten_megabytes_arrive_in_pieces(root):
+    shown = viewer(root, "logs")
+    run_id = next(r["run_id"] for r in read_rows(root / "sessions", "runs") if r["source"].endswith("big.jsonl"))
+    turn = ask(shown, "/api/turn", at="sessions", run=run_id, turn=2)
+    (call,) = turn["calls"]
+    assert call["output"]["length"] == BIG
+    assert len(call["output"]["text"]) == LONGEST
+    more = ask(shown, "/api/text", at="sessions", run=run_id, turn=2, part=call["output"]["part"], offset=LONGEST)
+    assert more == {"text": ("0123456789" * LONGEST)[:LONGEST], "offset": LONGEST, "length": BIG}
+    source = ask(shown, "/api/source", at="sessions", run=run_id, turn=3)
+    assert all(len(line["text"]) <= LINE_CHARACTERS for line in source["lines"])
+
+
+def test_logs_are_read_only_below_what_was_named(root, tmp_path):
+    run_id = read_rows(root / "sessions", "runs")[0]["run_id"]
+    with pytest.raises(InputFileError, match="start the viewer with --logs"):
+        ask(viewer(root), "/api/turn", at="sessions", run=run_id, turn=1)
+    with pytest.raises(InputFileError, match="not below what --logs names"):
+        ask(viewer(root, "plain"), "/api/turn", at="sessions", run=run_id, turn=1)
+    (tmp_path / "secret.json").write_text("{}")
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "out.json").symlink_to(tmp_path / "secret.json")
+    for source in ("logs/../secret.json", "logs/out.json", "secret.json", "/etc/passwd", "logs//etc/passwd", "logs"):
+        with pytest.raises(InputFileError, match="not below"):
+            Logs((logs,)).find(source)
+
+
+@given(st.text("ab\n", max_size=60), st.data())
+def test_lines_around_a_place_are_the_text_s_own(text, data):
+    offset = data.draw(st.integers(0, len(text)))
+    before, after = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 3))
+    found = lines_around(text, offset, before, after)
+    whole = text.split("\n")
+    for line in found["lines"]:
+        assert line["text"] == whole[line["number"] - 1]
+    numbers = [line["number"] for line in found["lines"]]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    (here,) = [line["number"] for line in found["lines"] if line["here"]]
+    assert here == found["line"] == text[:offset].count("\n") + 1
+    assert numbers[0] == max(1, here - before)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
+def test_what_is_short_stays_as_it_is(value):
+    assert shorten(value) == value
+
+
+def test_a_long_text_is_had_piece_by_piece():
+    whole = "".join(chr(0x4E00 + place % 997) for place in range(2 * LONGEST + 7))
+    document = {"a": [{"b": whole}, "short"]}
+    cut = shorten(document)["a"][0]["b"]
+    found = cut["text"]
+    while len(found) < cut["length"]:
+        found += more_of(document, cut["part"], len(found))["text"]
+    assert found == whole
+    for part in ("a/9/b", "a/0/c", "a/x", "a/0", "b", ""):
+        with pytest.raises(InputFileError, match="no text at"):
+            more_of(document, part, 0)
+
+
+def test_a_turn_without_words_of_its_own_has_no_place():
+    assert place_of("nothing here", (), 1) is None

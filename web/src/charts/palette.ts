@@ -1,0 +1,26 @@
+// Colours by name, so that light, dark and print are a matter of the stylesheet alone (charts.css).
+
+export const SERIES = 8;
+export const HEAT = 7;
+export const SYMBOLS = ["circle", "square", "triangle", "diamond2", "star", "cross", "wye", "plus"] as const;
+
+// Few points of a line get a symbol of their own, so that colour is not all that tells lines apart.
+export function isMarked(points: number): boolean {
+  return points > 2 && points <= 24;
+}
+
+export function colour(index: number): string {
+  return `var(--chart-series-${index % SERIES})`;
+}
+
+export function symbol(index: number): (typeof SYMBOLS)[number] {
+  return SYMBOLS[index % SYMBOLS.length] ?? "circle";
+}
+
+export const HEAT_COLOURS = Array.from({ length: HEAT }, (_, step) => `var(--chart-heat-${step})`);
+
+// Which of the heat colours a value has: equal steps from the lowest to the highest value.
+export function heat(value: number, low: number, high: number): number {
+  if (high <= low) return 0;
+  return Math.min(HEAT - 1, Math.max(0, Math.floor(((value - low) / (high - low)) * HEAT)));
+}

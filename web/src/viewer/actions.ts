@@ -1,0 +1,88 @@
+// The graph of actions: turns across, files down; a read leads to the write that depends on it, and the slice is lit.
+import * as Plot from "@observablehq/plot";
+import type { Action, VestigeRun } from "./api";
+import { LEFT, RIGHT, turnAt, turnScale } from "./demand";
+import { draw } from "./picture";
+
+const MOST_FILES = 40; // lanes; the files with the fewest actions share the last
+
+interface Drawn extends Action {
+  lane: string;
+}
+
+export function actionPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {
+  const lanes = lanesOf(run);
+  const actions: Drawn[] = run.actions.map((action) => ({ ...action, lane: lanes.of(action.path) }));
+  const clipped = actions.filter((action) => run.clips.some((clip) => clip["turn"] === action.turn && paths(clip["paths"]).includes(action.path)));
+  const needed = actions.filter((action) => action.necessary);
+  const dead = actions.filter((action) => !action.necessary);
+  const picture = draw({
+    width,
+    height: 56 + 18 * lanes.names.length,
+    marginLeft: LEFT,
+    marginRight: RIGHT,
+    marginTop: 8,
+    marginBottom: 34,
+    x: turnScale(run),
+    y: { type: "point", domain: lanes.names, label: null, tickSize: 0, grid: true, tickFormat: (name: string) => tail(name, 27) },
+    marks: [
+      Plot.ruleX([turn], { stroke: "var(--ink)" }),
+      Plot.link(carried(needed, actions), { x1: "turn", x2: "to", y1: "lane", y2: "target", stroke: "var(--accent)", strokeOpacity: 0.45, strokeWidth: 1.2 }),
+      mark(dead, "read", "var(--faint)", "circle", "var(--quiet)"),
+      mark(dead, "write", "var(--faint)", "square", "var(--quiet)"),
+      mark(needed, "read", "var(--correct)", "circle", "var(--paper)"),
+      mark(needed, "write", "var(--accent)", "square", "var(--paper)"),
+      Plot.dot(clipped, { x: "turn", y: "lane", r: 8, stroke: "var(--state-supply)", strokeWidth: 2, fill: "none" }),
+    ],
+    symbol: { type: "identity" },
+    r: { type: "identity" },
+  });
+  picture.addEventListener("click", (event) => choose(turnAt(event, picture, run.turns.length, width)));
+  return picture;
+}
+
+function mark(actions: Drawn[], kind: Action["kind"], fill: string, symbol: "circle" | "square", stroke: string): Plot.Markish {
+  const some = actions.filter((action) => action.kind === kind);
+  return Plot.dot(some, { x: "turn", y: "lane", r: 4.5, fill, symbol, stroke, strokeWidth: 1 });
+}
+
+// From every read in the slice to what was written because of it.
+function carried(reads: Drawn[], all: Drawn[]): { turn: number; to: number; lane: string; target: string }[] {
+  const written = new Map<number, string[]>();
+  for (const action of all) {
+    if (action.kind === "write") written.set(action.turn, [...(written.get(action.turn) ?? []), action.lane]);
+  }
+  return reads.flatMap((action) => {
+    const to = action.carried_to;
+    if (action.kind !== "read" || to === null) return [];
+    return [...new Set(written.get(to) ?? [])].map((target) => ({ turn: action.turn, to, lane: action.lane, target }));
+  });
+}
+
+interface Lanes {
+  names: string[];
+  of: (path: string) => string;
+}
+
+// Goal files first, then by when they were first met.
+function lanesOf(run: VestigeRun): Lanes {
+  const counts = new Map<string, number>();
+  for (const action of run.actions) counts.set(action.path, (counts.get(action.path) ?? 0) + 1);
+  const met = [...counts.keys()];
+  const goal = new Set(run.goal);
+  const ranked = [...met.filter((path) => goal.has(path)), ...met.filter((path) => !goal.has(path))];
+  if (ranked.length <= MOST_FILES) return { names: ranked, of: (path) => path };
+  const kept = new Set([...ranked].sort((a, b) => Number(goal.has(b)) - Number(goal.has(a)) || (counts.get(b) ?? 0) - (counts.get(a) ?? 0)).slice(0, MOST_FILES - 1));
+  const rest = `${ranked.length - kept.size} other files`;
+  return { names: [...ranked.filter((path) => kept.has(path)), rest], of: (path) => (kept.has(path) ? path : rest) };
+}
+
+function paths(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function tail(name: string, longest: number): string {
+  // What a path holds is somebody else's text; marks that turn its direction would turn the axis.
+  const plain = name.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g, "�");
+  return plain.length > longest ? `…${plain.slice(1 - longest)}` : plain;
+}

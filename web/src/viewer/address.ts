@@ -1,0 +1,50 @@
+// Where we are stands in the address bar and nowhere else, so that it can be kept, sent and gone back to.
+import { useEffect, useState } from "preact/hooks";
+
+const MOVED = "eirkit-moved";
+
+export function readAddress(): URLSearchParams {
+  return new URLSearchParams(location.search);
+}
+
+// Go somewhere else; values that are null leave the address. Scrubbing replaces, everything else can be gone back to.
+export function go(changes: Record<string, string | string[] | null>, how: "push" | "replace" = "push", fresh = false): void {
+  const query = fresh ? new URLSearchParams() : readAddress();
+  for (const [name, value] of Object.entries(changes)) {
+    query.delete(name);
+    for (const one of value === null ? [] : Array.isArray(value) ? value : [value]) query.append(name, one);
+  }
+  query.delete("token");
+  const address = query.size ? `?${query}` : "./";
+  if (how === "push") history.pushState(null, "", address);
+  else history.replaceState(null, "", address);
+  dispatchEvent(new Event(MOVED));
+}
+
+// The address of a place, for links that work with the middle button too.
+export function linkTo(changes: Record<string, string>): string {
+  return `?${new URLSearchParams(changes)}`;
+}
+
+export function useAddress(): URLSearchParams {
+  const [address, setAddress] = useState(readAddress);
+  useEffect(() => {
+    const move = () => setAddress(readAddress());
+    addEventListener("popstate", move);
+    addEventListener(MOVED, move);
+    return () => {
+      removeEventListener("popstate", move);
+      removeEventListener(MOVED, move);
+    };
+  }, []);
+  return address;
+}
+
+// Everything that chooses rows: filters, bounds, words and order.
+export function rowsAsked(address: URLSearchParams): Record<string, string | string[]> {
+  const asked: Record<string, string | string[]> = {};
+  for (const name of new Set(address.keys())) {
+    if (/^(f|min|max)\./.test(name) || name === "q" || name === "sort") asked[name] = address.getAll(name);
+  }
+  return asked;
+}

@@ -1,0 +1,318 @@
+// What the server can be asked for, and what it answers; see src/eirkit/report/viewer/routes.py.
+import type { Chart } from "../charts/chart";
+
+export type Cell = string | number | boolean | null;
+export type FieldKind = "text" | "number" | "share" | "flag";
+
+export interface Field {
+  key: string;
+  title: string;
+  kind: FieldKind;
+  meaning: string;
+  facet: boolean;
+  shown: boolean;
+}
+
+export interface Folder {
+  key: string;
+  kind: "sweep" | "evidence" | "analysis";
+  stamp: string;
+}
+
+export interface Folders {
+  name: string;
+  folders: Folder[];
+}
+
+export interface Progress {
+  kind: string;
+  state: "running" | "complete" | "waiting";
+  runs: number;
+  planned_runs: number | null;
+  planned_cells: number | null;
+  lost: number;
+  spent_usd: number | null;
+  read_share: number;
+}
+
+export interface Failure {
+  workload: string;
+  model: string;
+  condition: string;
+  kind: string;
+  message: string;
+  runs: number;
+}
+
+export interface AnalysisSummary {
+  runs: number;
+  goal_access: number | null;
+  mean_peak_tokens: number | null;
+  dead_read_share: number | null;
+  repeat_share: number | null;
+  clipped_views: number;
+  outcomes: { resolved: number; failed: number; unknown: number };
+  breaks: { compactions: number; clears: number; dropped_tokens: number; never_reread_tokens: number };
+  skipped: { source: string; reason: string }[];
+}
+
+export interface Overview {
+  kind: Folder["kind"];
+  fields: Field[];
+  alike: { title: string; value: string }[];
+  progress?: Progress;
+  failures?: Failure[];
+  summary?: AnalysisSummary;
+}
+
+export interface Facet {
+  key: string;
+  title: string;
+  values: { label: string; rows: number }[];
+  distinct: number;
+}
+
+export interface Page {
+  fields: Field[];
+  rows: Record<string, Cell>[];
+  matched: number;
+  total: number;
+  offset: number;
+  facets: Facet[];
+  read_share: number;
+}
+
+export interface Grid {
+  chart: Chart;
+  runs: number[];
+  left_out: number;
+  x: string[];
+  y: string[];
+  kind: FieldKind;
+}
+
+// A long text arrives as its beginning; the rest is asked for by its part.
+export type Text = string | { text: string; length: number; part: string };
+
+export type Cause = "computation" | "state_supply" | "cascade";
+export type Payload = number[];
+
+export interface Step {
+  t: number;
+  refs: number[];
+  kind?: string;
+  input?: Payload | null;
+  answer?: Payload;
+  scored?: boolean;
+  required?: number[];
+  retained?: number[];
+  missing?: number[];
+  unavailable?: number[];
+  restored?: [number, Payload][];
+  submitted?: Payload | null;
+  fault?: string | null;
+  fetched?: number[];
+  reads?: number;
+  recomputations?: number;
+  actions?: number;
+  answers?: number;
+  correct?: boolean;
+  missed?: boolean;
+  cause?: Cause | null;
+  why?: string | null;
+}
+
+export interface Score {
+  accuracy: number;
+  miss_rate: number;
+  steps: number;
+  correct: number;
+  first_miss: number | null;
+  first_error: number | null;
+  errors: Record<Cause, number>;
+}
+
+export interface Sibling {
+  run: string;
+  different: string[];
+  words: string;
+}
+
+export interface LacunaRun {
+  kind: "lacuna";
+  run: string;
+  seed: number;
+  model: string;
+  ending: string | null;
+  task: Record<string, Cell>;
+  trial?: Record<string, unknown>;
+  access?: Record<string, unknown>;
+  usage: Record<string, number | null>;
+  capacity: number | null;
+  score: Score | null;
+  unknown: string;
+  steps: Step[];
+  words: string;
+  siblings: Sibling[];
+}
+
+export interface Exchange {
+  t: number;
+  messages: { role: string; text: Text }[];
+  exact: boolean;
+  reply: Text | null;
+  calls: { name: string; arguments: Record<string, unknown> }[];
+  latency_seconds: number;
+  input_tokens: number;
+  output_tokens: number;
+  cost_usd: number | null;
+  from_cache: boolean;
+  prompt_sha256: string;
+}
+
+export interface ActionTaken {
+  number: number;
+  action: Text;
+  outcome: string;
+  detail: Text;
+  evicted: number | null;
+  reason: string;
+}
+
+export interface MemoryCall {
+  verb: string;
+  passages: number;
+  latency_seconds: number;
+  lacking: number[];
+  held: number[];
+  mislabelled: number[];
+  text?: Text;
+  found?: Text[];
+}
+
+export interface Cone {
+  targets: number[];
+  nodes: number[];
+  edges: [number, number][];
+  resident: number[];
+  depth: number;
+  naive: string;
+}
+
+export interface StepMore {
+  t: number;
+  exchanges: Exchange[];
+  actions: ActionTaken[];
+  memory: MemoryCall[];
+  spread: { origins: number[]; path: [number, number][]; spoilt: number[] };
+  cone: Cone | null;
+}
+
+export interface Pressure {
+  unknown?: string;
+  needed_bits: (number | null)[];
+  upper_bits: (number | null)[] | null;
+  capacity_bits: number;
+  pressure: (number | null)[];
+  peak_pressure: number;
+  record_bits: number;
+  held_bits: number[];
+  method: string;
+  h: number;
+}
+
+export interface TurnEntry {
+  turn: number;
+  reads: number;
+  dead: number;
+  writes: number;
+  needed: boolean;
+  events: string[];
+}
+
+export interface Action {
+  turn: number;
+  kind: "read" | "write";
+  path: string;
+  version: number;
+  tokens: number | null;
+  necessary: boolean;
+  sink: boolean;
+  carried_to: number | null;
+}
+
+export interface Cut {
+  cut: number;
+  demand_tokens: number | null;
+  live_files: number;
+  later_used: number;
+  later_used_files: number;
+}
+
+export type Row = Record<string, Cell | Cell[]>;
+
+export interface VestigeRun {
+  kind: "vestige";
+  run: Row;
+  visibility: string | null;
+  has_logs: boolean;
+  turns: TurnEntry[];
+  actions: Action[];
+  actions_left_out: number;
+  goal: string[];
+  cuts: Cut[];
+  states: Row[];
+  files: Row[];
+  clips: Row[];
+  hidden_lines: Row[];
+  anomalies: Row[];
+  breaks: Row[];
+  dropped: Row[];
+  entities: Row[];
+}
+
+export interface Turn {
+  turn: number;
+  text: Text;
+  calls: {
+    tool: string;
+    arguments: { name: string; value: Text }[];
+    output: Text;
+    full_output: Text | null;
+    exit_code: number | null;
+    failed: boolean;
+  }[];
+  broken: string | null;
+  carried: Text;
+  rejected: boolean;
+  prompt: Text;
+  source: string;
+}
+
+export interface Source {
+  lines: { number: number; text: string; here: boolean; at: number | null; before: number; after: number }[];
+  line: number;
+  lines_total: number;
+  characters: number;
+  source: string;
+  offset: number;
+}
+
+export type Asked = Record<string, string | number | string[] | undefined>;
+
+export function addressOf(path: string, asked: Asked): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(asked)) {
+    if (value === undefined) continue;
+    for (const one of Array.isArray(value) ? value : [String(value)]) query.append(name, one);
+  }
+  return `api/${path}?${query}`;
+}
+
+// Ask the server; what it refuses becomes an error with its words.
+export async function ask<T>(path: string, asked: Asked, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(addressOf(path, asked), signal ? { signal } : {});
+  const document = (await response.json()) as T & { error?: string };
+  if (!response.ok) throw new Error(document.error ?? `the server said ${response.status}; start the viewer again`);
+  return document;
+}

@@ -1,0 +1,103 @@
+// Answers of the server as state: the last one stays until the next is there, and live folders are asked again.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type Asked, addressOf, ask } from "./api";
+
+export interface Answer<T> {
+  data: T | null;
+  error: string;
+  waiting: boolean;
+}
+
+const POLL_MS = 1000;
+const READING_MS = 400;
+
+// Asks one address, one request at a time: a stamp that comes meanwhile is answered by the next.
+class Asker<T> {
+  private answered: string | null = null;
+  private wanted = "";
+  private busy = false;
+  private readonly stop = new AbortController();
+
+  constructor(
+    private readonly path: string,
+    private readonly asked: Asked,
+    private readonly tell: (answer: Partial<Answer<T>>) => void,
+  ) {}
+
+  async want(stamp: string): Promise<void> {
+    this.wanted = stamp;
+    if (this.busy) return;
+    this.busy = true;
+    while (this.answered !== this.wanted && !this.stop.signal.aborted) {
+      this.answered = this.wanted;
+      this.say({ waiting: true });
+      try {
+        this.say({ data: await ask<T>(this.path, this.asked, this.stop.signal), error: "", waiting: false });
+      } catch (error) {
+        this.say({ data: null, error: (error as Error).message, waiting: false });
+      }
+    }
+    this.busy = false;
+  }
+
+  end(): void {
+    this.stop.abort();
+  }
+
+  private say(answer: Partial<Answer<T>>): void {
+    if (!this.stop.signal.aborted) this.tell(answer);
+  }
+}
+
+// Ask for something; `stamp` asks again when it changes. The last answer stays until the next one is there.
+export function useAnswer<T>(path: string | null, asked: Asked, stamp = ""): Answer<T> {
+  const [answer, setAnswer] = useState<Answer<T>>({ data: null, error: "", waiting: true });
+  const asker = useRef<Asker<T> | null>(null);
+  const address = path === null ? "" : addressOf(path, asked);
+  useEffect(() => {
+    if (path === null) return;
+    const own = new Asker<T>(path, asked, (news) => setAnswer((before) => ({ ...before, ...news })));
+    asker.current = own;
+    void own.want(stamp);
+    return () => own.end();
+  }, [address]);
+  useEffect(() => void asker.current?.want(stamp), [stamp]);
+  return answer;
+}
+
+// A stamp that also changes while the server is still reading a large file, so that what it has read is shown.
+export function useReading(at: string, stamp: string): string {
+  const [round, setRound] = useState(0);
+  const { data } = useAnswer<{ read_share: number }>("changes", { at }, `${stamp} ${round}`);
+  useEffect(() => {
+    if (!data || data.read_share >= 1) return;
+    const timer = setTimeout(() => setRound(round + 1), READING_MS);
+    return () => clearTimeout(timer);
+  }, [data]);
+  return `${stamp} ${round}`;
+}
+
+// A text that changes whenever the folder does; nothing is asked while the page is out of sight.
+export function useStamp(at: string | null): string {
+  const [stamp, setStamp] = useState("");
+  useEffect(() => {
+    if (at === null) return;
+    let over = false;
+    const look = async () => {
+      if (document.hidden) return;
+      try {
+        const { stamp: found } = await ask<{ stamp: string }>("changes", { at });
+        if (!over) setStamp(found);
+      } catch {
+        // The server has ended, or the folder is gone; what was read stays on the page.
+      }
+    };
+    void look();
+    const timer = setInterval(look, POLL_MS);
+    return () => {
+      over = true;
+      clearInterval(timer);
+    };
+  }, [at]);
+  return stamp;
+}

@@ -1,0 +1,40 @@
+// What later work needed before each turn.
+import * as Plot from "@observablehq/plot";
+import type { Cut, VestigeRun } from "./api";
+import { draw } from "./picture";
+
+export const LEFT = 190; // where turns begin, in both pictures of a run
+export const RIGHT = 12;
+
+export function turnScale(run: VestigeRun): Plot.ScaleOptions {
+  return { domain: [0.5, Math.max(2, run.turns.length) + 0.5], label: "turn", labelArrow: "none", labelAnchor: "center", tickFormat: "d" };
+}
+
+export function demandPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {
+  const known = run.cuts.filter((cut) => cut.demand_tokens !== null);
+  const picture = draw({
+    width,
+    height: 170,
+    marginLeft: LEFT,
+    marginRight: RIGHT,
+    marginTop: 20,
+    x: turnScale(run),
+    y: { label: run.run["unit"] === "tokens" ? "tokens" : "entities", labelArrow: "none", grid: true, zero: true, nice: true, ticks: 5 },
+    marks: [
+      Plot.areaY(run.cuts, { x: "cut", y: "later_used", fill: "var(--faint)", fillOpacity: 0.5, curve: "step" }),
+      Plot.areaY(known, { x: "cut", y: "demand_tokens", fill: "var(--accent)", fillOpacity: 0.25, curve: "step" }),
+      Plot.lineY(known, { x: "cut", y: (cut: Cut) => cut.demand_tokens, stroke: "var(--accent)", strokeWidth: 2, curve: "step" }),
+      Plot.ruleX(run.breaks, { x: (row: Record<string, unknown>) => Number(row["cut"]) - 0.5, stroke: "var(--cone)", strokeWidth: 2, strokeDasharray: "4 3" }),
+      Plot.ruleX([turn], { stroke: "var(--ink)" }),
+      Plot.ruleY([0]),
+    ],
+  });
+  picture.addEventListener("click", (event) => choose(turnAt(event, picture, run.turns.length, width)));
+  return picture;
+}
+
+export function turnAt(event: MouseEvent, picture: Element, last: number, width: number): number {
+  const box = picture.getBoundingClientRect();
+  const share = ((event.clientX - box.left) * (width / box.width) - LEFT) / (width - LEFT - RIGHT);
+  return Math.min(last, Math.max(1, Math.round(0.5 + share * Math.max(2, last))));
+}

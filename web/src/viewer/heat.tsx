@@ -1,0 +1,182 @@
+// A grid of means over two columns; a cell leads to the runs behind it.
+import * as Plot from "@observablehq/plot";
+import type { Facet, Field, Grid, Page } from "./api";
+import { go, rowsAsked } from "./address";
+import { useAnswer } from "./asking";
+import { draw, Picture } from "./picture";
+import { shown } from "./words";
+
+export function HeatMap({ at, address, stamp, fields }: { at: string; address: URLSearchParams; stamp: string; fields: Field[] }) {
+  const rows = rowsAsked(address);
+  const { data: page } = useAnswer<Page>("runs", { at, ...rows, sort: undefined, limit: 1 }, stamp);
+  const facets = page?.facets ?? [];
+  const axes = axesOf(facets, address);
+  const figures = fields.filter((field) => field.kind !== "text" && !["n", "m", "seed", "fan_in"].includes(field.key));
+  const value = address.get("value") ?? (figures.some((f) => f.key === "accuracy") ? "accuracy" : "resolved");
+  const path = axes ? "grid" : null;
+  const { data, error } = useAnswer<Grid>(path, { at, ...rows, sort: undefined, x: axes?.x, y: axes?.y, value }, stamp);
+  if (!axes) return null;
+  return (
+    <section aria-label="Heat map">
+      <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
+        <Pick name="value" title="colour" chosen={value} options={figures} />
+        <Pick name="x" title="across" chosen={axes.x} options={facets} />
+        <Pick name="y" title="down" chosen={axes.y} options={facets} />
+      </form>
+      {error && <p class="fault">{error}</p>}
+      {data && <Cells grid={data} axes={axes} />}
+    </section>
+  );
+}
+
+interface Axes {
+  x: string;
+  y: string;
+}
+
+// The columns with the most to say: capacity across, then whatever differs.
+function axesOf(facets: Facet[], address: URLSearchParams): Axes | null {
+  const varying = facets.filter((facet) => facet.distinct > 1).map((facet) => facet.key);
+  const order = ["h", "arm", "clipping_group", "resolved", "m", "policy", "model", "workload", "format"];
+  const ranked = [...order.filter((key) => varying.includes(key)), ...varying.filter((key) => !order.includes(key))];
+  const known = facets.map((facet) => facet.key);
+  const asked = (name: string) => (known.includes(address.get(name) ?? "") ? address.get(name) : null);
+  const x = asked("x") ?? ranked[0] ?? known[0];
+  const down = ["model", "workload", "policy", "format"].filter((key) => ranked.includes(key) && key !== x);
+  const y = asked("y") ?? down[0] ?? ranked.find((key) => key !== x) ?? known.find((key) => key !== x);
+  return x && y ? { x, y } : null;
+}
+
+function Pick({ name, title, chosen, options }: { name: string; title: string; chosen: string; options: { key: string; title: string }[] }) {
+  return (
+    <label>
+      {title}
+      <select name={name} value={chosen} onChange={(event) => go({ [name]: event.currentTarget.value }, "replace")}>
+        {options.map((option) => (
+          <option key={option.key} value={option.key}>
+            {option.title}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface Place {
+  x: string;
+  y: string;
+  value: number | null;
+  runs: number;
+}
+
+function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
+  const [series] = grid.chart.series;
+  if (!series) return null;
+  const places: Place[] = series.x.map((x, at) => ({
+    x: String(x),
+    y: String(series.y[at]),
+    value: series.value[at] ?? null,
+    runs: grid.runs[at] ?? 0,
+  }));
+  const choose = (place: Place) => go({ [`f.${axes.x}`]: place.x, [`f.${axes.y}`]: place.y, offset: null });
+  return (
+    <>
+      <Picture
+        make={(width) => heatPicture(grid, places, width, choose)}
+        on={[grid]}
+        label={`${grid.chart.title}. ${grid.chart.alt}`}
+        class="heat"
+      />
+      <details>
+        <summary>The same as a table</summary>
+        <HeatTable grid={grid} places={places} choose={choose} />
+      </details>
+    </>
+  );
+}
+
+function heatPicture(grid: Grid, places: Place[], width: number, choose: (place: Place) => void): Element {
+  const longest = Math.max(...grid.y.map((name) => name.length), 1);
+  const margin = Math.min(260, 16 + 7 * longest);
+  const room = Math.max(24, Math.min(110, (width - margin - 20) / Math.max(1, grid.x.length)));
+  const share = grid.kind === "share" || grid.kind === "flag";
+  const picture = draw({
+    width: Math.min(width, margin + 20 + room * grid.x.length),
+    height: 60 + 30 * grid.y.length,
+    marginLeft: margin,
+    marginTop: 34,
+    marginBottom: 8,
+    x: { domain: grid.x, axis: "top", label: grid.chart.x.title, labelArrow: "none", tickSize: 0 },
+    y: { domain: grid.y, label: null, tickSize: 0, tickFormat: (name: string) => cut(name, 34) },
+    color: { scheme: "YlGnBu", ...(share ? { domain: [0, 1] } : {}), type: "linear" },
+    marks: [
+      Plot.cell(places, { x: "x", y: "y", fill: "value", inset: 1, rx: 3 }),
+      Plot.text(places, {
+        x: "x",
+        y: "y",
+        text: (place: Place) => (room > 44 ? shown(place.value, grid.kind) : ""),
+        // Dark cells bear light figures.
+        fill: (place: Place) => ((share ? (place.value ?? 0) : 0) > 0.55 ? "white" : "black"),
+        stroke: (place: Place) => ((share ? (place.value ?? 0) : 0) > 0.55 ? "#17324d" : "white"),
+        strokeWidth: 2.5,
+        fontWeight: 600,
+      }),
+    ],
+  });
+  const cells = picture.querySelectorAll<SVGElement>("[aria-label=cell] rect");
+  const drawn = places.filter((place) => place.value !== null);
+  for (const [at, cell] of [...cells].entries()) {
+    const place = drawn[at];
+    if (!place) continue;
+    const title = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    title.textContent = `${place.x} / ${place.y}: ${shown(place.value, grid.kind)} over ${place.runs} runs`;
+    cell.append(title);
+    cell.addEventListener("click", () => choose(place));
+  }
+  return picture;
+}
+
+function cut(name: string, longest: number): string {
+  return name.length > longest ? `…${name.slice(1 - longest)}` : name;
+}
+
+function HeatTable({ grid, places, choose }: { grid: Grid; places: Place[]; choose: (place: Place) => void }) {
+  const at = new Map(places.map((place) => [`${place.x}\n${place.y}`, place]));
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Heat map as a table">
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">{grid.chart.y.title}</th>
+            {grid.x.map((x) => (
+              <th key={x} scope="col" class="figure">
+                {x}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {grid.y.map((y) => (
+            <tr key={y}>
+              <th scope="row">{y}</th>
+              {grid.x.map((x) => {
+                const place = at.get(`${x}\n${y}`);
+                return (
+                  <td key={x} class="figure">
+                    {place ? (
+                      <button type="button" class="plain" onClick={() => choose(place)}>
+                        {shown(place.value, grid.kind)}
+                      </button>
+                    ) : (
+                      "–"
+                    )}
+                  </td>
+                );
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,77 @@
+// Text that somebody else wrote: shown as it is, never as markup, each piece with a direction of its own.
+import { useState } from "preact/hooks";
+import { type Asked, ask, type Text } from "./api";
+
+// Control characters, marks that turn the direction of text, and those that take no room at all.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+export interface Piece {
+  text: string;
+  mark: boolean;
+}
+
+// Split a text into what can be shown and names of what cannot.
+export function pieces(text: string): Piece[] {
+  const found: Piece[] = [];
+  let end = 0;
+  for (const match of text.matchAll(HIDDEN)) {
+    if (match.index > end) found.push({ text: text.slice(end, match.index), mark: false });
+    found.push({ text: nameOf(match[0].charCodeAt(0)), mark: true });
+    end = match.index + match[0].length;
+  }
+  if (end < text.length) found.push({ text: text.slice(end), mark: false });
+  return found;
+}
+
+function nameOf(code: number): string {
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  return `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+export function Inert({ text }: { text: string }) {
+  return (
+    <bdi>
+      {pieces(text).map((piece) =>
+        piece.mark ? (
+          <span class="mark" title="a character that cannot be seen">
+            {piece.text}
+          </span>
+        ) : (
+          piece.text
+        ),
+      )}
+    </bdi>
+  );
+}
+
+// A block of text that may be long: its beginning, and more of it when asked for.
+export function Block({ text, asked, label }: { text: Text; asked: Asked; label: string }) {
+  const whole = typeof text === "string";
+  const [more, setMore] = useState("");
+  const [wait, setWait] = useState(false);
+  const shown = (whole ? text : text.text) + more;
+  const length = whole ? text.length : text.length;
+  const fetchMore = async () => {
+    if (whole) return;
+    setWait(true);
+    try {
+      const next = await ask<{ text: string }>("text", { ...asked, part: text.part, offset: shown.length });
+      setMore(more + next.text);
+    } finally {
+      setWait(false);
+    }
+  };
+  return (
+    <div class="block">
+      {/* Scrolling regions must be reachable by keyboard. */}
+      <pre tabIndex={0} role="region" aria-label={label}>
+        <Inert text={shown} />
+      </pre>
+      {shown.length < length && (
+        <button type="button" onClick={fetchMore} disabled={wait}>
+          Show more ({(length - shown.length).toLocaleString("en")} characters left)
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,144 @@
+// A lacuna run, step by step: the graph, what was at hand, what was said, why it went wrong and what repair would take.
+import type { LacunaRun, Step, StepMore } from "./api";
+import { go } from "./address";
+import { arcPicture, COLOURS } from "./arcs";
+import { useAnswer } from "./asking";
+import { Inert } from "./inert";
+import { Figures } from "./overview";
+import { Picture } from "./picture";
+import { PressureChart } from "./pressure";
+import { Scrubber } from "./scrub";
+import { StepPanel } from "./step";
+import { CAUSES, shown, verdictOf } from "./words";
+
+export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; address: URLSearchParams }) {
+  const last = Math.max(1, run.steps.length);
+  const t = Math.min(last, Math.max(1, Number(address.get("t")) || run.score?.first_error || Number(run.trial?.["at"]) || 1));
+  const wrong = run.steps.filter((step) => step.cause).map((step) => step.t);
+  const beside = address.getAll("with");
+  return (
+    <>
+      <Headline run={run} />
+      {run.unknown && <p class="fault">{run.unknown}</p>}
+      <Scrubber name="t" title="step" at={t} last={last} marks={wrong} />
+      <Strip run={run} t={t} />
+      {beside.map((name) => (
+        <OtherStrip key={name} at={at} name={name} t={t} />
+      ))}
+      <p class="legend" aria-hidden="true">
+        <span class="key correct" /> correct <span class="key state_supply" /> state supply <span class="key cascade" /> cascade{" "}
+        <span class="key computation" /> computation <span class="key missed" /> an input was missing <span class="key cone" /> in the
+        recovery cone
+      </p>
+      <Compare run={run} beside={beside} />
+      <div class="arms">
+        <Arm at={at} run={run} t={t} />
+        {beside.map((name) => (
+          <OtherArm key={name} at={at} name={name} t={t} beside={beside} />
+        ))}
+      </div>
+      <PressureChart at={at} run={run} t={t} />
+    </>
+  );
+}
+
+function Headline({ run }: { run: LacunaRun }) {
+  const { score, task } = run;
+  const figures: [string, string][] = [
+    ["task", `${task["workload"]}, n = ${task["n"]}, m = ${task["m"]}, seed ${run.seed}`],
+    ["run", run.words],
+  ];
+  if (score) {
+    figures.push(["accuracy", shown(score.accuracy, "share")], ["miss rate", shown(score.miss_rate, "share")]);
+    figures.push(["first miss / error", `${score.first_miss ?? "–"} / ${score.first_error ?? "–"}`]);
+    const { state_supply, computation, cascade } = score.errors;
+    figures.push(["wrong: state supply / computation / cascade", `${state_supply} / ${computation} / ${cascade}`]);
+  }
+  figures.push(["ended", run.ending ?? "–"]);
+  return <Figures figures={figures} />;
+}
+
+function Compare({ run, beside }: { run: LacunaRun; beside: string[] }) {
+  const left = run.siblings.filter((one) => !beside.includes(one.run));
+  if (!run.siblings.length) return null;
+  return (
+    <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Compare">
+      <label>
+        beside it
+        <select name="with" value="" onChange={(event) => go({ with: [...beside, event.currentTarget.value] })} disabled={beside.length > 2}>
+          <option value="">choose a run of the same task…</option>
+          {left.map((one) => (
+            <option key={one.run} value={one.run}>
+              {one.words} ({one.run})
+            </option>
+          ))}
+        </select>
+      </label>
+    </form>
+  );
+}
+
+function Arm({ at, run, t, close }: { at: string; run: LacunaRun; t: number; close?: () => void }) {
+  const { data } = useAnswer<StepMore>("step", { at, run: run.run, t });
+  const more = data?.t === t ? data : null;
+  const step = run.steps[t - 1];
+  if (!step) return null;
+  return (
+    <section class="arm" aria-label={`Step ${t} of ${run.words}`}>
+      <h2>
+        <Inert text={run.words} />
+        {close && (
+          <button type="button" class="close" aria-label={`take ${run.words} away`} onClick={close}>
+            ×
+          </button>
+        )}
+      </h2>
+      <Picture
+        make={(width) => arcPicture(run, t, more, width, (to) => go({ t: String(to) }, "replace"))}
+        on={[run, t, more]}
+        label={graphWords(run, step)}
+        class="graph"
+      />
+      <StepPanel at={at} run={run} step={step} more={more} />
+    </section>
+  );
+}
+
+function OtherArm({ at, name, t, beside }: { at: string; name: string; t: number; beside: string[] }) {
+  const { data, error } = useAnswer<LacunaRun>("run", { at, run: name });
+  if (error) return <p class="fault">{error}</p>;
+  if (!data) return <p class="quiet">Reading the run…</p>;
+  const close = () => go({ with: beside.filter((one) => one !== name) });
+  return <Arm at={at} run={data} t={t} close={close} />;
+}
+
+function OtherStrip({ at, name, t }: { at: string; name: string; t: number }) {
+  const { data } = useAnswer<LacunaRun>("run", { at, run: name });
+  return data ? <Strip run={data} t={t} /> : null;
+}
+
+function graphWords(run: LacunaRun, step: Step): string {
+  const refs = step.refs.length ? `Step ${step.t} needs ${step.refs.join(", ")}` : `Step ${step.t} needs no earlier answer`;
+  const missing = step.missing?.length ? `; missing: ${step.missing.join(", ")}` : "";
+  return `Dependency graph of ${run.steps.length} steps. ${refs}${missing}.`;
+}
+
+// One cell a step, coloured by what came of it; the words are for those who do not see it.
+function Strip({ run, t }: { run: LacunaRun; t: number }) {
+  const counts = new Map<string, number>();
+  for (const step of run.steps) counts.set(verdictOf(step), (counts.get(verdictOf(step)) ?? 0) + 1);
+  const words = [...counts].map(([name, count]) => `${count} ${CAUSES[name as keyof typeof CAUSES] ?? name}`).join(", ");
+  return (
+    <div class="strip" role="img" aria-label={`${run.words}: ${words}`}>
+      {run.steps.map((step) => (
+        <span
+          key={step.t}
+          class={`bead ${verdictOf(step)}${step.t === t ? " here" : ""}${step.missed ? " missed" : ""}`}
+          title={`step ${step.t}: ${verdictOf(step).replace("_", " ")}`}
+          style={{ background: COLOURS[verdictOf(step)] ?? "" }}
+          onClick={() => go({ t: String(step.t) }, "replace")}
+        />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,104 @@
+// The page: which folder, which run, and the rest of it.
+import { render } from "preact";
+import { useEffect } from "preact/hooks";
+import type { Folder, Folders } from "./api";
+import { go, linkTo, readAddress, useAddress } from "./address";
+import { useAnswer, useStamp } from "./asking";
+import { Inert } from "./inert";
+import { FolderPage } from "./overview";
+import { RunPage } from "./run";
+import "./viewer.css";
+
+const KINDS: Record<Folder["kind"], string> = { sweep: "sweep", evidence: "evidence", analysis: "recorded runs" };
+
+function Page() {
+  const address = useAddress();
+  const { data, error } = useAnswer<Folders>("folders", {});
+  const folders = data?.folders ?? [];
+  const own = folders.length === 1 ? folders[0] : folders.find((folder) => folder.key === ".");
+  const at = address.get("at") ?? own?.key ?? null;
+  const others = folders.filter((folder) => folder.key !== at);
+  const run = address.get("run");
+  const stamp = useStamp(at);
+  useEffect(() => {
+    document.title = [run, at === "." ? null : at, data?.name, "eirkit"].filter(Boolean).join(" · ");
+  }, [run, at, data]);
+  return (
+    <>
+      <a class="skip" href="#content">
+        Skip to content
+      </a>
+      <header>
+        <Crumbs name={data?.name ?? ""} at={at} run={run} own={at === own?.key} />
+      </header>
+      <main id="content" tabIndex={-1}>
+        {error && <p class="fault">{error}</p>}
+        {data && !at && <Folded folders={folders} />}
+        {at === "." && !run && others.length > 0 && (
+          <nav aria-label="Below this folder" class="below">
+            <span class="quiet">below this folder:</span> <Folded folders={others} />
+          </nav>
+        )}
+        {at && !run && <FolderPage key={at} at={at} address={address} stamp={stamp} />}
+        {at && run && <RunPage key={`${at}/${run}`} at={at} run={run} address={address} stamp={stamp} />}
+      </main>
+    </>
+  );
+}
+
+function Crumbs({ name, at, run, own }: { name: string; at: string | null; run: string | null; own: boolean }) {
+  return (
+    <nav aria-label="Where we are">
+      <h1>
+        <Crumb to={{}} here={!at || (own && !run)} text={name || "eirkit"} />
+        {at && at !== "." && (
+          <>
+            {" / "}
+            <Crumb to={{ at }} here={!run} text={at} />
+          </>
+        )}
+        {run && (
+          <>
+            {" / "}
+            <Crumb to={{}} here text={run} />
+          </>
+        )}
+      </h1>
+    </nav>
+  );
+}
+
+function Crumb({ to, here, text }: { to: Record<string, string>; here: boolean; text: string }) {
+  if (here) return <Inert text={text} />;
+  const move = (event: MouseEvent) => {
+    event.preventDefault();
+    go(to, "push", true);
+  };
+  return (
+    <a href={Object.keys(to).length ? linkTo(to) : "./"} onClick={move}>
+      <Inert text={text} />
+    </a>
+  );
+}
+
+function Folded({ folders }: { folders: Folder[] }) {
+  return (
+    <ul class="folders">
+      {folders.map((folder) => (
+        <li key={folder.key}>
+          <Crumb to={{ at: folder.key }} here={false} text={folder.key === "." ? "this folder" : folder.key} />
+          <span class="quiet"> {KINDS[folder.kind]}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+// The token came in by the address and lives on in a cookie; it has no business in the history.
+if (readAddress().has("token")) go({}, "replace");
+
+const place = document.getElementById("page");
+if (place) {
+  place.replaceChildren();
+  render(<Page />, place);
+}

@@ -1,0 +1,90 @@
+// A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
+import type { AnalysisSummary, Failure, Overview, Progress } from "./api";
+import { useAnswer, useReading } from "./asking";
+import { HeatMap } from "./heat";
+import { Inert } from "./inert";
+import { RunTable } from "./table";
+import { shown } from "./words";
+
+export function FolderPage({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
+  const reading = useReading(at, stamp);
+  const { data, error } = useAnswer<Overview>("overview", { at }, reading);
+  return (
+    <>
+      {error && <p class="fault">{error}</p>}
+      {data?.progress && <Standing progress={data.progress} />}
+      {data?.summary && <Found summary={data.summary} />}
+      {data && data.alike.length > 0 && (
+        <p class="quiet">
+          All runs: <Inert text={data.alike.map((one) => `${one.title} ${one.value}`).join(", ")} />
+        </p>
+      )}
+      {data?.failures && data.failures.length > 0 && <Lost failures={data.failures} />}
+      {data && <HeatMap at={at} address={address} stamp={reading} fields={data.fields} />}
+      <RunTable at={at} address={address} stamp={reading} />
+    </>
+  );
+}
+
+const STATES = { running: "running", complete: "complete", waiting: "not complete, and nobody writes to it" };
+
+function Standing({ progress }: { progress: Progress }) {
+  const planned = progress.planned_runs;
+  return (
+    <p class="standing" data-state={progress.state}>
+      <strong>{STATES[progress.state]}</strong>: {progress.runs.toLocaleString("en")}
+      {planned !== null && ` of ${planned.toLocaleString("en")}`} runs
+      {progress.lost > 0 && `, ${progress.lost} lost to the world`}
+      {!!progress.spent_usd && `, $${progress.spent_usd.toFixed(2)}`}
+      {planned !== null && progress.state !== "complete" && (
+        <progress value={progress.runs} max={planned} aria-label="runs that have ended" />
+      )}
+    </p>
+  );
+}
+
+function Found({ summary }: { summary: AnalysisSummary }) {
+  const { breaks, outcomes } = summary;
+  const figures: [string, string][] = [
+    ["runs", summary.runs.toLocaleString("en")],
+    ["resolved / failed / unknown", `${outcomes.resolved} / ${outcomes.failed} / ${outcomes.unknown}`],
+    ["touched a goal file", shown(summary.goal_access, "share")],
+    ["mean peak demand", `${shown(summary.mean_peak_tokens === null ? null : Math.round(summary.mean_peak_tokens), "number")} tokens`],
+    ["read in vain", shown(summary.dead_read_share, "share")],
+    ["read again unchanged", shown(summary.repeat_share, "share")],
+    ["clipped views", summary.clipped_views.toLocaleString("en")],
+    ["compactions and clears", (breaks.compactions + breaks.clears).toLocaleString("en")],
+    ["skipped", summary.skipped.length.toLocaleString("en")],
+  ];
+  return <Figures figures={figures} />;
+}
+
+export function Figures({ figures }: { figures: [string, string][] }) {
+  return (
+    <dl class="figures">
+      {figures.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <Inert text={value} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Lost({ failures }: { failures: Failure[] }) {
+  return (
+    <details>
+      <summary>{failures.reduce((sum, one) => sum + one.runs, 0)} runs were lost to the world and are not scored</summary>
+      <ul>
+        {failures.map((one) => (
+          <li key={`${one.model}${one.kind}${one.message}`}>
+            {one.runs} × <Inert text={`${one.model}, ${one.condition}, ${one.kind}: ${one.message}`} />
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

@@ -1,0 +1,50 @@
+// EIR and capacity as two lines with the pressure between them, and where we are.
+import * as Plot from "@observablehq/plot";
+import type { LacunaRun, Pressure } from "./api";
+import { useAnswer } from "./asking";
+import { draw, Picture } from "./picture";
+
+export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
+  const { data, error, waiting } = useAnswer<Pressure>("pressure", { at, run: run.run });
+  if (error || data?.unknown) return <p class="quiet">No EIR: {error || data?.unknown}</p>;
+  if (!data) return waiting ? <p class="quiet">Counting what must survive each step…</p> : null;
+  const now = data.pressure[t] ?? null;
+  const words = `${bits(data.needed_bits[t])} needed after step ${t}, ${bits(data.capacity_bits)} fit (h = ${data.h})`;
+  return (
+    <figure>
+      <figcaption>
+        <strong>What must survive, and what fits.</strong> {words}
+        {now !== null && `; pressure ${now.toFixed(2)}`}, at most {data.peak_pressure.toFixed(2)}.
+      </figcaption>
+      <Picture make={(width) => pressurePicture(data, t, width)} on={[data, t]} label={`EIR and capacity over the steps. ${words}.`} />
+      <p class="legend">
+        <span class="key needed" /> EIR <span class="key capacity" /> capacity <span class="key over" /> more than fits{" "}
+        <span class="key under" /> room left
+      </p>
+    </figure>
+  );
+}
+
+function bits(value: number | null | undefined): string {
+  return value === null || value === undefined ? "unknown" : `${value.toFixed(1)} bits`;
+}
+
+function pressurePicture(data: Pressure, t: number, width: number): Element {
+  const cuts = data.needed_bits.map((needed, cut) => ({ cut, needed, capacity: data.capacity_bits }));
+  const known = cuts.filter((cut) => cut.needed !== null);
+  return draw({
+    width,
+    height: 190,
+    marginLeft: 52,
+    marginTop: 22,
+    x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d" },
+    y: { label: "bits", labelArrow: "none", zero: true, grid: true, nice: true },
+    marks: [
+      Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: "var(--state-supply)", fillOpacity: 0.28, curve: "step-after" }),
+      Plot.areaY(known, { x: "cut", y1: (cut: { needed: number; capacity: number }) => Math.min(cut.needed, cut.capacity), y2: "capacity", fill: "var(--correct)", fillOpacity: 0.16, curve: "step-after" }),
+      Plot.lineY(known, { x: "cut", y: "needed", stroke: "var(--accent)", strokeWidth: 2.5, curve: "step-after" }),
+      Plot.lineY(known, { x: "cut", y: "capacity", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "5 3" }),
+      Plot.ruleX([t], { stroke: "var(--ink)", strokeWidth: 1 }),
+    ],
+  });
+}

@@ -1,0 +1,228 @@
+// One step: inputs and answers, records by what became of them, the exact words, the way of the fault, the recovery cone.
+import type { ComponentChildren } from "preact";
+import type { ActionTaken, Exchange, LacunaRun, MemoryCall, Step, StepMore } from "./api";
+import { go } from "./address";
+import { COLOURS } from "./arcs";
+import { Block, Inert } from "./inert";
+import { layerPicture } from "./layers";
+import { Picture } from "./picture";
+import { sentence, values, verdictOf } from "./words";
+
+export function StepPanel({ at, run, step, more }: { at: string; run: LacunaRun; step: Step; more: StepMore | null }) {
+  return (
+    <>
+      <p class={`verdict ${verdictOf(step)}`}>
+        <strong>Step {step.t}.</strong> {sentence(step)}
+      </p>
+      <dl class="pairs">
+        <Pair name="input">{values(step.input)}</Pair>
+        <Pair name="true answer">{values(step.answer)}</Pair>
+        <Pair name="submitted">{step.submitted === undefined ? "–" : step.submitted ? values(step.submitted) : `nothing (${step.fault ?? "no answer"})`}</Pair>
+        <Pair name="required">
+          <Required step={step} />
+        </Pair>
+        <Pair name={`retained (${step.retained?.length ?? 0}${run.capacity ? ` of ${run.capacity}` : ""})`}>
+          <Chips steps={step.retained ?? []} kind={(t) => (step.refs.includes(t) ? "available" : "idle")} />
+        </Pair>
+        {!!step.restored?.length && (
+          <Pair name="put back">{step.restored.map(([t, payload]) => `A_${t} = ${values(payload)}`).join(", ")}</Pair>
+        )}
+        {!!step.fetched?.length && (
+          <Pair name="fetched">
+            <Chips steps={step.fetched} kind={() => "fetched"} />
+          </Pair>
+        )}
+      </dl>
+      {more && <Fault run={run} step={step} more={more} />}
+      {more?.cone && <Recovery run={run} more={more} />}
+      {more && <Said at={at} run={run} more={more} />}
+    </>
+  );
+}
+
+function Pair({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+function Required({ step }: { step: Step }) {
+  if (!step.refs.length) return <>nothing</>;
+  const kind = (t: number) => {
+    if (step.restored?.some(([r]) => r === t)) return "restored";
+    if (step.fetched?.includes(t)) return "fetched";
+    if (step.missing === undefined) return "idle";
+    return step.missing.includes(t) ? "missing" : "available";
+  };
+  return <Chips steps={step.refs} kind={kind} named />;
+}
+
+function Chips({ steps, kind, named = false }: { steps: number[]; kind: (t: number) => string; named?: boolean }) {
+  if (!steps.length) return <>none</>;
+  return (
+    <span class="chips">
+      {steps.map((t) => (
+        <button key={t} type="button" class={`chip ${kind(t)}`} onClick={() => go({ t: String(t) }, "replace")}>
+          {t}
+          {named && <span class="role"> {kind(t) === "idle" ? "" : kind(t)}</span>}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function Fault({ run, step, more }: { run: LacunaRun; step: Step; more: StepMore }) {
+  const { origins, path, spoilt } = more.spread;
+  if (!step.cause) return null;
+  const nodes = [...new Set(path.flat())].map((id) => ({ id, ...look(run, id), ring: id === step.t }));
+  return (
+    <div class="fault-way">
+      <h3>Where it began and where it went</h3>
+      <p>
+        {path.length === 0 ? "It began here. " : `It began at ${list(origins)} and came along ${path.length} references. `}
+        {spoilt.length ? `It spoilt ${list(spoilt)}.` : "It spoilt nothing later."}
+      </p>
+      {nodes.length > 0 && (
+        <Picture
+          make={(width) => layerPicture(nodes, path, width)}
+          on={[run, more]}
+          label={`Way of the fault: ${path.map(([from, to]) => `${from} to ${to}`).join(", ")}`}
+          class="layers"
+        />
+      )}
+    </div>
+  );
+}
+
+function look(run: LacunaRun, t: number): { colour: string } {
+  const step = run.steps[t - 1];
+  return { colour: (step && COLOURS[verdictOf(step)]) ?? "var(--quiet)" };
+}
+
+function list(steps: number[]): string {
+  const shown = steps.slice(0, 12).join(", ");
+  return `${steps.length === 1 ? "step" : "steps"} ${shown}${steps.length > 12 ? ` and ${steps.length - 12} more` : ""}`;
+}
+
+function Recovery({ run, more }: { run: LacunaRun; more: StepMore }) {
+  const cone = more.cone;
+  if (!cone) return null;
+  const nodes = cone.nodes.map((id) => ({ id, colour: "var(--cone)", ring: cone.targets.includes(id) }));
+  return (
+    <div>
+      <h3>Recovery cone</h3>
+      <p>
+        To have {list(cone.targets)} again, {cone.nodes.length} {cone.nodes.length === 1 ? "step" : "steps"} must be computed anew,{" "}
+        {cone.depth} deep ({cone.naive} evaluations if nothing is kept on the way)
+        {cone.resident.length ? `; it ends at the retained ${list(cone.resident)}` : ""}.
+      </p>
+      <Picture
+        make={(width) => layerPicture(nodes, cone.edges, width)}
+        on={[run, more]}
+        label={`Recovery cone of ${cone.nodes.length} steps: ${cone.nodes.join(", ")}`}
+        class="layers"
+      />
+    </div>
+  );
+}
+
+function Said({ at, run, more }: { at: string; run: LacunaRun; more: StepMore }) {
+  const asked = { at, run: run.run, t: more.t };
+  return (
+    <>
+      {more.memory.map((call, place) => (
+        <Consulted key={place} call={call} asked={asked} />
+      ))}
+      {more.exchanges.map((exchange, place) => (
+        <Spoken key={place} exchange={exchange} number={place + 1} asked={asked} />
+      ))}
+      {more.actions.length > 0 && <Actions actions={more.actions} />}
+    </>
+  );
+}
+
+function Spoken({ exchange, number, asked }: { exchange: Exchange; number: number; asked: { at: string; run: string; t: number } }) {
+  const rules = exchange.messages.filter((message) => message.role === "system");
+  const rest = exchange.messages.filter((message) => message.role !== "system");
+  return (
+    <div class="exchange">
+      <h3>
+        Prompt {number}
+        <span class={exchange.exact ? "tag good" : "tag"}>{exchange.exact ? "exact: its hash is the recorded one" : "as recorded"}</span>
+      </h3>
+      {rules.length > 0 && (
+        <details>
+          <summary>Rules</summary>
+          {rules.map((message, place) => (
+            <Block key={place} text={message.text} asked={asked} label="rules" />
+          ))}
+        </details>
+      )}
+      {rest.map((message, place) => (
+        <Block key={place} text={message.text} asked={asked} label={`prompt, ${message.role}`} />
+      ))}
+      {exchange.messages.length === 0 && <p class="quiet">The texts were not kept; the run was made with --no-texts.</p>}
+      <h3>Reply {number}</h3>
+      {exchange.reply !== null ? <Block text={exchange.reply} asked={asked} label="reply" /> : <p class="quiet">not kept</p>}
+      {exchange.calls.length > 0 && <Block text={JSON.stringify(exchange.calls, null, 1)} asked={asked} label="tool calls" />}
+      <p class="quiet">
+        {exchange.input_tokens} tokens in, {exchange.output_tokens} out, {exchange.latency_seconds.toFixed(2)} s
+        {exchange.from_cache ? ", from the cache" : ""}
+      </p>
+    </div>
+  );
+}
+
+function Actions({ actions }: { actions: ActionTaken[] }) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Actions of this step">
+      <table class="rows">
+        <thead>
+          <tr>
+            {["action", "outcome", "response", "evicted"].map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {actions.map((action) => (
+            <tr key={action.number}>
+              <td>
+                <Inert text={plain(action.action)} />
+              </td>
+              <td>{[action.outcome, action.reason].filter(Boolean).join(": ")}</td>
+              <td>
+                <Inert text={plain(action.detail)} />
+              </td>
+              <td>{action.evicted ?? ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function plain(text: ActionTaken["action"]): string {
+  return typeof text === "string" ? text : text.text;
+}
+
+function Consulted({ call, asked }: { call: MemoryCall; asked: { at: string; run: string; t: number } }) {
+  return (
+    <details>
+      <summary>
+        Memory {call.verb}: {call.passages} passages, {call.latency_seconds.toFixed(2)} s
+        {call.lacking.length ? `, lacking ${list(call.lacking)}` : ""}
+      </summary>
+      {call.text !== undefined && <Block text={call.text} asked={asked} label="asked of the memory" />}
+      {(call.found ?? []).map((passage, place) => (
+        <Block key={place} text={passage} asked={asked} label={`passage ${place + 1}`} />
+      ))}
+    </details>
+  );
+}

@@ -1,0 +1,170 @@
+// Runs as a table: one page of rows at a time, sorted by a press on a heading, filtered by what stands in the address.
+import type { Facet, Field, Page } from "./api";
+import { go, linkTo, rowsAsked } from "./address";
+import { useAnswer } from "./asking";
+import { Inert } from "./inert";
+import { shown } from "./words";
+
+const ROWS = 100;
+
+export function RunTable({ at, address, stamp }: { at: string; address: URLSearchParams; stamp: string }) {
+  const offset = Number(address.get("offset") ?? 0) || 0;
+  const asked = { at, ...rowsAsked(address), offset, limit: ROWS };
+  const { data, error, waiting } = useAnswer<Page>("runs", asked, stamp);
+  if (error) return <p class="fault">{error}</p>;
+  if (!data) return <p class="quiet">Reading runs…</p>;
+  return (
+    <section aria-label="Runs" aria-busy={waiting}>
+      <Filters page={data} address={address} />
+      <p class="count" role="status">
+        {data.matched === data.total
+          ? `${data.total.toLocaleString("en")} runs`
+          : `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")} runs`}
+        {data.read_share < 1 && `; ${Math.floor(100 * data.read_share)}% of the file read so far`}
+      </p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Table of runs">
+        <Rows page={data} at={at} address={address} />
+      </div>
+      <Pager page={data} />
+    </section>
+  );
+}
+
+function Rows({ page, at, address }: { page: Page; at: string; address: URLSearchParams }) {
+  const fields = page.fields.filter((field) => field.shown);
+  const [first] = fields;
+  const sort = address.get("sort") ?? "";
+  return (
+    <table class="rows">
+      <thead>
+        <tr>
+          {fields.map((field) => (
+            <Heading key={field.key} field={field} sort={sort} />
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {page.rows.map((row) => {
+          const name = String(row[first?.key ?? ""]);
+          return (
+            <tr key={name}>
+              {fields.map((field) => (
+                <td key={field.key} class={field.kind === "text" ? "" : "figure"}>
+                  {field === first ? (
+                    <a href={linkTo({ at, run: name })} onClick={(event) => follow(event, at, name)}>
+                      <Inert text={name} />
+                    </a>
+                  ) : (
+                    <Inert text={shown(row[field.key], field.kind)} />
+                  )}
+                </td>
+              ))}
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
+
+function follow(event: MouseEvent, at: string, run: string): void {
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  go({ at, run }, "push", true);
+  scrollTo(0, 0);
+}
+
+function Heading({ field, sort }: { field: Field; sort: string }) {
+  const direction = sort === field.key ? "ascending" : sort === `-${field.key}` ? "descending" : "none";
+  const next = direction === "none" ? (field.kind === "text" ? field.key : `-${field.key}`) : reversed(sort, field);
+  return (
+    <th scope="col" aria-sort={direction} class={field.kind === "text" ? "" : "figure"}>
+      <button type="button" title={field.meaning} onClick={() => go({ sort: next, offset: null }, "replace")}>
+        {field.title}
+        <span aria-hidden="true">{direction === "ascending" ? " ▲" : direction === "descending" ? " ▼" : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+// A third press takes the order away again.
+function reversed(sort: string, field: Field): string | null {
+  const first = field.kind === "text" ? field.key : `-${field.key}`;
+  if (sort !== first) return null;
+  return sort.startsWith("-") ? field.key : `-${field.key}`;
+}
+
+function Filters({ page, address }: { page: Page; address: URLSearchParams }) {
+  const chosen = [...address.keys()].some((name) => /^(f|min|max)\.|^q$/.test(name));
+  const facets = page.facets.filter((facet) => facet.distinct > 1 || address.has(`f.${facet.key}`));
+  return (
+    <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Filters">
+      <label>
+        search
+        <input
+          type="search"
+          name="q"
+          value={address.get("q") ?? ""}
+          onInput={(event) => go({ q: event.currentTarget.value || null, offset: null }, "replace")}
+        />
+      </label>
+      {facets.map((facet) => (
+        <Choice key={facet.key} facet={facet} chosen={address.get(`f.${facet.key}`) ?? ""} />
+      ))}
+      {chosen && (
+        <button type="button" onClick={() => go(cleared(address), "replace")}>
+          All runs
+        </button>
+      )}
+    </form>
+  );
+}
+
+function Choice({ facet, chosen }: { facet: Facet; chosen: string }) {
+  const known = facet.values.some((value) => value.label === chosen);
+  return (
+    <label>
+      {facet.title}
+      <select
+        name={`f.${facet.key}`}
+        value={chosen}
+        onChange={(event) => go({ [`f.${facet.key}`]: event.currentTarget.value || null, offset: null }, "replace")}
+      >
+        <option value="">any</option>
+        {chosen && !known && <option value={chosen}>{chosen} (0)</option>}
+        {facet.values.map((value) => (
+          <option key={value.label} value={value.label}>
+            {value.label} ({value.rows.toLocaleString("en")})
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function cleared(address: URLSearchParams): Record<string, null> {
+  const names = [...address.keys()].filter((name) => /^(f|min|max)\.|^q$|^offset$/.test(name));
+  return Object.fromEntries(names.map((name) => [name, null]));
+}
+
+function Pager({ page }: { page: Page }) {
+  const last = Math.min(page.offset + ROWS, page.matched);
+  if (page.matched <= ROWS && page.offset === 0) return null;
+  const to = (offset: number) => () => {
+    go({ offset: offset > 0 ? String(offset) : null });
+    document.querySelector(".count")?.scrollIntoView();
+  };
+  return (
+    <nav class="pager" aria-label="Pages">
+      <button type="button" disabled={page.offset === 0} onClick={to(page.offset - ROWS)}>
+        Earlier
+      </button>
+      <span>
+        {(page.offset + 1).toLocaleString("en")} – {last.toLocaleString("en")}
+      </span>
+      <button type="button" disabled={last >= page.matched} onClick={to(page.offset + ROWS)}>
+        Later
+      </button>
+    </nav>
+  );
+}
