@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-harbor test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-harbor | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -41,6 +41,18 @@ test-harbor: $(TOOLS)
 	$(HARBOR_PYTHON) -m venv $(VENV)/harbor
 	$(VENV)/harbor/bin/python -m pip --disable-pip-version-check install --quiet 'harbor>=0.24,<0.26'
 	$(BIN)/pytest tests/bridges/test_harbor.py
+
+# The estimators beside other people's: 900 MB of libraries that nothing else needs.
+test-stats: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/stats
+	$(VENV)/stats/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest confidenceinterval numpyro pyfixest scikit-learn scipy statsmodels -e '.[fast,vestige]'
+	EIRKIT_PEERS=all $(VENV)/stats/bin/python -m pytest tests/vestige/inference/test_peers.py
+
+# A bucket on loopback; what serves it and what asks for it want another botocore than libcachesim.
+test-remote: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/remote
+	$(VENV)/remote/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest huggingface_hub 'moto[s3,server]' s3fs -e '.[remote,vestige]'
+	$(VENV)/remote/bin/python -m pytest tests/vestige/test_s3.py tests/vestige/test_remote.py
 
 # Memory systems, each in an environment of its own; weights and the client of MCP servers are wanted here.
 MEMORIES := EIRKIT_HOME="$${EIRKIT_HOME:-$(CURDIR)/$(VENV)/memories}"

@@ -1,7 +1,7 @@
 """Every figure of bundled/lacuna-tiny in its documentation: capability, the paper's studies, and what varies them.
 
-python -m studies.bundled_figures FOLDER [PROCESSES]; writes FOLDER/figures.json. Replies are made in parallel, by
-shares of the seeds, into caches; the studies are then run whole over what the caches hold together.
+OPENBLAS_NUM_THREADS=1 python -m studies.bundled_figures FOLDER [PROCESSES]; writes FOLDER/figures.json. Replies are
+made in parallel, by shares of the seeds, into caches; studies are then run whole over what the caches hold together.
 """
 
 from __future__ import annotations
@@ -94,30 +94,29 @@ def merge(parts: Sequence[Path], target: Path) -> None:
             connection.execute("DETACH part")
 
 
-def make(folder: Path, processes: int) -> dict[str, Any]:
-    """Compute everything."""
+def make(folder: Path, processes: int) -> Iterator[dict[str, Any]]:
+    """Compute everything; yield what there is when the studies are done, and again at the end."""
     seeds = range(SEEDS)
     shares = [seeds[start : start + SHARE] for start in range(0, SEEDS, SHARE)]
-    began, caches = time.monotonic(), []
+    caches = {(group, share): folder / f"cache-{group[0]}-{share[0]}.sqlite" for group in GROUPS for share in shares}
     with ProcessPoolExecutor(processes) as pool:
-        work = {}
-        for group in GROUPS:
-            for share in shares:
-                caches.append(folder / f"cache-{group[0]}-{share[0]}.sqlite")
-                work[pool.submit(fill, group, share, caches[-1])] = None
+        filled = [pool.submit(fill, group, share, cache) for (group, share), cache in caches.items()]
         full = [(spec, pool.submit(accuracies, spec, share)) for spec in capability_specs() for share in shares]
+        for done in as_completed(filled):
+            _say(done.result())
+        merge(list(caches.values()), folder / "cache.sqlite")
+        _say("merged")
+        names = [name for group in GROUPS for name in group]
+        found = {name: pool.submit(whole, name, seeds, folder / "cache.sqlite") for name in names}
         varied = [pool.submit(accuracies, spec, seeds[: 2 * SHARE]) for spec in variations()]
-        for done in as_completed(work):
-            print(round(time.monotonic() - began), done.result(), file=sys.stderr, flush=True)
-        merge(caches, folder / "cache.sqlite")
-        print(round(time.monotonic() - began), "merged", file=sys.stderr, flush=True)
-        studies = [name for group in GROUPS for name in group]
-        found = {name: pool.submit(whole, name, seeds, folder / "cache.sqlite") for name in studies}
         made = {"model": MODEL, "seeds": SEEDS, "capability": _joined(full)}
-        made["variations"] = [one.result() for one in varied]
         made["studies"] = {name: one.result() for name, one in found.items()}
-    print(round(time.monotonic() - began), "done", file=sys.stderr, flush=True)
-    return made
+        yield made
+        yield {**made, "variations": [one.result() for one in varied]}
+
+
+def _say(words: str) -> None:
+    print(f"{time.monotonic():.0f} s {words}", file=sys.stderr, flush=True)
 
 
 def _joined(parts: Sequence[tuple[TaskSpec, Any]]) -> list[dict[str, Any]]:
@@ -131,11 +130,11 @@ def _joined(parts: Sequence[tuple[TaskSpec, Any]]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a process a core
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    made = make(folder, int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count() or 1)
-    (folder / "figures.json").write_text(json.dumps(made, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    for made in make(folder, int(sys.argv[2]) if len(sys.argv) > 2 else os.cpu_count() or 1):
+        text = json.dumps(made, ensure_ascii=False, allow_nan=False, indent=1)
+        (folder / "figures.json").write_text(text + "\n", "utf-8")
 
 
 if __name__ == "__main__":

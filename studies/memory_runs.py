@@ -6,7 +6,11 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from eirkit.errors import InfrastructureError
 from eirkit.lacuna.conditions import make_session
@@ -94,8 +98,14 @@ def exact_share(part: int, whole: int, level: float = 0.95) -> tuple[float, floa
 
 
 def _at_most(k: int, n: int, p: float) -> float:
-    """Return the probability of at most k successes in n trials."""
-    return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
+    """Return the probability of at most k successes in n trials, 0 < p < 1."""
+    i = np.arange(k + 1)
+    return float(np.exp(_log_choices(n)[: k + 1] + i * math.log(p) + (n - i) * math.log1p(-p)).sum())
+
+
+@cache
+def _log_choices(n: int) -> NDArray[np.float64]:
+    return np.array([math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in range(n + 1)])
 
 
 def _where(rising: Callable[[float], float]) -> float:

@@ -7,8 +7,11 @@ import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from studies import memory_contrasts, memory_systems
 from studies.agent_runs import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, markdown
+from studies.memory_runs import exact_share
 
 from eirkit.lacuna.stores import minilm
 
@@ -62,6 +65,23 @@ def test_memories_that_find_by_word_or_key_are_exact_and_a_broken_one_is_not(sys
         assert (table[memory]["lost"], table[memory]["not found"], table[memory]["other value"]) == (0, 0, 0)
     assert table["broken-labels"]["other value"] > 0
     assert table["broken-labels"]["Store–Recall"] < 1
+
+
+HALVED = 1e-9  # sixty halvings of 0 … 1, and sums of a few hundred logarithms
+
+
+@pytest.mark.parametrize(("part", "whole", "low", "high"), [(1, 10, 0.002529, 0.445016), (5, 10, 0.187086, 0.812914)])
+def test_bounds_of_a_share_by_the_tables(part, whole, low, high):
+    assert exact_share(part, whole) == pytest.approx((low, high), abs=5e-7)  # as many digits as tables have
+
+
+@given(st.integers(1, 400))
+def test_where_everything_was_found_the_bound_has_a_closed_form(n):
+    """All of n are found with probability p^n: the lower bound is where that is 2.5 in a hundred."""
+    low, high = exact_share(n, n)
+    assert low == pytest.approx(0.025 ** (1 / n), abs=HALVED)
+    assert high == 1
+    assert exact_share(0, n) == pytest.approx((0, 1 - low), abs=HALVED)
 
 
 def test_what_is_not_written_is_lost_in_text_and_kept_in_records(media):

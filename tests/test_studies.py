@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from eirkit.eir.closed_forms import store_recall
+from eirkit.errors import UsageError
+from eirkit.lacuna.sweeps.cells import Access
+from eirkit.lacuna.task import TaskSpec
 from eirkit.registry import load_object
 from eirkit.report.study import KINDS, Findings, Setting, findings_from
 from eirkit.report.study_tables import row_tables
 from eirkit.report.verdict import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, VERDICTS
-from eirkit.studies import cones, policies, pressure, shapes
-from eirkit.studies.agents import OTHER_MODEL, repeated
+from eirkit.studies import cascades, cones, policies, pressure, recorded, requirements, shapes
+from eirkit.studies.agents import OTHER_MODEL, reference, repeated, run_cell
+from eirkit.studies.architectures import by_seed
 from eirkit.studies.catalogue import BY_ID, STUDIES, find_study
 from eirkit.studies.judging import compare, spread, trait
+from eirkit.studies.memory_runs import MemoryRun
 from eirkit.vestige.analysis import Options
 from eirkit.vestige.occupancy import read_windows
 from eirkit.vestige.pipeline import Corpus, analyze_here
@@ -247,6 +254,73 @@ def test_a_range_is_counted_where_there_are_enough_repetitions():
     few, many = [0.0, 1.0], [*([0.0] * 996), 5.0, 5.0, 5.0, 10.0]
     assert spread(few) == (0.5, -1.0, 2.0)  # mean and three deviations of 0.5
     assert spread(many) == (0.025, 0.0, 5.0)  # never below the least; one of a thousand lies above
+
+
+def test_without_a_repetition_there_is_no_figure_and_no_agreement():
+    by = ("theirs", "ours")
+    assert spread([]) is None
+    nothing = compare("x", 0.5, [], by)
+    assert (nothing.ours, nothing.low, nothing.high) == (None, None, None)
+    assert (nothing.verdict, nothing.published_by, nothing.ours_by) == (DIFFERS, *by)
+    assert nothing.why
+    unjudged = trait("x", 0.5, [], by, "why")
+    assert (unjudged.ours, unjudged.verdict) == (None, NEEDS_MODEL)
+
+
+@pytest.mark.parametrize("seeds", [[], [7], [3, 4]])
+@pytest.mark.parametrize("study", [study for study in STUDIES if study.least_seeds > 1], ids=lambda study: study.id)
+def test_too_few_seeds_for_one_published_mean_are_refused(study, seeds):
+    with pytest.raises(UsageError, match="give --seeds 0:3 or more"):
+        study.run(Setting(seeds=seeds))
+
+
+def test_an_estimate_is_judged_by_its_interval_and_says_so():
+    ratio = recorded.Published("c", "t", "ratio", 1.20)
+    near = recorded.estimate(ratio, 1.20, 1.10, 1.30)
+    assert (near.verdict, near.basis, near.why) == (SPREAD, recorded.INSIDE, "")  # equal, and yet not *reproduced*
+    wide = recorded.estimate(ratio, 1.20, 0.40, 3.00)
+    assert wide.verdict == SPREAD
+    assert "also holds 1, no association" in wide.why
+    off = recorded.estimate(ratio, 2.0, 1.5, 2.5)
+    assert (off.verdict, off.basis, off.why) == (DIFFERS, recorded.OUTSIDE, recorded.FEWER)
+    plain = recorded.estimate(ratio, 1.20, None, None)
+    assert (plain.verdict, plain.basis) == (REPRODUCED, "")
+    (table,) = row_tables("x", Findings((near, wide, off, plain)))
+    assert [row["basis"] for row in table.rows] == [recorded.INSIDE, recorded.INSIDE, recorded.OUTSIDE, ""]
+    assert "judged by" in table.markdown()
+
+
+def test_capacities_are_pooled_before_seeds_are_compared():
+    """Seeds that agree have no spread, however far apart the capacities are."""
+    (run,) = run_cell(TaskSpec("store-recall", n=8, m=4), Access(h=2), reference("guesser"), [0])
+    low, high = ([MemoryRun(seed, replace(run.score, correct=right), {}) for seed in range(3)] for right in (2, 6))
+    assert by_seed([low, high]) == [0.5, 0.5, 0.5]
+    assert by_seed([low[:2], high[1:]]) == [0.5]  # the others lost a run at one capacity
+    assert by_seed([low[:1], high[1:]]) == []
+
+
+@pytest.mark.parametrize(("t", "reach", "stored"), [(0, 2, 0), (3, 2, 1), (4, 4, 1), (4, 10, 2), (5, 10, 3)])
+def test_store_recall_is_enumerated_as_a_process(t, reach, stored):
+    """By hand: the STORE steps that the next RECALL can reach, three values each."""
+    assert requirements._recalled(3, t, reach) == 3**stored == store_recall(3, t + 2, reach, t)
+
+
+def test_a_run_without_an_error_has_no_first_error():
+    """It is left out, and does not err at step 0."""
+    who, spec = reference("calculator"), pressure.FAMILIES["Stepwise Sum"]
+    (erring,), (clean,) = (run_cell(spec, Access(h=h), who, [0]) for h in (12, 16))
+    grid = {("Stepwise Sum", 12, who.name): [erring, clean], ("Stepwise Sum", 4, who.name): [clean]}
+    rows = {row.label: row for row in cascades._trajectory_rows(grid, [who])}
+    assert rows["h = 12: first error"].ours == erring.score.first_error
+    assert rows["h = 4: first error, pilot"].ours is None
+
+
+def test_all_agents_are_judged_or_none():
+    for identity in ("alignment-and-rescue", "store-recall-theory", "pressure-grid"):
+        verdicts: dict[str, list[bool]] = {}
+        for row in found(identity).rows:
+            verdicts.setdefault(row.label, []).append(row.verdict == NEEDS_MODEL)
+        assert all(len(set(unjudged)) == 1 for unjudged in verdicts.values()), identity
 
 
 def test_one_three_of_seeds_spreads_like_means_of_three_draws():

@@ -82,7 +82,11 @@ def _format(name: str) -> Finding:
 
 
 def _engines() -> list[Finding]:
-    extras = (("numba", "fast", "counts and simulates in compiled loops"), ("torch", "gpu", "counts on a GPU"))
+    extras = (
+        ("numba", "fast", "counts and simulates in compiled loops"),
+        ("torch", "gpu", "counts on a GPU"),
+        ("duckdb", "query", "answers `eirkit vestige query`: SQL over analysed runs"),
+    )
     found = [Finding("numpy", True, "counts and simulates; always there")]
     for package, extra, what in extras:
         usable = find_spec(package) is not None

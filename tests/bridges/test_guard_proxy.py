@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -102,6 +103,12 @@ def test_requests_and_replies_pass_unchanged(guard):
     assert told == []
 
 
+def test_an_agent_may_name_the_version_itself(guard):
+    proxy, _ = guard
+    _, _, reply = post(proxy, {"messages": [TASK]}, "/v1/chat/completions")
+    assert json.loads(reply)["path"] == "/v1/chat/completions"
+
+
 def test_a_stream_arrives_whole(guard):
     proxy, _ = guard
     status, headers, reply = post(proxy, {"messages": [TASK], "stream": True}, "/stream")
@@ -140,11 +147,37 @@ def test_what_holds_no_conversation_loses_nothing(body):
     assert told == []
 
 
-def test_a_foreign_host_is_refused(guard):
+@pytest.mark.parametrize("header", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}])
+def test_foreign_hosts_and_pages_are_refused(guard, header):
     proxy, _ = guard
-    status, _, reply = post(proxy, {"messages": [TASK]}, Host="evil.example")
+    status, _, reply = post(proxy, {"messages": [TASK]}, **header)
     assert status == 403
-    assert b"127.0.0.1" in reply
+    assert b"this machine only" in reply
+
+
+def test_a_page_of_this_machine_may_ask(guard):
+    proxy, _ = guard
+    assert post(proxy, {"messages": [TASK]}, Origin="http://localhost:3000")[0] == 201
+
+
+def raw(proxy: GuardProxy, sent: bytes) -> bytes:
+    with socket.create_connection(("127.0.0.1", urlsplit(proxy.address).port), timeout=30) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(4096), b""))
+
+
+def test_a_body_in_chunks_is_refused_and_not_read_as_a_request(guard):
+    proxy, _ = guard
+    head = b"POST /chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = raw(proxy, head + b"2\r\n{}\r\n0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 411")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+def test_half_a_body_is_not_handed_on(guard):
+    proxy, _ = guard
+    assert raw(proxy, b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{}") == b""
 
 
 def test_a_body_without_a_sane_length_is_refused(guard):
@@ -178,6 +211,13 @@ def test_the_number_of_conversations_is_bounded():
     assert len(conversations._monitors) == MOST_CONVERSATIONS
 
 
-def test_an_address_that_is_none_is_refused():
+@pytest.mark.parametrize("address", ["ftp://somewhere", "http://", "http://host:99999/v1", "http://[half"])
+def test_an_address_that_is_none_is_refused(address):
     with pytest.raises(UsageError, match="is no address of a server; give one such as"):
-        GuardProxy("ftp://somewhere", print)
+        GuardProxy(address, print)
+
+
+def test_a_port_that_is_taken_is_said(guard):
+    proxy, _ = guard
+    with pytest.raises(UsageError, match="is taken; choose another"):
+        GuardProxy("http://127.0.0.1:9", print, port=urlsplit(proxy.address).port)

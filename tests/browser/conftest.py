@@ -20,13 +20,16 @@ from eirkit.report.viewer.logs import Logs
 from eirkit.report.viewer.places import open_root
 from eirkit.report.viewer.routes import Viewer
 from eirkit.report.viewer.server import ViewerServer
+from eirkit.vestige.gold import open_gold
 from tests.report.folders import (
     make_analysis,
     make_managed,
     make_plain,
+    make_planted,
     make_probe,
     make_rescue,
     make_sweep,
+    write_compacted,
     write_log,
 )
 
@@ -44,14 +47,16 @@ if not CHROMIUM:
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder with everything that can be looked at."""
-    root = tmp_path_factory.mktemp("browser")
+    root = tmp_path_factory.mktemp("browser") / "experiments"
     make_sweep(root / "sweep", n=24, seeds="0:3")
     make_managed(root / "managed")
     make_rescue(root / "rescue")
     make_probe(root / "probe")
     write_log(root / "logs", "hostile.jsonl")
     write_log(root / "logs", "big.jsonl", "0123456789" * 1_000_000)
+    write_compacted(root / "logs")
     make_analysis(root / "sessions", root / "logs")
+    make_planted(root / "shell")
     make_plain(root / "plain", runs=250)
     make_analysis(root / "cohort", root / "plain")
     return root
@@ -63,7 +68,9 @@ def serve() -> Iterator[Callable[..., ViewerServer]]:
     running: list[tuple[ViewerServer, threading.Thread]] = []
 
     def start(root: Path, *logs: Path) -> ViewerServer:
-        server = ViewerServer(Viewer(open_root(root), Logs(logs), time.time))
+        gold = root / "shell" / "gold"
+        patches = open_gold(gold) if gold.is_dir() else None
+        server = ViewerServer(Viewer(open_root(root), Logs(logs), time.time, gold=patches))
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         running.append((server, thread))
@@ -78,7 +85,7 @@ def serve() -> Iterator[Callable[..., ViewerServer]]:
 
 @pytest.fixture(scope="session")
 def server(folder: Path, serve: Callable[..., ViewerServer]) -> ViewerServer:
-    return serve(folder, folder / "logs", folder / "plain")
+    return serve(folder, folder / "logs", folder / "plain", folder / "shell" / "logs")
 
 
 @pytest.fixture(scope="session")
@@ -150,6 +157,16 @@ def picture() -> Callable[[Any, str], None]:
 
     def take(page: Any, name: str) -> None:
         if folder:
-            page.screenshot(path=str(Path(folder) / f"viewer-{name}.png"), full_page=False)
+            path = Path(folder) / f"viewer-{name}.png"
+            page.screenshot(path=str(path), full_page=False)
+            _reduce(path)
 
     return take
+
+
+def _reduce(path: Path) -> None:
+    """Keep few colours: a page of text needs no more, and a repository keeps every picture for ever."""
+    from PIL import Image
+
+    few = Image.open(path).convert("RGB").quantize(255, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)

@@ -34,6 +34,7 @@ def query_of(page):
 @pytest.fixture
 def views(folder):
     """Every view: its address, what must be there, and its name."""
+    clipped = next(row["run_id"] for row in read_rows(folder / "shell" / "clipped", "hidden_lines"))
     wrong = run_of(folder, "sweep", h=2, model="reference/calculator", workload="stepwise-sum")
     arms = [run_of(folder, "rescue", arm=arm, seed=0) for arm in ("control", "oracle", "sham")]
     return {
@@ -48,12 +49,13 @@ def views(folder):
         "managed": (f"?at=managed&run={run_of(folder, 'managed', seed=1)}&t=7", ".arm table.rows td"),
         "probe": (f"?at=probe&run={run_of(folder, 'probe')}", ".layers svg"),
         "cohort": ("?at=cohort", RUNS_SHOWN),
-        "recorded": ("?at=sessions&run=hostile&turn=2", ".exchange pre:visible"),
+        "recorded": ("?at=sessions&run=long&turn=11", ".exchange pre:visible"),
+        "clipped": (f"?at=shell/clipped&run={clipped}", "section[aria-label^=Gold] td"),
         "plain": ("?at=cohort&run=run-003&turn=3", ".timeline svg"),
     }
 
 
-NAMES = ("folders", "sweep", "rescue", "run", "arms", "managed", "probe", "cohort", "recorded", "plain")
+NAMES = ("folders", "sweep", "rescue", "run", "arms", "managed", "probe", "cohort", "recorded", "clipped", "plain")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -195,8 +197,25 @@ def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):
     expect(page.locator(".arm")).to_have_count(1)
 
 
-def test_a_recorded_run_leads_to_its_raw_log(look, views):
+def test_a_compaction_shows_what_it_dropped(look, views):
     page = look.at(*views["recorded"])
+    expect(page.locator("section[aria-label='Compactions and clears'] tbody tr")).to_have_count(1)
+    assert page.locator("section[aria-label='What they dropped'] tbody tr").count() >= 2
+    page.locator("section[aria-label='Compactions and clears'] button").click()
+    expect(page.get_by_role("region", name="what was carried over")).to_contain_text("line 5 of b is still wrong")
+
+
+def test_lost_gold_lines_are_shown_with_their_text(look, views):
+    page = look.at(*views["clipped"])
+    lost = page.locator("section[aria-label^='Gold lines'] tbody tr").first
+    expect(lost).to_contain_text("src/goal.py")
+    expect(lost).to_contain_text("value")
+    lost.get_by_role("button").first.click()
+    expect(page.locator(".events")).to_contain_text("clipped")
+
+
+def test_a_recorded_run_leads_to_its_raw_log(look, views):
+    page = look.at("?at=sessions&run=hostile&turn=2", ".exchange pre:visible")
     page.get_by_text("Raw log at this turn").click()
     page.wait_for_selector(".raw .line.here")
     assert "notes.txt" in page.locator(".raw .line.here").inner_text()

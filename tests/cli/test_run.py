@@ -271,3 +271,47 @@ def test_a_dry_run_counts_the_control_where_it_would_be_run(tmp_path, answer):
     assert (without["control"]["runs"], controlled["control"]["runs"]) == (0, 9)
     assert controlled["calls"] == without["calls"] + 9 * 12
     assert controlled["cost_usd"] == pytest.approx(without["cost_usd"] + controlled["control"]["cost_usd"])
+
+
+def test_a_dry_run_says_apart_what_the_sweep_and_its_control_would_take(tmp_path, call, answer):
+    arguments = (*SMALL[:-1], "openai/gpt-5-mini", "--h", "4,2", "--seeds", "0:100", "--dry-run", "--control")
+    found = answer(*arguments)
+    sweep, control = found["sweep"], found["control"]
+    assert (sweep["runs"], sweep["calls"]) == (200, 2400)
+    assert sweep["calls"] + control["calls"] == found["calls"]
+    lines = call(*arguments).stdout.splitlines()
+    assert any(line.startswith("the sweep, as above: 200 runs, 2,400 calls") for line in lines)
+    assert any(line.startswith("before it, the control, where nothing is missing") for line in lines)
+    assert any(line.startswith(f"together: {200 + control['runs']} runs, {found['calls']:,} calls") for line in lines)
+
+
+def test_panels_are_told_apart_and_an_error_free_row_has_no_alignment(tmp_path, call):
+    memory = ("--memory", "key-value", "--panel", "strict,native", "--h", "2", "--seeds", "0:2")
+    small = ("lacuna", "run", "--workload", "store-recall", "--n", "16", "--m", "8", "--model", "reference/recoverer")
+    shown = call(*small[2:], *memory, "--out", tmp_path / "out").stdout.splitlines()
+    strict, native = (next(line for line in shown if line.split()[:1] == [panel]) for panel in ("strict", "native"))
+    assert "–" in native.split()
+    assert "–" not in strict.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("class Mine: ...\nclass _Hidden: ...", "write mine.py:Mine"),
+        ("class A: ...\nclass B: ...", "write mine.py:A or mine.py:B"),
+        ("x = 1", "write mine.py:Name, once it has a class with that name"),
+    ],
+)
+def test_a_file_without_a_class_behind_it_is_told_which_there_are(tmp_path, call, text, said):
+    Path("mine.py").write_text(text)
+    done = call(*SMALL, "--h", "2", "--memory", "mine.py")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_is_no_class_is_no_memory_system(tmp_path, call):
+    Path("mine.py").write_text("def make():\n    ...")
+    done = call(*SMALL, "--h", "2", "--memory", "mine.py:make")
+    assert done.returncode == 2
+    assert "memory 'mine.py:make' is no class; name the class of a memory system" in done.stderr

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.cli.corpus_progress import CorpusProgress
+from eirkit.cli.vestige_show import _break_line
+
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 ACCESSES = [
     ("a.py", 100, ""), ("b.py", 50, ""), ("g.py", 200, ""), ("", 210, "g.py"),
@@ -91,6 +94,44 @@ def test_a_run_for_reading(analysed):
     assert "peak demand: 350 tokens at cut 4" in done.stdout
     assert "Live at the peak" in done.stdout
     assert "█" in done.stdout
+
+
+def test_the_chart_of_a_run_has_both_axes(analysed):
+    lines = call("show", analysed, "r1").stdout.splitlines()
+    top, bottom = (
+        next(n for n, line in enumerate(lines) if line.lstrip().startswith(edge)) for edge in ("350 │", "0 │")
+    )
+    assert bottom - top == 7
+    assert lines[bottom + 1].strip() == "└───────"
+    assert lines[bottom + 2].split() == ["1", "7", "cut"]
+
+
+def test_a_break_says_what_each_number_counts():
+    cost = {
+        "live_files": 3, "live_tokens": 4100, "dropped_tokens": 2900, "reread_files": 2, "reread_tokens": 1950,
+        "overwritten_files": 0, "never_reread_files": 1, "never_reread_tokens": 950,
+    }  # fmt: skip
+    assert _break_line(cost) == (
+        "3 files of 4,100 tokens were still needed; 2,900 tokens of that not carried over; 2 files read again "
+        "(1,950 tokens shown); 0 files overwritten; 1 file never read again (950 tokens not carried over)"
+    )
+    assert _break_line({**cost, "live_files": 0}) == "no file was still needed"
+
+
+def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(tmp_path, capsys):
+    logs = [tmp_path / f"{name}.jsonl" for name in "abcd"]
+    for log in logs:
+        log.touch()
+    with CorpusProgress([tmp_path], line_seconds=0.0) as progress:
+        progress("a.jsonl:1", 1, 0)
+        progress("b.jsonl:1", 2, 3)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("reading: 1 run  ")
+    assert "  file 1 of 4  about " in first
+    assert "3 skipped" in second
+    with CorpusProgress([tmp_path]) as progress:
+        progress("a.jsonl:1", 1, 0)
+    assert capsys.readouterr().err == "", "not more often than every ten seconds"
 
 
 def test_a_torn_line_is_skipped_and_named_and_refused_by_strict(log, tmp_path):

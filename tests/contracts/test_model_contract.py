@@ -57,6 +57,7 @@ def recorded(folder: Path) -> tuple[str, AbstractContextManager[None]]:
 # A model string and what it talks to, given a folder to write to.
 SUBJECTS = {
     "anthropic": loopback("anthropic/m"),
+    "bundled": lambda folder: ("bundled/lacuna-tiny", nullcontext()),
     "google": loopback("google/m"),
     "inspect": loopback("inspect/openai-api/loopback/m"),
     "local": lambda folder: ("local/smollm2", nullcontext()),

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 from eirkit.cli import run
+from eirkit.vestige.planted_logs import write_logs
+from eirkit.vestige.planting import Planted
 
 HOSTILE = "<script>document.title='taken'</script>\x1b[31mred\x1b[0m \u202egnp.exe\u202c <img src=x onerror=alert(1)>"
 
@@ -57,6 +59,35 @@ def write_log(folder: Path, name: str = "session.jsonl", output: str = HOSTILE) 
         line["sessionId"] = path.stem  # the run's name
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
     return path
+
+
+def write_compacted(folder: Path, name: str = "long.jsonl") -> Path:
+    """Write a longer session: files that are needed, read again and read in vain, with a compaction in the middle."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = {place: "\n".join(f"{n}\tline {n} of {place}" for n in range(1, 60)) for place in "abcd"}
+    doings = [("Read", "a"), ("Read", "b"), ("Read", "c"), ("Edit", "a"), ("Read", "b"), ("Read", "d"), ("Edit", "a")]
+    lines = [_said("user", "Make a.py and b.py agree", 0)]
+    for round_ in range(2):
+        if round_:
+            summary = _said("user", "a.py and b.py are half done; line 5 of b is still wrong", len(lines))
+            lines.append({**summary, "isCompactSummary": True})
+        for tool, place in [*doings, *(("Read", place) for place in "bab"[round_:]), ("Edit", "b"), ("Edit", "a")]:
+            given = {"file_path": f"/repo/src/{place}.py"}
+            if tool == "Edit":
+                given |= {"old_string": f"line 5 of {place}", "new_string": f"line 5 of {place}, round {round_}"}
+            lines += _call(tool, given, whole[place] if tool == "Read" else "edited", len(lines))
+    path = folder / name
+    for line in lines:
+        line["sessionId"] = path.stem
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def make_planted(folder: Path) -> Path:
+    """Write logs of shell commands whose views were clipped, with reference patches, and analyse them."""
+    logs = write_logs(Planted(24, 8, clipped=1.0), 3, folder)
+    command("vestige", "analyze", logs, "--gold", folder / "gold", "--out", folder / "clipped", "--json")
+    return folder / "clipped"
 
 
 def _said(role: str, content: object, number: int) -> dict[str, object]:

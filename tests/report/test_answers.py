@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.generation import generate
+from eirkit.lacuna.generation import demand_of, generate
 from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS
 from eirkit.lacuna.task import TaskSpec
 from eirkit.report.answers import headline_of, losses_of, repair_of
+from eirkit.report.lacuna_demand import curve_of, demand_chart
 from eirkit.report.lacuna_page import page_of, repair_near
 from eirkit.report.sweep_folder import read_sweep
 from eirkit.report.wording import share
@@ -84,8 +85,55 @@ def test_the_sentence_says_these_figures(chain):
     assert page.headline.number == share(found.lost_share)
     assert first.startswith(f"Your memory lost what {share(found.lost_share)} of the steps needed; ")
     assert f"{share(found.state_supply_share)} of wrong steps are missing state" in first
-    assert first.endswith(f"restoring it repairs {share(repair.oracle)} (sham {share(repair.sham)}).")
+    assert first.endswith(f"{repair.sentence}.")
+    assert 0 < repair.control < 0.01
+    arms = f"(sham {share(repair.sham)}, nothing {share(repair.control)})"
+    assert repair.sentence == f"of steps that miss something {share(repair.oracle)} are right with it restored {arms}"
+    assert replace(repair, control=0.0).sentence == "restoring it repairs 100% (sham 0%)"
     assert page.answers["losses"]["lost_share"] == found.lost_share
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("h", 8), ("h", 11), ("policy", "lru"), ("managed", True), ("models", ["reference/calculator", "another"])]
+    + [(f"task.{name}", 3) for name in ("n", "m", "lookback", "fan_in", "slots", "digits", "k", "warm_up")],
+)
+def test_a_rescue_of_another_condition_is_not_shown_as_the_own(chain, part, value):
+    (found,) = chain.found_by("rescue")
+    asked = json.loads(json.dumps(found.manifest["settings"]))
+    whole, _, name = part.rpartition(".")
+    (asked[whole] if whole else asked)[name] = value
+    other = replace(found, manifest={**found.manifest, "settings": asked})
+    sweep = replace(chain, evidence=(other,))
+    # Another capacity of the same sweep is one of its own conditions.
+    assert repair_near(sweep).alike == ((part, value) == ("h", 8))
+    named = f", measured on {repair_near(sweep).condition}." in page_of(sweep).headline.sentences[0]
+    assert named != repair_near(sweep).alike
+
+
+def test_the_own_rescue_is_preferred_and_one_without_a_control_describes(chain):
+    (own,) = chain.found_by("rescue")
+    asked = {**own.manifest["settings"], "h": 11}
+    other = replace(own, manifest={**own.manifest, "settings": asked})
+    assert repair_near(replace(chain, evidence=(other, own))) == repair_near(chain)
+    bare = [{**row, "control": None, "claims": False} for row in own.document["rows"]]
+    described = replace(own, document={**own.document, "rows": bare})
+    words = page_of(replace(chain, evidence=(described,))).headline.sentences
+    assert any("no full-information control of its own" in sentence for sentence in words)
+    assert not any("no full-information control of its own" in word for word in page_of(chain).headline.sentences)
+
+
+def test_the_peak_is_that_of_the_whole_curve_or_said_to_be_a_bound():
+    whole = curve_of(TaskSpec("stepwise-max", n=32, m=8))
+    assert whole == demand_of(generate(TaskSpec("stepwise-max", n=32, m=8)))
+    long = TaskSpec("stepwise-max", n=80, m=8)
+    told = demand_chart(long, curve_of(long), [80]).alt
+    assert told.startswith("At the computed cuts EIR reaches at least ")
+    assert "below every capacity" not in told
+    short = TaskSpec("stepwise-max", n=32, m=8)
+    assert (
+        demand_chart(short, whole, [32]).alt == f"EIR peaks at {whole.peak.lower_bits:.1f} bits, below every capacity."
+    )
 
 
 def test_without_a_rescue_the_page_says_how_to_measure_it(chain):

@@ -134,6 +134,46 @@ def test_many_tasks_have_the_normal_interval():
     assert found.p is None
 
 
+def test_many_pairs_of_one_task_move_the_interval_with_the_mean():
+    single = comparison.MOST_RESAMPLED + 1
+    rng = np.random.default_rng(1)
+    pairs = [Pair("one", 0.0, 1.0)] * 4_000
+    pairs += [Pair(str(task), 0.0, value) for task, value in enumerate(rng.normal(0, 1, single).tolist())]
+    found = difference_of("", "x", pairs)
+    assert found.difference == pytest.approx(fmean(pair.b for pair in pairs), abs=ROUNDING)
+    assert (found.low + found.high) / 2 == pytest.approx(found.difference, abs=ROUNDING)
+    # A second way: what is left of each pair, added up by a matrix that says which task it is of.
+    left = np.array([pair.b for pair in pairs]) - found.difference
+    which = np.r_[np.zeros(4_000, dtype=int), 1 + np.arange(single)]
+    sums = np.bincount(which, weights=left)
+    error = math.sqrt(len(sums) / (len(sums) - 1) * float(sums @ sums)) / len(pairs)
+    assert found.high - found.low == pytest.approx(2 * 1.959963984540054 * error, rel=1e-9)
+    assert found.high - found.low > 10 * 2 * 1.96 / math.sqrt(len(pairs))  # 4,000 pairs of one task are one fact
+
+
+@pytest.mark.parametrize("how", [("--digits", 3), ("--warm-up", 4)])
+def test_other_tasks_over_the_same_graph_are_named(sweeps, tmp_path, how):
+    make_sweep(tmp_path / "other", *how, seeds="0:4")
+    a, b = read_sweep(sweeps / "a"), read_sweep(tmp_path / "other")
+    name = how[0].removeprefix("--").replace("-", "_")
+    assert contrast_axes(a.rows, b.rows) == (name,)
+    found = compare_sweeps(a, b)
+    assert any(
+        f"the tasks are not the same: pairs share their references, and differ in {name}" in w for w in found.warnings
+    )
+    assert not any("tasks are not the same" in warning for warning in compare_sweeps(a, a).warnings)
+
+
+def test_cells_of_other_digits_are_not_paired(sweeps, tmp_path):
+    grid = ("--workload", "stepwise-sum", "--model", "reference/calculator", "--m", 8, "--n", 16, "--h", 4)
+    how = ("--seeds", "0:2", "--no-control", "--json")
+    command("lacuna", "run", *grid, *how, "--digits", "2,3", "--out", tmp_path / "x")
+    command("lacuna", "run", *grid, *how, "--digits", "3,4", "--out", tmp_path / "y")
+    found = compare_sweeps(read_sweep(tmp_path / "x"), read_sweep(tmp_path / "y"))
+    (accuracy,) = [one for one in found.overall if one.measure == "accuracy"]
+    assert (accuracy.pairs, accuracy.difference) == (2, 0.0)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 5) | st.sampled_from("xyz"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),

@@ -4,15 +4,16 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from eirkit.errors import UsageError
 from eirkit.report.chart import Axis, Chart, Figure, Series
 from eirkit.report.drawing import METADATA, save
 from eirkit.report.exports import FIGURES, TABLES, write_figures, write_tables
 from eirkit.report.lacuna_page import page_of
-from eirkit.report.table import Column, Table
+from eirkit.report.table import Column, Table, one_line
 
 NAMES = ("a name of some length", "b", "$x_1$ & more")
 CHARTS = {
@@ -106,3 +107,19 @@ def test_latex_and_markdown_stay_tables():
     table = Table("t", "t", (Column("a|b", "a_b"), Column("n", "n")), ({"a|b": "50% & $x$ | y", "n": 1},))
     assert r"50\% \& \$x\$ | y & 1 \\" in table.latex()
     assert r"| 50% & $x$ \| y | 1 |" in table.markdown()
+
+
+@given(st.lists(st.tuples(st.text(max_size=30), st.text(max_size=30)), min_size=1, max_size=4))
+@example([("a\n\n# H ![x](http://host/x)", "\\|"), ("&lt;b&gt; \\", "| --- |"), ("---", "---:")])
+def test_whatever_a_cell_holds_it_stays_one_cell_of_text(rows):
+    made = Table("t", "t", (Column("a", "a"), Column("b", "b")), tuple({"a": a, "b": b} for a, b in rows))
+    document = MarkdownIt("commonmark").enable("table").parse(made.markdown())
+    kinds = {token.type.removesuffix("_open").removesuffix("_close") for token in document}
+    assert kinds == {"table", "thead", "tbody", "tr", "th", "td", "inline"}
+    cells = [token for token in document if token.type == "inline"][2:]
+    assert {child.type for cell in cells for child in cell.children} <= {"text", "text_special"}
+    shown = ["".join(child.content for child in cell.children) for cell in cells]
+    assert shown == [one_line(text) for row in rows for text in row]
+    lines = made.latex().splitlines()
+    assert len(lines) == 6 + len(rows)
+    assert all(line.endswith(r" \\") for line in lines[4:-2])

@@ -13,7 +13,9 @@ from eirkit.cli import ROOT
 from eirkit.cli.run_options import given_keys
 from eirkit.lacuna.sweeps.manifest import read_manifest
 from eirkit.lacuna.sweeps.suite import read_suite
-from eirkit.report.rebuilding import evidence_command, rescue_command, suite_text, sweep_command
+from eirkit.lacuna.task import without_seed
+from eirkit.report.lacuna_page import next_rescue, repair_near
+from eirkit.report.rebuilding import evidence_command, suite_text, sweep_command
 from eirkit.report.sweep_folder import read_evidence, read_sweep
 from tests.report.folders import command, make_probe, make_sweep
 
@@ -70,9 +72,18 @@ def test_an_evidence_folder_is_made_again_by_its_command(tmp_path, make):
 
 
 def test_the_rescue_that_a_page_asks_for_answers_it(tmp_path):
-    sweep = read_sweep(make_sweep(tmp_path / "sweep"))
-    row = next(row for row in sweep.rows if row["h"] == 2 and row["model"] == "reference/calculator")
-    line = rescue_command(row, sweep.seeds, sweep.folder / "rescue")
-    command(*shlex.split(line)[1:], "--json")
-    found = read_sweep(sweep.folder).found_by("rescue")[0].document
-    assert (found["workload"], found["m"], found["h"]) == (row["workload"], row["m"], row["h"])
+    how = ("--digits", 3, "--warm-up", 2, "--lookback", 6, "--fan-in", 1, "--policy", "lru", "--max-tokens", 99)
+    grid = ("--workload", "stepwise-sum", "--model", "reference/calculator", "--h", 2, "--m", 8, "--n", 12)
+    command("lacuna", "run", *grid, *how, "--seeds", "0:2", "--no-control", "--out", tmp_path / "sweep", "--json")
+    sweep = read_sweep(tmp_path / "sweep")
+    command(*shlex.split(next_rescue(sweep))[1:], "--json")
+    again = read_sweep(sweep.folder)
+    (found,) = again.found_by("rescue")
+    (row,) = sweep.rows
+    asked = found.manifest["settings"]
+    assert asked["task"] == without_seed(sweep.tasks[row["cell"]])
+    assert (asked["policy"], asked["h"], asked["models"]) == ("lru", 2, ["reference/calculator"])
+    options = sweep.manifest.suite["grid"][0]["model_options"]
+    assert asked["options"].items() <= options.items()
+    assert asked["options"]["max_tokens"] == 99
+    assert repair_near(again).alike

@@ -56,7 +56,8 @@ def test_the_page_lies_in_the_folder_unless_told(capsys, tmp_path):
     folder = make_rescue(tmp_path / "rescue")
     code, shown, _ = call(capsys, "report", folder)
     assert (code, (folder / "report.html").is_file()) == (0, True)
-    assert "Restoring what was missing repairs" in shown
+    assert "are right once it is restored (sham" in shown
+    assert "No full-information control was run, so this describes" in shown
 
 
 def test_figures_and_tables_lie_beside_the_page(capsys, chain, tmp_path):

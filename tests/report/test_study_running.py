@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,12 +15,26 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.engine.making import make_engine
-from eirkit.report.reproducing import StudyStore, key_of, run_studies
-from eirkit.report.reproduction_page import write_reproduction
-from eirkit.report.study import Setting
-from eirkit.report.verdict import DIFFERS, NEEDS_MODEL, NEEDS_RUNS, REPRODUCED, SPREAD, overall, verdict_of
+from eirkit.report.reproducing import Outcome, StudyStore, deciding_files, key_of, run_studies
+from eirkit.report.reproduction_page import overview, reproduction_page, write_reproduction
+from eirkit.report.study import Findings, Row, Setting
+from eirkit.report.verdict import (
+    DIFFERS,
+    NEEDS_MEMORY,
+    NEEDS_MODEL,
+    NEEDS_RUNS,
+    REPRODUCED,
+    SPREAD,
+    overall,
+    verdict_of,
+)
 from eirkit.studies.catalogue import find_study
 from eirkit.studies.performing import perform
+from eirkit.vestige.analysis import Options
+from eirkit.vestige.occupancy import read_windows
+from eirkit.vestige.pipeline import Corpus, analyze_here
+from eirkit.vestige.planted_logs import write_logs
+from eirkit.vestige.planting import Planted
 
 QUICK = ("eir-histories", "framework", "known-dependencies", "read-traces")
 SETTING = Setting(seeds=range(3))
@@ -69,6 +84,70 @@ def test_what_a_study_does_not_look_at_does_not_change_its_key():
     assert key_of(theory, SETTING) == key_of(theory, Setting())
     assert key_of(agents, SETTING) != key_of(agents, Setting())
     assert key_of(agents, Setting(data=Path("x"))) == key_of(agents, Setting())
+
+
+def analyse(folder: Path, data: Path, runs: int) -> None:
+    """Do what the studies of recorded runs ask for, with planted ones."""
+    folder.mkdir()
+    corpus = Corpus((write_logs(Planted(runs, runs, clipped=1.0), 0, folder),), folder / "gold")
+    analyze_here(corpus, data / "openhands", Options(read_windows()), estimate=True, progress=lambda *told: None)
+
+
+def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
+    """The remedy that is printed works without `--fresh`, the first time and when an analysis is made again."""
+    store, (study,) = StudyStore(tmp_path / "out"), studies("clipping-example")
+    setting = Setting(data=tmp_path / "data")
+    (tmp_path / "data").mkdir()
+
+    def now() -> Outcome:
+        (outcome,) = run_studies([study], setting, store, None, perform)
+        return outcome
+
+    assert now().findings.verdict == NEEDS_RUNS
+    assert store.find(study, setting) is None
+    analyse(tmp_path / "first", tmp_path / "data", 24)
+    assert now().findings.verdict == REPRODUCED
+    assert now().was_kept
+    before = key_of(study, setting)
+    (tmp_path / "data" / "base-lines.json").write_text("{}")
+    assert key_of(study, setting) != before
+    file = tmp_path / "data" / "openhands" / "analysis.json"
+    before = key_of(study, setting)
+    os.utime(file, ns=(0, 0))
+    assert key_of(study, setting) != before
+    assert not now().was_kept
+
+
+@pytest.mark.parametrize(("verdict", "is_kept"), [(NEEDS_RUNS, False), (NEEDS_MEMORY, False), (NEEDS_MODEL, True)])
+def test_what_lacks_something_that_may_come_is_not_kept(tmp_path, verdict, is_kept):
+    store, (study,) = StudyStore(tmp_path), studies("eir-histories")
+    found = Findings((row_with(REPRODUCED), row_with(verdict)))
+    store.keep(study, SETTING, found.as_json())
+    assert (store.find(study, SETTING) is not None) is is_kept
+
+
+def test_what_judges_and_what_is_bundled_belongs_to_the_key():
+    names = {"/".join(path.parts[-2:]) for path in deciding_files()}
+    assert {"report/verdict.py", "report/study.py", "studies/judging.py", "policies/learned.json"} <= names
+    assert {"bundled/lacuna-tiny.safetensors", "vestige/reuse_odds.json", "vestige/windows.toml"} <= names
+    assert not {"report/html.py", "cli/reproduce.py", "assets/sources.json"} & names
+
+
+def row_with(verdict: str) -> Row:
+    return Row("x", 1.0, 1.0, 1.0, 1.0, verdict)
+
+
+def test_a_study_says_how_much_of_it_was_judged_and_little_of_it_does_not_count():
+    half, less = studies("eir-histories", "framework")
+    outcomes = [
+        Outcome(half, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL)))),
+        Outcome(less, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL), row_with(NEEDS_MODEL)))),
+    ]
+    assert [row["extent"] for row in overview(outcomes).rows] == ["1 of 2", "1 of 3"]
+    page = reproduction_page(outcomes)
+    assert page.headline.number == "1 of 1"
+    assert any("less than half" in sentence for sentence in page.headline.sentences)
+    assert "1 of 3 figures judged" in page.sections[2].words[0]
 
 
 def test_processes_find_the_same(tmp_path):
@@ -128,6 +207,7 @@ def test_the_command_prints_one_document(tmp_path, capsys):
     ]
     for study in document["studies"]:
         assert {"id", "title", "kind", "verdict", "rows"} <= study.keys()
+        assert study["judged"] == study["of"] == len(study["rows"])
         for row in study["rows"]:
             assert {"label", "published", "ours", "low", "high", "verdict"} <= row.keys()
     assert Path(document["page"]).is_file()
@@ -147,6 +227,8 @@ def test_the_command_lists_studies(capsys):
         (["reproduce", "rescue", "--set", "p=1"], "--model"),
         (["reproduce", "rescue", "--model", "nobody/x"], "nobody"),
         (["reproduce", "vestige-cohorts", "--data", "no-such-folder"], "no-such-folder"),
+        (["reproduce", "cross-family-policies", "--seeds", "0:2", "--workers", "1"], "give --seeds 0:3 or more"),
+        (["reproduce", "recovery-cones", "--seeds", "4,5", "--workers", "1"], "give --seeds 0:3 or more"),
     ],
 )
 def test_wrong_usage_is_one_line_with_a_remedy(tmp_path, monkeypatch, capsys, arguments, words):

@@ -251,7 +251,7 @@ def test_a_folder_says_how_far_it_is(root, tmp_path):
     now = place.path.stat().st_mtime
     assert progress_of(place, index, now).as_json() == {
         "kind": "sweep", "state": "running", "runs": 3, "planned_runs": 12, "planned_cells": 12, "lost": 1,
-        "spent_usd": 0.0, "read_share": 1.0,
+        "spent_usd": 0.0, "read_share": 1.0, "skipped": 0,
     }  # fmt: skip
     assert progress_of(place, index, LATER).state == "waiting"
     done = RunIndex(root / "sweep")
@@ -300,3 +300,12 @@ def test_a_fault_spreads_along_every_chain_of_cascades_and_no_other(drawn):
         }
     for t in set(verdicts) - set(wrong):
         assert spread_of(graph, verdicts, t) == spread_of((), {}, 1)
+
+
+def test_a_run_of_another_task_over_the_same_graph_is_no_sibling(tmp_path):
+    grid = ("--workload", "stepwise-sum", "--model", "reference/calculator", "--m", 4, "--n", 8, "--h", "4,2")
+    out = tmp_path / "out"
+    command("lacuna", "run", *grid, "--digits", "2,3", "--seeds", "0:1", "--no-control", "--out", out, "--json")
+    for record in records(out):
+        document = viewer(out).answer("/api/run", {"at": ["."], "run": [record["run"]]})
+        assert [one["different"] for one in document["siblings"]] == [["h"]]

@@ -17,6 +17,7 @@ from eirkit.report.viewer.logs import Logs
 from eirkit.report.viewer.places import open_root
 from eirkit.report.viewer.routes import Viewer
 from eirkit.report.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
+from eirkit.report.viewer.texts import LONGEST, more_of, shorten
 from tests.report.folders import make_sweep
 
 NOW = 1_000_000_000.0  # seconds; any moment will do
@@ -144,6 +145,50 @@ def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):
     (root / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="holds no sweep"):
         open_root(root)
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "events.jsonl", "manifest.json"])
+def test_a_file_that_leads_out_of_the_folder_is_not_followed_either(tmp_path, name):
+    make_sweep(tmp_path / "elsewhere", seeds="0:1")
+    sweep = make_sweep(tmp_path / "root" / "sweep", seeds="0:1")
+    (sweep / name).unlink()
+    (sweep / name).symlink_to(tmp_path / "elsewhere" / name)
+    with pytest.raises(UsageError, match="holds no sweep"):
+        open_root(tmp_path / "root")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"schema":"run/1","run":"x","trial":[]}',
+        '{"schema":"run/1","run":"x","model":"m","seed":0,"access":null,"usage":{}}',
+        '{"schema":"run/1","run":"x","deep":' + "[" * 100_000,
+        '{"schema":"run/1","run":["x"],"model":{},"seed":0,"usage":{"calls":1,"cost_usd":0}}',
+        '{"schema":"other/1"}',
+        "not JSON",
+    ],
+)
+def test_a_hostile_record_is_counted_and_blocks_nothing(tmp_path, line):
+    sweep = make_sweep(tmp_path / "sweep", seeds="0:1")
+    whole = (sweep / "runs.jsonl").read_text("utf-8")
+    (sweep / "runs.jsonl").write_text(f"{line}\n{whole}{line}\n", "utf-8")
+    viewer = Viewer(open_root(tmp_path), Logs(), lambda: NOW)
+    overview = viewer.answer("/api/overview", {"at": ["sweep"]})
+    assert (overview["progress"]["runs"], overview["progress"]["skipped"]) == (len(whole.splitlines()), 2)
+    rows = viewer.answer("/api/runs", {"at": ["sweep"]})["rows"]
+    assert len(rows) == len(whole.splitlines())
+    assert viewer.answer("/api/run", {"at": ["sweep"], "run": [rows[0]["run"]]})["unknown"] == ""
+
+
+@pytest.mark.parametrize("mark", ["a", "\U0001f600", "\ud800"])
+def test_a_long_text_comes_whole_by_the_places_that_the_server_gives(mark):
+    whole = {"reply": mark * (2 * LONGEST + 7)}
+    piece = shorten(whole)["reply"]
+    pieces = [piece]
+    while pieces[-1]["next"] < pieces[-1]["length"]:
+        pieces.append(more_of(whole, piece["part"], pieces[-1]["next"]))
+    assert len(pieces) == 3
+    assert "".join(one["text"] for one in pieces) == whole["reply"]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/folders", "/nothing", "/api/overview?at=no"])

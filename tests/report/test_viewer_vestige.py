@@ -128,7 +128,12 @@ def test_ten_megabytes_arrive_in_pieces(root):
     assert call["output"]["length"] == BIG
     assert len(call["output"]["text"]) == LONGEST
     more = ask(shown, "/api/text", at="sessions", run=run_id, turn=2, part=call["output"]["part"], offset=LONGEST)
-    assert more == {"text": ("0123456789" * LONGEST)[:LONGEST], "offset": LONGEST, "length": BIG}
+    assert more == {
+        "text": ("0123456789" * LONGEST)[:LONGEST],
+        "offset": LONGEST,
+        "next": 2 * LONGEST,
+        "length": BIG,
+    }
     source = ask(shown, "/api/source", at="sessions", run=run_id, turn=3)
     assert all(len(line["text"]) <= LINE_CHARACTERS for line in source["lines"])
 

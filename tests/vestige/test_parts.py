@@ -230,3 +230,6 @@ def test_a_small_corpus_is_known_as_one(tmp_path):
     corpus = Corpus((write_corpus(tmp_path / "logs"),))
     assert is_small(corpus, 1 << 30)
     assert not is_small(corpus, 1000)
+    (packed := tmp_path / "logs.zip").write_bytes(b"x" * 1000)
+    assert is_small(Corpus((packed,)), 8000)
+    assert not is_small(Corpus((packed,)), 7999), "it may grow"

@@ -41,6 +41,11 @@ PROGRAMS = {
     "text = open('a').read()\nprint('done')": ([], []),
     "answer = Response(open('a'))\nprint(answer)": ([], []),
     "open('a', 'w'": ([], []),
+    "table.write('t.ecsv', format='ascii.ecsv')": (["t.ecsv"], []),
+    "f.write('t.ecsv')": ([], []),  # a text, for all that can be known
+    "df.to_csv('d/x.csv', index=False)\nplt.savefig('p.png')\nnp.save('a.npy', a)": (["d/x.csv", "p.png", "a.npy"], []),
+    "form.save()\nrow.save('draft')\nimage.save(stream)\nstorage.save('a.css', content)": ([], []),
+    "image.save('a.png')": (["a.png"], []),
 }
 
 

@@ -1,13 +1,16 @@
 """Tables on disk: types from the row's fields, equal bytes for equal rows, no trace of what was not finished."""
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import pytest
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.vestige import tables
-from eirkit.vestige.tables import TableWriter, columns_of, read_analysis, read_rows, run_ids
+from eirkit.vestige.analysis import TABLES
+from eirkit.vestige.tables import TableWriter, column_names, columns_of, read_analysis, read_rows, run_ids
 
 
 @dataclass(frozen=True)
@@ -126,3 +129,14 @@ def test_reading_what_is_absent_unfinished_or_torn_is_one_line(tmp_path):
     tables.write_document(folder / "analysis.json", tables.SCHEMA, {"complete": False})
     with pytest.raises(InputFileError, match="was not finished"):
         read_analysis(folder)
+
+
+def test_the_page_names_every_column():
+    page = (Path(__file__).parents[2] / "docs" / "vestige-tables.md").read_text("utf-8")
+    told = dict(re.findall(r"^\| `(\w+)`: [^|]+\| (.+) \|$", page, re.MULTILINE))
+    runs = page.partition("### runs")[2].partition("### The others")[0]
+    told["runs"] = "\n".join(re.findall(r"^\| (`[^|]+) \|", runs, re.MULTILINE))
+    for name, kind in TABLES.items():
+        listed = re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", told[name]))
+        assert listed == [*column_names(kind)], name
+    assert set(told) == set(TABLES)

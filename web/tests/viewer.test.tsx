@@ -22,7 +22,7 @@ describe("texts of others", () => {
     const place = document.createElement("div");
     render(<Inert text={HOSTILE} />, place);
     expect(place.firstElementChild?.tagName).toBe("BDI");
-    expect([...place.querySelectorAll(".mark")].map((mark) => mark.textContent)).toEqual(["␛", "U+202E", "U+202C", "U+200B", "␀"]);
+    expect([...place.querySelectorAll(".mark")].map((mark) => mark.textContent)).toEqual(["ESC", "U+202E", "U+202C", "U+200B", "NUL"]);
     expect(place.textContent).not.toMatch(/[\u0000\u001b\u202e\u202c\u200b]/);
   });
 
@@ -39,10 +39,16 @@ describe("texts of others", () => {
 
   it("say how much of them is not shown yet", () => {
     const place = document.createElement("div");
-    render(<Block text={{ text: "abc", length: 10, part: "reply" }} asked={{}} label="reply" />, place);
+    render(<Block text={{ text: "abc", length: 10, next: 3, part: "reply" }} asked={{}} label="reply" />, place);
     expect(place.querySelector("button")?.textContent).toContain("7 characters left");
     render(<Block text="abc" asked={{}} label="reply" />, place);
     expect(place.querySelector("button")).toBeNull();
+  });
+
+  it("count what is left as the server does, whatever takes two units here", () => {
+    const place = document.createElement("div");
+    render(<Block text={{ text: "😀😀😀", length: 10, next: 3, part: "reply" }} asked={{}} label="reply" />, place);
+    expect(place.querySelector("button")?.textContent).toContain("7 characters left");
   });
 });
 

@@ -7,6 +7,7 @@ context lost against the one before is told. Keys pass through and are kept nowh
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from eirkit.errors import UsageError
 from eirkit.vestige.formats.messages import text_of
@@ -25,6 +26,7 @@ LARGEST_BODY = 1 << 26  # bytes; a context of a million tokens has some four mil
 MOST_CONVERSATIONS = 64
 PATIENCE_SECONDS = 600  # a model may think for long
 PIECE = 1 << 14
+LOCAL = ("127.0.0.1", "localhost")
 LOST_HEADER = "X-Eirkit-Lost"
 _OWN_CONNECTION = frozenset({"connection", "host", "keep-alive", "proxy-authorization", "te", "trailer", "upgrade"})
 _BODY_FORM = frozenset({"content-length", "transfer-encoding"})
@@ -73,11 +75,12 @@ class GuardProxy:
     """Listens on 127.0.0.1; `address` is what the agent is given in place of the server's."""
 
     def __init__(self, upstream: str, tell: Telling, port: int = 0, likely: float = LIKELY) -> None:
-        self.upstream = urlsplit(upstream)
-        if self.upstream.scheme not in ("http", "https") or not self.upstream.hostname:
-            raise UsageError(f"{upstream!r} is no address of a server; give one such as https://host/v1")
+        self.upstream = _server_at(upstream)
         self.conversations, self._tell = Conversations(likely), tell
-        self._server = _Server(self, port)
+        try:
+            self._server = _Server(self, port)
+        except OSError:
+            raise UsageError(f"port {port} is taken; choose another with --port, or leave it out") from None
 
     @property
     def address(self) -> str:
@@ -92,15 +95,22 @@ class GuardProxy:
         self._server.server_close()
 
     def watch(self, body: bytes) -> tuple[Loss, ...]:
-        """Return what a request lost, after telling it; a body that is none of ours loses nothing."""
+        """Return what a request lost, after telling it; a body that cannot be watched loses nothing, and passes."""
         try:
             document = json.loads(body)
-        except (ValueError, RecursionError):
+            losses = self.conversations.see(document) if isinstance(document, dict) else ()
+        except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
+            # Whatever strangers send, the agent must get its answer.
+            logging.getLogger("eirkit").debug("a request could not be watched: %s", type(error).__name__)
             return ()
-        losses = self.conversations.see(document) if isinstance(document, dict) else ()
         if losses:
             self._tell(losses)
         return losses
+
+    def _path(self, path: str) -> str:
+        """Return where a request goes; agents name the version of the API themselves or leave it to the address."""
+        base = self.upstream.path.rstrip("/")
+        return path if path.startswith(f"{base}/") else base + path
 
     @contextmanager
     def forwarded(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[HTTPResponse]:
@@ -109,8 +119,19 @@ class GuardProxy:
         connection = kind(self.upstream.hostname or "", self.upstream.port, timeout=PATIENCE_SECONDS)
         kept = {name: value for name, value in headers.items() if name.lower() not in _OWN_CONNECTION | _BODY_FORM}
         with closing(connection):
-            connection.request(method, self.upstream.path.rstrip("/") + path, body or None, kept)
+            connection.request(method, self._path(path), body or None, kept)
             yield connection.getresponse()
+
+
+def _server_at(upstream: str) -> SplitResult:
+    try:
+        found = urlsplit(upstream)
+        valid = found.scheme in ("http", "https") and found.hostname and found.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise UsageError(f"{upstream!r} is no address of a server; give one such as https://host/v1")
+    return found
 
 
 class _Server(ThreadingHTTPServer):
@@ -137,14 +158,9 @@ class _Passing(BaseHTTPRequestHandler):
         self._pass("POST")
 
     def _pass(self, method: str) -> None:
-        if not self._is_ours():
-            self._refuse(403, "this address answers requests to 127.0.0.1 or localhost only")
+        body = self._body(method)
+        if body is None:
             return
-        length = self.headers.get("Content-Length", "0")
-        if not (length.isascii() and length.isdigit()) or len(length) > 20 or int(length) > LARGEST_BODY:
-            self._refuse(413, f"send a body of at most {LARGEST_BODY} bytes with its Content-Length")
-            return
-        body = self.rfile.read(int(length))
         losses = self.server.proxy.watch(body) if method == "POST" else ()
         lost, begun = [loss.path for loss in losses if loss.likely], False
         try:
@@ -156,9 +172,27 @@ class _Passing(BaseHTTPRequestHandler):
             if not begun:
                 self._refuse(502, f"the server behind does not answer ({type(error).__name__}); check --upstream")
 
+    def _body(self, method: str) -> bytes | None:
+        """Return what came with a request; None after refusing one that is foreign, unbounded or cut off."""
+        length = self.headers.get("Content-Length", "0" if method == "GET" else "")
+        if not self._is_ours():
+            self._refuse(403, "this address answers programs on this machine only")
+        elif self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
+            self._refuse(411, "send the body in one piece, with its Content-Length")
+        elif len(length) > 20 or int(length) > LARGEST_BODY:
+            self._refuse(413, f"send a body of at most {LARGEST_BODY} bytes")
+        elif len(body := self.rfile.read(int(length))) == int(length):
+            return body
+        else:
+            self.close_connection = True  # whoever sent half of it is gone
+        return None
+
     def _is_ours(self) -> bool:
-        host = self.headers.get("Host", "").rpartition(":")
-        return (host[0] or host[2]) in ("127.0.0.1", "localhost")
+        """Tell whether a request is to this machine and, if a web page sent it, from a page of this machine."""
+        names = [self.headers.get("Host", "")]
+        if (origin := self.headers.get("Origin")) is not None:
+            names.append(origin.partition("://")[2])
+        return all(name.rpartition(":")[0] in LOCAL or name in LOCAL for name in names)
 
     def _hand_on(self, response: HTTPResponse, lost: Sequence[str]) -> None:
         self.send_response(response.status)

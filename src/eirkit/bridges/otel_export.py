@@ -75,6 +75,8 @@ class TraceFile:
         self._unfinished = path.with_name(f".{path.name}.unfinished")
 
     def __enter__(self) -> TraceFile:
+        if self.path.is_dir():
+            raise UsageError(f"{self.path} is a folder; give --out a file")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._stream = self._unfinished.open("wb")
         return self
@@ -84,7 +86,8 @@ class TraceFile:
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._stream.close()
-        if kind is None:
-            self._unfinished.replace(self.path)
-        else:
+        try:
+            if kind is None:
+                self._unfinished.replace(self.path)
+        finally:
             self._unfinished.unlink(missing_ok=True)

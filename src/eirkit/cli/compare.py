@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from eirkit.cli.output import emit, json_option, table
-from eirkit.cli.report import FOLDER, say
+from eirkit.cli.report import FOLDER, plugins_option, say
 from eirkit.report.comparison import Comparison, Difference
 from eirkit.report.comparison_page import comparison_page, shown
 from eirkit.report.exports import FIGURES, TABLES, FigureForm, TableForm
@@ -23,14 +23,21 @@ from eirkit.report.writing import write_page
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the comparison as one page.")
 @click.option("--figures", type=click.Choice(FIGURES), help="With --out: also draw every chart.")
 @click.option("--tables", type=click.Choice(TABLES), help="With --out: also write every table.")
+@plugins_option
 @json_option
 def compare(
-    a: Path, b: Path, out: Path | None, figures: FigureForm | None, tables: TableForm | None, as_json: bool
+    a: Path,
+    b: Path,
+    out: Path | None,
+    figures: FigureForm | None,
+    tables: TableForm | None,
+    plugins: bool,
+    as_json: bool,
 ) -> None:
     """Print the differences B − A of two `lacuna run` or two `vestige analyze` folders, and what changed in between."""
     if out is None and (figures or tables):
         raise click.UsageError("--figures and --tables lie beside the page; add --out FILE.html")
-    found = compare_folders(a, b)
+    found = compare_folders(a, b, plugins=plugins)
     page = comparison_page(found, a, b)
     written = [] if out is None else write_page(page, out, figures, tables)
     document = {**found.as_json(), "out": str(written[0]) if written else None}

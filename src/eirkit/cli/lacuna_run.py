@@ -151,7 +151,7 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
     legend(
         console,
         aligned="runs whose first error is at their first miss",
-        computation="wrong by itself",
+        computation="wrong by itself, or never answered",
         supply="a needed answer was not to be had",
         cascade="follows from an earlier wrong answer",
     )
@@ -187,6 +187,14 @@ def _remarks(summary: Summary) -> Iterator[str]:
     if any(row["control"] is None and row["scored"] for row in summary.rows):
         which = "" if all(row["control"] is None for row in summary.rows) else " for some models"
         yield f"{NOT_RUN}{which}: causes are descriptive; add --control"
+    for row in summary.rows:
+        if row["max_turn"]:
+            never = row["kinds"].get("unreached", 0) + row["kinds"].get("unanswered", 0)
+            yield (
+                f"{row['max_turn']} of {row['scored']} runs of {_condition(row)}, {row['workload']}, h = {row['h']} "
+                f"ended at their limit of actions: {never} of the steps counted under computation were never answered; "
+                "raise --actions"
+            )
     for row in summary.rows:
         if row["suspect"]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"

@@ -91,6 +91,11 @@ def _held(rows: Sequence[Row]) -> Iterator[str]:
         tasks = ", ".join(dict.fromkeys(f"{row['workload']} at h = {row['h']}" for row in held))
         if not brought and not left:
             yield f"{memory} was not put to the test ({panel} panel; {tasks}): no result was missing"
+        elif not brought:
+            yield (
+                f"{memory} was not put to the test ({panel} panel; {tasks}): the agent never wrote or never searched "
+                f"for the {left} results that were missing; let one that does take its place: reference/recoverer"
+            )
         elif not left:
             yield (
                 f"{memory} held everything the task needed ({panel} panel; {tasks}): all {brought} results that were "

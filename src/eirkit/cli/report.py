@@ -14,6 +14,9 @@ from eirkit.report.page import Page
 from eirkit.report.writing import write_page
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
+plugins_option = click.option(
+    "--plugins", is_flag=True, help="Run workloads and policies that runs name as files; only for runs of your own."
+)
 
 
 @click.command()
@@ -25,6 +28,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--tests/--no-tests", default=True, show_default=True, help="Of analysed runs: run all cohort statistics."
 )
+@plugins_option
 @json_option
 def report(
     folder: Path,
@@ -33,10 +37,14 @@ def report(
     figures: FigureForm | None,
     tables: TableForm | None,
     tests: bool,
+    plugins: bool,
     as_json: bool,
 ) -> None:
-    """Write what a folder of `lacuna run`, `lacuna rescue`, `vestige analyze` or `reproduce` says as one HTML page."""
-    page = page_for(folder, others, tests=tests)
+    """Write what a folder of `lacuna run`, `lacuna rescue` or `vestige analyze` says as one HTML page.
+
+    `reproduce` writes its own page: index.html in its folder.
+    """
+    page = page_for(folder, others, tests=tests, plugins=plugins)
     written = write_page(page, out or folder / "report.html", figures, tables)
     document = {"out": str(written[0]), "files": [str(path) for path in written], **page.as_json()}
     emit(document, as_json, lambda console: say(console, page, written))

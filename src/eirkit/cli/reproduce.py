@@ -135,7 +135,7 @@ def _render(console: Console, outcomes: Sequence[Outcome], page: Path) -> None:
             for words in (*outcome.findings.words, *(f"why: {reason}" for reason in outcome.findings.reasons)):
                 _say(console, words)
             for command in outcome.findings.commands:
-                _say(console, f"to compute the rest: {command}")
+                _say(console, f"with what is not configured here: {command}")
     _show_table(console, overview(outcomes))
     for outcome in outcomes:
         if outcome.findings is None:

@@ -15,6 +15,7 @@ from eirkit.cli.engine_options import engine_options
 from eirkit.cli.output import emit, json_option, table
 from eirkit.engine.making import make_engine
 from eirkit.engine.mapping import Engine
+from eirkit.report.wording import counted
 from eirkit.vestige.analysis import Options
 from eirkit.vestige.demand import VISIBILITIES, Visibility
 from eirkit.vestige.goal import OWN_EDITS, OwnEdits
@@ -105,15 +106,15 @@ def _render(console: Console, document: Mapping[str, Any], options: Options) -> 
 
 def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
     outcomes = ", ".join(f"{count} {name}" for name, count in document["outcomes"].items() if count)
-    yield "runs", f"{document['runs']:,} ({outcomes}), {document['turns']:,} turns"
+    yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
     for source, count in document["goal_sources"].items():
         said = ALL_EDITS if source == "own-edits" and options.own_edits == "all" else GOALS[source]
-        yield "goal", f"{said} ({count} {'run' if count == 1 else 'runs'})"
+        yield "goal", f"{said} ({counted(count, 'run')})"
     yield from _demand_lines(document, options)
     for unit, found in document["later_used"].items():
         shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
-        yield "used later, peak", f"{shares} {unit}, over {found['runs']:,} runs of three tool turns or more"
+        yield "used later, peak", f"{shares} {unit}, over {counted(found['runs'], 'run')} of three tool turns or more"
     if document["read_tokens"]:
         yield "read", f"{document['read_tokens']:,} tokens of file content"
         yield (
@@ -147,9 +148,11 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "context", f"{document['mean_peak_context_share']:.1%} of the model's window at the peak, in the mean"
     breaks = document["breaks"]
     if breaks["compactions"] or breaks["clears"]:
-        yield "context lost", f"{breaks['compactions']} compactions, {breaks['clears']} clears"
-        yield "… still needed", f"{breaks['live_tokens']:,} tokens live, {breaks['dropped_tokens']:,} not carried over"
-        yield "… read again", f"{breaks['reread_tokens']:,} tokens; never again {breaks['never_reread_tokens']:,}"
+        yield "context lost", f"{counted(breaks['compactions'], 'compaction')}, {counted(breaks['clears'], 'clear')}"
+        needed = f"{breaks['live_tokens']:,} tokens of files that were still to be used"
+        yield "… still needed", f"{needed}; {breaks['dropped_tokens']:,} of these tokens not carried over"
+        yield "… read again", f"{breaks['reread_tokens']:,} tokens shown once more"
+        yield "… never again", f"{breaks['never_reread_tokens']:,} tokens not carried over and not read again"
     if document["clipped_views"]:
         yield "clipped views", f"{document['clipped_views']:,}, {document['clipped_goal_views']:,} of goal files"
     kinds = ("edit_failures", "repeated_commands", "repeated_edits", "submits_after_failed_test")

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from eirkit.cli.output import emit, json_option, table
+from eirkit.report.wording import counted
 from eirkit.vestige.querying import Answer, query
 
 
@@ -21,14 +22,18 @@ from eirkit.vestige.querying import Answer, query
 @click.option("--rows", type=click.IntRange(1), default=100, show_default=True, help="At most so many are printed.")
 @json_option
 def run_query(folder: Path, sql: str, rows: int, as_json: bool) -> None:
-    """Run one SQL query over the tables in FOLDER: runs, cuts, states, rereads, clips, …"""
+    """Run one SELECT over the tables of the analysis in FOLDER.
+
+    Tables: runs, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
+    dropped, entities; each begins with run_id. `DESCRIBE` is no SELECT: `SELECT * FROM cuts LIMIT 1` shows columns.
+    """
     answer = query(folder, sql, rows)
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
     emit({"rows": listed, "cut": answer.cut}, as_json, lambda console: _render(console, answer))
 
 
 def _render(console: Console, answer: Answer) -> None:
-    console.print(table(f"{len(answer.rows):,} rows", answer.columns, answer.rows))
+    console.print(table(counted(len(answer.rows), "row"), answer.columns, answer.rows))
     if answer.cut:
         console.print("there are more; ask for them with --rows", markup=False, highlight=False)
 

@@ -13,9 +13,10 @@ from rich.console import Console
 from eirkit.cli.chart import bars
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
+from eirkit.report.wording import counted
 from eirkit.vestige.tables import RUN, read_analysis, read_rows, run_ids
 
-CHART_COLUMNS = 100
+CHART_COLUMNS, CHART_LINES = 100, 8
 LISTED = 15  # rows of a table for reading; --json has them all
 # Tables of which a run has few rows; the larger ones are for queries.
 SMALL = ("files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "gaps", "entities")
@@ -69,13 +70,14 @@ def _render(console: Console, run: Mapping[str, Any]) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     outcome = {True: "resolved", False: "failed", None: "outcome unknown"}[run["resolved"]]
-    say(f"{run['run_id']} ({run['format']}, {run['model'] or 'model unknown'}): {run['turns']} turns, {outcome}")
+    turns = counted(run["turns"], "turn")
+    say(f"{run['run_id']} ({run['format']}, {run['model'] or 'model unknown'}): {turns}, {outcome}")
     if run["unit"] == "tokens":
         files = ", ".join(run["goal_files"]) or "none"
         say(f"goal: {files} ({GOALS[run['goal_source']]})")
     values = [cut["demand_tokens" if run["unit"] == "tokens" else "later_used"] for cut in run["cuts"]]
     say(_peak_line(run))
-    for line in bars(_squeezed(values)):
+    for line in _chart(values, console.width):
         say(line)
     _render_tables(console, run)
     _render_losses(run, say)
@@ -83,7 +85,8 @@ def _render(console: Console, run: Mapping[str, Any]) -> None:
 
 def _peak_line(run: Mapping[str, Any]) -> str:
     if run["unit"] != "tokens":
-        return f"peak: {run['later_used_peak']} entities used later, at cut {run['later_used_peak_cut']}"
+        peak = counted(run["later_used_peak"], "entity", "entities")
+        return f"peak: {peak} used later, at cut {run['later_used_peak_cut']}"
     if not run["goal_accessed"]:
         return "no goal file was read or written: no coverage, which is not the same as no need"
     context = "unknown" if run["peak_context_tokens"] is None else f"{run['peak_context_tokens']:,}"
@@ -91,10 +94,26 @@ def _peak_line(run: Mapping[str, Any]) -> str:
     return f"{peak} ({run['visibility']}); used later for anything: {run['later_used_peak']:,}; context: {context}"
 
 
-def _squeezed(values: Sequence[int]) -> list[float]:
-    """Return at most a screen's width of values, each the largest of those it stands for."""
-    width = -(-len(values) // CHART_COLUMNS) or 1
-    return [max(values[at : at + width]) for at in range(0, len(values), width)]
+def _chart(values: Sequence[int], room: int) -> list[str]:
+    """Return bars with both axes; a column that stands for several cuts has the height of the largest."""
+    if not any(values):
+        return ["nothing was needed at any cut"] if values else []
+    top = f"{max(values):,}"
+    width = -(-len(values) // max(1, min(CHART_COLUMNS, room - len(top) - len(" │  cut"))))
+    columns = [float(max(values[at : at + width])) for at in range(0, len(values), width)]
+    drawn = [
+        f"{edge:>{len(top)}} │{line.partition('│')[2]}"
+        for edge, line in zip(_edges(top), bars(columns, CHART_LINES), strict=True)
+    ]
+    margin = " " * (len(top) + 1)
+    first, last = "1", f"{len(values):,}"
+    ticks = first + last.rjust(len(columns) - len(first)) if len(columns) > len(first + last) else first
+    several = [] if width == 1 else [f"{margin} (a column is the largest of {width} cuts)"]
+    return [*drawn, f"{margin}└{'─' * len(columns)}", f"{margin} {ticks}  cut", *several]
+
+
+def _edges(top: str) -> list[str]:
+    return [top, *[""] * (CHART_LINES - 2), "0"]
 
 
 def _render_tables(console: Console, run: Mapping[str, Any]) -> None:
@@ -112,10 +131,25 @@ def _render_tables(console: Console, run: Mapping[str, Any]) -> None:
 
 def _render_losses(run: Mapping[str, Any], say: Any) -> None:
     for cost in run["breaks"]:
-        lost = f"{cost['live_tokens']:,} tokens of {cost['live_files']} files were still needed"
-        again = f"{cost['reread_tokens']:,} read again, {cost['never_reread_tokens']:,} never"
-        say(f"{cost['kind']} before turn {cost['cut']}: {lost}; {again}")
+        say(f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}")
     if run["clipped_views"]:
-        say(f"clipped views: {run['clipped_views']}, of goal files {run['clipped_goal_views']}")
+        clipped = counted(run["clipped_views"], "clipped view")
+        say(f"{clipped}, {run['clipped_goal_views']:,} of goal files")
     for event in run["anomalies"][:LISTED]:
         say(f"turn {event['turn']}: {event['signature'].replace('_', ' ')}")
+
+
+def _break_line(cost: Mapping[str, Any]) -> str:
+    """Return what became of the files that were still needed, each number with what it counts."""
+    if not cost["live_files"]:
+        return "no file was still needed"
+    was = "was" if cost["live_files"] == 1 else "were"
+    needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
+    fates = (
+        f"{cost['dropped_tokens']:,} tokens of that not carried over",
+        f"{counted(cost['reread_files'], 'file')} read again ({counted(cost['reread_tokens'], 'token')} shown)",
+        f"{counted(cost['overwritten_files'], 'file')} overwritten",
+        f"{counted(cost['never_reread_files'], 'file')} never read again"
+        f" ({counted(cost['never_reread_tokens'], 'token')} not carried over)",
+    )
+    return "; ".join((needed, *fates))

@@ -50,7 +50,7 @@ def view(
     """
     viewer = Viewer(
         open_root(folder),
-        Logs(tuple(path.resolve() for path in logs)),
+        Logs(tuple(path.resolve() for path in logs), plugins),
         time.time,
         plugins,
         None if gold is None else open_gold(gold),

@@ -27,6 +27,7 @@ class Losses:
     runs: int
     external: bool  # of what an external memory was there for; else of what was held in sight
     lost_share: float | None
+    unasked_share: float | None  # part of it, of an external memory: never written, or never searched for
     wrong_steps: int
     state_supply_share: float | None
     cascade_share: float | None
@@ -47,6 +48,14 @@ class Repair:
     claims: bool
     alike: bool = True  # measured under a condition of the sweep itself
 
+    @property
+    def sentence(self) -> str:
+        """What came of restoring what was missing; it is called repair only where nothing was right without."""
+        if self.control == 0:
+            return f"restoring it repairs {share(self.oracle)} (sham {share(self.sham)})"
+        arms = f"sham {share(self.sham)}, nothing {share(self.control)}"
+        return f"of steps that miss something {share(self.oracle)} are right with it restored ({arms})"
+
 
 def losses_of(rows: Sequence[Row]) -> Losses | None:
     """Return the losses over the cells that may carry claims, else over those without a control; None without any."""
@@ -65,6 +74,7 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         runs=sum(row["scored"] for row in counted_rows),
         external=bool(stored),
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
+        unasked_share=_unasked(stored) if stored else None,
         wrong_steps=wrong,
         unanswered_share=sum(map(_unanswered, counted_rows)) / wrong if wrong else None,
         claims=bool(sound),
@@ -93,6 +103,12 @@ def _lost_by_stores(rows: Sequence[Row]) -> float:
     return 1 - sum(_fates(row)["used"] for row in rows) / needed
 
 
+def _unasked(rows: Sequence[Row]) -> float:
+    """Return the share of needed results that the agent never wrote or never searched for: no fault of a store's."""
+    left = sum(_fates(row)["unwritten"] + _fates(row)["not_sought"] for row in rows)
+    return left / sum(map(_asked, rows))
+
+
 def _missed(rows: Sequence[Row]) -> float | None:
     """Return the mean over runs of the share of consuming steps at which something was not held."""
     known = [row for row in rows if row["miss_rate"] is not None]
@@ -100,15 +116,19 @@ def _missed(rows: Sequence[Row]) -> float | None:
     return math.fsum(row["miss_rate"] * row["scored"] for row in known) / runs if runs else None
 
 
-def repair_of(document: Row) -> Repair | None:
-    """Return what a rescue says over the models that have not failed the control, steps pooled; None without any."""
+def repair_of(document: Row, condition: str = "") -> Repair | None:
+    """Return what a rescue says over the models that have not failed the control, steps pooled; None without any.
+
+    Args:
+        condition: what it was measured on; as the document has it unless given.
+    """
     rows = [
         row for row in document["rows"] if row["accuracy"] is not None and (row["claims"] or row["control"] is None)
     ]
     arms = {arm: [row for row in rows if row["arm"] == arm] for arm in ("oracle", "sham", "control")}
     if not all(arms.values()):
         return None
-    condition = f"{document['workload']}, m = {document['m']}, h = {document['h']}"
+    condition = condition or f"{document['workload']}, m = {document['m']}, h = {document['h']}"
     claims = all(row["claims"] for row in rows)
     oracle, sham, control = (_pooled(arms[arm]) for arm in ("oracle", "sham", "control"))
     return Repair(sum(row["steps"] for row in arms["oracle"]), oracle, sham, control, condition, claims)
@@ -124,20 +144,29 @@ def headline_of(
 ) -> Headline:
     """Return the first screen: one number, then the answer in sentences."""
     if losses is None:
-        return Headline("–", "nothing may be said yet", tuple(_silence(rows, control_command)))
+        return Headline("–", "nothing may be said yet", tuple(_silence(rows, _control(rows, control_command))))
     sentences = [_answer(losses, repair), *_range(rows, losses)]
     if repair is None and losses.wrong_steps:
         sentences.append(f"Whether restoring it repairs them was not measured; run `{rescue_command}`.")
-    sentences.append(_standing(losses, control_command))
+    if repair is not None and losses.wrong_steps and not repair.claims:
+        sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
+    sentences.append(_standing(losses, _control(rows, control_command)))
     return Headline(share(losses.lost_share), _caption(losses), tuple(sentences))
 
 
-def _silence(rows: Sequence[Row], control_command: str) -> list[str]:
+def _control(rows: Sequence[Row], command: str) -> str:
+    """Return how to have a control; an agent that comes by itself cannot be sent for."""
+    if all(row["model"].startswith("agent/") for row in rows):
+        return "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
+    return f"run `{command}`"
+
+
+def _silence(rows: Sequence[Row], control: str) -> list[str]:
     if not any(row["scored"] for row in rows):
         return ["No run has come to its end, so there is nothing to say yet."]
     return [
         "No model here answers well enough where nothing is missing, so nothing is claimed about lost information.",
-        f"See the control below, try another model, or look closer with `{control_command}`.",
+        f"See the control below, try another model, or look closer: {control}.",
     ]
 
 
@@ -148,26 +177,36 @@ def _caption(losses: Losses) -> str:
 
 
 def _answer(losses: Losses, repair: Repair | None) -> str:
-    lost = share(losses.lost_share)
-    first = (
-        f"Your memory lost {lost} of what the task needed from it"
-        if losses.external
-        else f"Your memory lost what {lost} of the steps needed"
-    )
-    parts = [first, _causes(losses)]
+    parts = [_loss(losses), _causes(losses)]
     if repair is not None and losses.wrong_steps:
-        where = "" if repair.alike else f"; measured on {repair.condition}"
-        parts.append(f"restoring it repairs {share(repair.oracle)} (sham {share(repair.sham)}{where})")
+        parts.append(repair.sentence if repair.alike else f"{repair.sentence}, measured on {repair.condition}")
     return f"{'; '.join(parts)}."
+
+
+def _loss(losses: Losses) -> str:
+    lost = share(losses.lost_share)
+    if not losses.external:
+        if losses.lost_share and not losses.wrong_steps:
+            return f"{lost} of the steps needed what was not held in sight, and the agent had it all the same"
+        return f"Your memory lost what {lost} of the steps needed"
+    unasked = losses.unasked_share or 0.0
+    if unasked and math.isclose(unasked, losses.lost_share or 0.0):
+        return (
+            f"Your memory was not put to the test by {lost} of what the task needed from it, "
+            "which the agent never wrote or never searched for"
+        )
+    part = f" ({share(unasked)} was never written or never searched for)" if unasked else ""
+    return f"Your memory lost {lost} of what the task needed from it{part}"
 
 
 def _causes(losses: Losses) -> str:
     if not losses.wrong_steps:
         return "no step was wrong"
     cascade = f", {share(losses.cascade_share)} follow from an earlier wrong answer" if losses.cascade_share else ""
-    supply, arithmetic = share(losses.state_supply_share), share(losses.computation_share)
-    never = f" ({share(losses.unanswered_share)} never answered)" if losses.unanswered_share else ""
-    return f"{supply} of wrong steps are missing state{cascade}, {arithmetic} are the model’s own mistakes{never}"
+    supply, unanswered = share(losses.state_supply_share), losses.unanswered_share or 0.0
+    arithmetic = share((losses.computation_share or 0.0) - unanswered)
+    never = f", {share(unanswered)} were never answered" if unanswered else ""
+    return f"{supply} of wrong steps are missing state{cascade}{never}, {arithmetic} are the model’s own mistakes"
 
 
 def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
@@ -191,14 +230,13 @@ def _first(pair: tuple[float, Row]) -> float:
     return pair[0]
 
 
-def _standing(losses: Losses, control_command: str) -> str:
+def _standing(losses: Losses, control: str) -> str:
     if losses.claims:
         return (
             "Where nothing is missing the same models answer well enough, so these are claims about lost information."
         )
     return (
-        "No full-information control was run, so this describes and claims nothing about lost information; "
-        f"run `{control_command}`."
+        f"No full-information control was run, so this describes and claims nothing about lost information; {control}."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -11,7 +12,7 @@ from eirkit.errors import InputFileError
 from eirkit.lacuna.evidence.attribution import RunScore
 from eirkit.report.comparison import Change, Comparison, Difference, Pair, changes_between, difference_of
 from eirkit.report.coordinates import Coordinates, condition_of
-from eirkit.report.sweep_folder import RunFacts, SweepFolder
+from eirkit.report.sweep_folder import TASK_AXES, RunFacts, SweepFolder
 
 Row = Mapping[str, Any]
 MEASURES: Mapping[str, Callable[[RunScore], float]] = {
@@ -23,12 +24,20 @@ MEASURES: Mapping[str, Callable[[RunScore], float]] = {
     "own mistake": lambda score: score.errors["computation"] / max(1, score.steps),
 }
 OF_LOSS = ("missing state", "from an earlier error")  # said only where both sides may carry claims
+
+
+def _of_task(name: str, row: Row) -> Any:
+    return row.get(name)
+
+
 _AXES: Mapping[str, Callable[[Row], Any]] = {
     "workload": lambda row: row["workload"],
     "model": lambda row: row["model"],
     "memory": condition_of,
     **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
+    **{name: partial(_of_task, name) for name in TASK_AXES},
 }
+OF_TASK = ("workload", *TASK_AXES)  # a run of another one shares its graph at most
 
 
 def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
@@ -66,7 +75,7 @@ def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
     """Return the axes on which each folder has one value, and not the same."""
     found = []
     for name, of in _AXES.items():
-        left, right = {of(row) for row in a}, {of(row) for row in b}
+        left, right = ({of(row) for row in rows} - {None} for rows in (a, b))  # None: a cell without a run
         if len(left) == len(right) == 1 and left != right:
             found.append(name)
     return tuple(found)
@@ -126,6 +135,8 @@ def _warnings(
     alone = [sweep.name for sweep in (a, b) if len(sweep.rows) > len(couples)]
     if alone:
         yield f"cells without a partner in {' and '.join(alone)} are left out"
+    if other := [name for name in between if name in OF_TASK]:
+        yield f"the tasks are not the same: pairs share their references, and differ in {', '.join(other)}"
     if len(between) > 1:
         yield f"the folders differ in {', '.join(between)} at once, so a difference belongs to none of them alone"
     if a.manifest.eirkit != b.manifest.eirkit:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
-from statistics import fmean, stdev
+from math import fsum, sqrt
+from statistics import fmean
 from typing import Any
 
 from eirkit.lacuna.evidence.statistics import bootstrap_mean, sign_flip
@@ -106,8 +106,18 @@ def _interval(
     if len(means) <= MOST_RESAMPLED:
         drawn = bootstrap_mean(found, clusters)
         return drawn.low, drawn.high, "tasks resampled"
-    middle, half = fmean(means), Z * stdev(means) / sqrt(len(means))
+    middle = fmean(found)
+    half = Z * _clustered_error(found, clusters, middle)
     return middle - half, middle + half, "normal, over tasks"
+
+
+def _clustered_error(found: Sequence[float], clusters: Sequence[str], middle: float) -> float:
+    """Return the standard error of a mean over pairs where only tasks are independent: sums of residuals by task."""
+    sums: dict[str, float] = {}
+    for value, cluster in zip(found, clusters, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + (value - middle)
+    tasks = len(sums)
+    return sqrt(tasks / (tasks - 1) * fsum(total * total for total in sums.values())) / len(found)
 
 
 def _means(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from eirkit.lacuna.sweeps.suite_values import UNLIMITED
+from eirkit.lacuna.task import TaskSpec
+from eirkit.report.sweep_folder import TASK_AXES
 
 Row = Mapping[str, Any]
 
@@ -18,10 +21,17 @@ def condition_of(row: Row) -> str:
     return str(row["condition"]) if row["policy"] == "window" else f"{row['condition']} {row['policy']}"
 
 
+def _of_task(name: str, row: Row) -> int | str:
+    """Return a setting of the row's task; of a cell without a run, which does not say, the usual one."""
+    value: int | str = row.get(name, _USUAL[name])
+    return value
+
+
 def _budget(value: int | str) -> int | str:
     return "∞" if value == UNLIMITED else value
 
 
+_USUAL = {name: getattr(TaskSpec(""), name) for name in TASK_AXES}  # what goes without saying
 _AXES: dict[str, Callable[[Row], int | str]] = {
     "workload": lambda row: str(row["workload"]),
     "model": lambda row: str(row["model"]),
@@ -33,6 +43,7 @@ _AXES: dict[str, Callable[[Row], int | str]] = {
     "B_oracle": lambda row: _budget(row["b_oracle"]),
     "B": lambda row: _budget(row["b"]),
     "h": lambda row: int(row["h"]),
+    **{name: partial(_of_task, name) for name in TASK_AXES},
 }
 _NAMED = ("workload", "model", "memory")  # say themselves what they are
 
@@ -51,7 +62,7 @@ class Coordinates:
         told = dict(self._shared)
         if told.get("lookback") == told.get("m"):
             told.pop("lookback", None)
-        return ", ".join(_said(name, value) for name, value in told.items() if value != 0)
+        return ", ".join(_said(name, value) for name, value in told.items() if value not in (0, _USUAL.get(name, 0)))
 
     def label(self, row: Row, without: Sequence[str] = ()) -> str:
         """Return a short name of a row among the others."""

@@ -5,7 +5,8 @@ The names of files and schemas are repeated here, so that a glance at a folder l
 
 from __future__ import annotations
 
-import json
+import re
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,10 @@ MARKS: dict[str, dict[str, Kind]] = {
     "analysis.json": {"analysis/1": "vestige-analysis"},
 }
 STUDIES = "study/1"  # of a reproduction, one file a study
+STUDIES_FOLDER = "studies"
 MOST_LOOKED_AT = 20  # files
+_HEAD_BYTES = 256  # our own documents begin with their schema
+_SCHEMA = re.compile(rb'\s*\{\s*"schema"\s*:\s*"([^"\\]*)"')
 
 
 def kind_of(folder: Path) -> Kind:
@@ -32,16 +36,19 @@ def kind_of(folder: Path) -> Kind:
     for name, kinds in MARKS.items():
         if (folder / name).is_file() and (kind := kinds.get(_schema_of(folder / name))) is not None:
             return kind
-    if any(_schema_of(path) == STUDIES for path in sorted(folder.rglob("*.json"))[:MOST_LOOKED_AT]):
+    studies = islice((folder / STUDIES_FOLDER).glob("*.json"), MOST_LOOKED_AT)
+    if any(_schema_of(path) == STUDIES for path in studies):
         return "reproduction"
     raise InputFileError(
-        f"{folder} holds no records; give a folder that `eirkit lacuna run`, `lacuna rescue`, `vestige analyze` or "
-        "`reproduce` wrote with --out"
+        f"{folder} holds no records; give a folder that `eirkit lacuna run`, `lacuna rescue` or `vestige analyze` "
+        "wrote with --out"
     )
 
 
 def _schema_of(path: Path) -> str:
     try:
-        return str(json.loads(path.read_text("utf-8"))["schema"])
-    except (OSError, ValueError, KeyError, TypeError):
+        with path.open("rb") as stream:
+            found = _SCHEMA.match(stream.read(_HEAD_BYTES))
+    except OSError:
         return ""
+    return "" if found is None else found[1].decode("utf-8", "replace")

@@ -179,7 +179,7 @@ def _drawing(item: Chart | Figure, name: str) -> str:
         f'<figure class="item" id="{inert(name)}" data-chart>'
         f"<figcaption><h3>{inert(item.title)}</h3>{alternatives}</figcaption>"
         f'<div class="drawing"></div>{notes}'
-        f"<details><summary>The data behind this picture</summary>{tables}"
+        f"<details data-print><summary>The data behind this picture</summary>{tables}"
         f'<p class="data-link">{links}</p></details>'
         f'<script type="application/json">{inert_json(item.as_json())}</script></figure>\n'
     )

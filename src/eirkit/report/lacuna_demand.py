@@ -13,12 +13,14 @@ from eirkit.lacuna.generation import generate, graph_of, prepare
 from eirkit.lacuna.task import TaskSpec
 from eirkit.report.chart import Axis, Chart, Figure, Series
 from eirkit.report.page import Section
+from eirkit.report.plugin_names import foreign
 from eirkit.report.sweep_folder import SweepFolder
 from eirkit.report.table import Column, Table
 
 Row = Mapping[str, Any]
 MOST_TASKS = 6  # curves on a page
-PARTS = 8  # of a curve that has no closed form: so many cuts and the last
+PARTS = 8  # of a curve that is long to count: so many cuts and the last
+QUICK_STEPS, QUICK_VALUES = 64, 16  # steps, and values in a window, of a graph that is counted whole in a second
 
 
 def demand_section(sweep: SweepFolder) -> Section | None:
@@ -28,13 +30,22 @@ def demand_section(sweep: SweepFolder) -> Section | None:
         if row["cell"] in sweep.tasks:
             seed = sweep.seeds[0] if sweep.seeds else 0
             capacities.setdefault(replace(sweep.tasks[row["cell"]], seed=seed), set()).add(row["h"])
-    return section_of(capacities) if capacities else None
+    return section_of(capacities, plugins=sweep.plugins) if capacities else None
 
 
-def section_of(capacities: Mapping[TaskSpec, set[int]]) -> Section:
-    """Return the section for tasks and the capacities under which they were run."""
+def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False) -> Section:
+    """Return the section for tasks and the capacities under which they were run.
+
+    Args:
+        plugins: whether a workload that is named as a file or module may be run.
+    """
     panels, lines, unknown = [], [], []
     for spec, held in list(capacities.items())[:MOST_TASKS]:
+        if not plugins and foreign([spec.workload]):
+            unknown.append(
+                f"EIR of {spec.workload} is not counted: it is code beside the run; add --plugins to run it."
+            )
+            continue
         try:
             curve = curve_of(spec)
         except UsageError as error:
@@ -54,9 +65,11 @@ def section_of(capacities: Mapping[TaskSpec, set[int]]) -> Section:
 
 
 def curve_of(spec: TaskSpec) -> DemandCurve:
-    """Return EIR after each step; where it takes long, after some of them."""
+    """Return EIR after each step; where that takes long, after some of them."""
     workload = prepare(spec)
-    cuts = None if workload.closed_form else sorted({*range(0, spec.n + 1, max(1, spec.n // PARTS)), spec.n})
+    quick = spec.n <= QUICK_STEPS and spec.m * workload.width(spec) <= QUICK_VALUES
+    whole = workload.closed_form or quick
+    cuts = None if whole else sorted({*range(0, spec.n + 1, max(1, spec.n // PARTS)), spec.n})
     return workload.demand(spec, graph_of(generate(spec)), cuts)
 
 
@@ -83,8 +96,9 @@ def demand_chart(spec: TaskSpec, curve: DemandCurve, held: Sequence[int]) -> Cha
     )
     peak = curve.peak.lower_bits
     over = [h for h in held if h * record < peak]
-    told = f"EIR peaks at {peak:.1f} bits"
-    told += f", above the capacity of h = {', '.join(map(str, over))}." if over else ", below every capacity."
+    told = f"EIR peaks at {peak:.1f} bits" if whole else f"At the computed cuts EIR reaches at least {peak:.1f} bits"
+    below = ", below every capacity." if whole and curve.certified else "."
+    told += f", above the capacity of h = {', '.join(map(str, over))}." if over else below
     title = f"{spec.workload}, n = {spec.n}, m = {spec.m}, seed {spec.seed}"
     axes = Axis("after step", low=0.0, high=float(spec.n)), Axis("bits", low=0.0)
     return Chart(f"eir-{spec.workload}-{spec.n}-{spec.m}", title, told, *axes, (needed, *room), note=curve.method)
@@ -98,7 +112,8 @@ def _lines(spec: TaskSpec, curve: DemandCurve, held: Sequence[int]) -> list[dict
         short = sum(ratio > 1 for ratio in under.ratios if ratio is not None)
         shown = {"workload": spec.workload, "n": spec.n, "m": spec.m, "h": h, "operational": spec.m / h}
         figures = {"peak_bits": curve.peak.lower_bits, "capacity": under.capacity_bits, "eir_pressure": under.peak}
-        found.append({**shown, **figures, "short": short, "exact": curve.certified})
+        whole = None not in curve.counts
+        found.append({**shown, **figures, "short": short, "exact": curve.certified and whole})
     return found
 
 
@@ -108,7 +123,7 @@ def _table(lines: Sequence[Row]) -> Table:
         Column("n", "n"),
         Column("m", "m"),
         Column("h", "h"),
-        Column("peak_bits", "EIR, bits", 1, meaning="at its peak"),
+        Column("peak_bits", "EIR, bits", 1, meaning="at its peak; where not exact, at least so many"),
         Column("capacity", "capacity, bits", 1, meaning="h records, each one of its possible values"),
         Column(
             "eir_pressure",
@@ -118,6 +133,6 @@ def _table(lines: Sequence[Row]) -> Table:
         ),
         Column("operational", "m/h", 2, meaning="the pressure that other tables print"),
         Column("short", "cuts above", meaning="computed cuts at which EIR exceeds the capacity"),
-        Column("exact", "exact"),
+        Column("exact", "exact", meaning="every cut was counted, and none only bounded"),
     )
     return Table("eir-pressure", "Pressure: what must survive over what fits", columns, tuple(lines))

@@ -169,11 +169,13 @@ def _rescue_headline(document: Row) -> Headline:
         words = "Nothing was missing, or no model may carry claims, so there is nothing to repair."
         return Headline("–", "nothing was repaired", (words,))
     sentence = (
-        f"Restoring what was missing repairs {share(found.oracle)} of {counted(found.steps, 'such step')} "
+        f"Of {counted(found.steps, 'step')} that miss something {share(found.oracle)} are right once it is restored "
         f"(sham {share(found.sham)}, nothing {share(found.control)})."
     )
     effect = document["repair_effect"]
-    more = () if effect is None else (f"Restored against sham: {points(effect)} percentage points, mean over models.",)
+    more = [] if effect is None else [f"Restored against sham: {points(effect)} percentage points, mean over models."]
+    if not found.claims:
+        more.append("No full-information control was run, so this describes; add `--control`.")
     return Headline(
         share(found.oracle), "of steps that miss something are right once it is restored", (sentence, *more)
     )

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from eirkit.lacuna.sweeps.cells import CONTROLLED
+from eirkit.lacuna.task import without_seed
 from eirkit.report.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
 from eirkit.report.lacuna_accuracy import accuracy_section, pressure_section
 from eirkit.report.lacuna_causes import causes_section, first_miss_section
@@ -13,8 +15,8 @@ from eirkit.report.lacuna_demand import demand_section
 from eirkit.report.lacuna_evidence import SECTIONS
 from eirkit.report.lacuna_memories import memory_section, spending_section
 from eirkit.report.page import Listing, Page, Section
-from eirkit.report.rebuilding import rescue_command, seeds_text, suite_text, sweep_command
-from eirkit.report.sweep_folder import SweepFolder
+from eirkit.report.rebuilding import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
+from eirkit.report.sweep_folder import Evidence, SweepFolder
 from eirkit.report.table import Column, Table
 from eirkit.report.wording import counted, listed
 
@@ -33,15 +35,28 @@ def page_of(sweep: SweepFolder) -> Page:
 def repair_near(sweep: SweepFolder) -> Repair | None:
     """Return what the rescue beside a sweep found: the one nearest to what was run, where there are several."""
     workloads = {row["workload"] for row in sweep.rows}
-    places = {(row["workload"], row["m"], row["h"]) for row in sweep.rows}
-    found = [one.document for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
-    measured = [(repair, _place(document) in places) for document in found if (repair := repair_of(document))]
-    measured.sort(key=lambda pair: not pair[1])
-    return replace(measured[0][0], alike=measured[0][1]) if measured else None
+    found = [one for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
+    measured = [
+        replace(repair, alike=_is_alike(sweep, one))
+        for one in found
+        if (repair := repair_of(one.document, rescue_condition(one.manifest["settings"])))
+    ]
+    return min(measured, key=lambda repair: not repair.alike, default=None)
 
 
-def _place(document: Mapping[str, Any]) -> tuple[str, int, int]:
-    return document["workload"], document["m"], document["h"]
+def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
+    """Tell whether every model of a rescue was run in the sweep on the very task, policy and capacity."""
+    asked = found.manifest["settings"]
+    if asked["managed"]:
+        return False  # the action loop without recovery, which no cell of a sweep is
+    held = {
+        row["model"]
+        for row in sweep.rows
+        if (row["condition"], row["policy"], row["h"]) == (CONTROLLED, asked["policy"], asked["h"])
+        and row["cell"] in sweep.tasks
+        and without_seed(sweep.tasks[row["cell"]]) == asked["task"]
+    }
+    return set(asked["models"]) <= held
 
 
 def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) -> Iterable[Section | None]:
@@ -101,7 +116,13 @@ def next_rescue(sweep: SweepFolder) -> str:
     """Return the command that would measure the repair of the cell with the most wrong steps for want of something."""
     able = [row for row in sweep.rows if row["scored"]] or list(sweep.rows)
     worst = max(able, key=lambda row: (row["claims"], row["errors"]["state_supply"], row["miss_rate"] or 0))
-    return rescue_command(worst, sweep.seeds, sweep.folder / "rescue")
+    return rescue_command(worst, sweep.tasks.get(worst["cell"]), _options(sweep), sweep.seeds, sweep.folder / "rescue")
+
+
+def _options(sweep: SweepFolder) -> Mapping[str, Any]:
+    """Return the model options of a sweep; of several grids that differ in them, none."""
+    found = [grid["model_options"] for grid in sweep.manifest.suite["grid"]]
+    return found[0] if all(one == found[0] for one in found) else {}
 
 
 def next_control(sweep: SweepFolder) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from eirkit.errors import InputFileError
+from eirkit.errors import EirkitError, InputFileError
 from eirkit.registry import Registry
 from eirkit.report.comparison import Comparison
 from eirkit.report.folders import kind_of
@@ -16,29 +17,36 @@ from eirkit.report.page import Page
 class PageMaker(Protocol):
     """Makes the page of one kind of folder."""
 
-    def __call__(self, folder: Path, others: Sequence[Path], *, tests: bool) -> Page: ...
+    def __call__(self, folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page: ...
 
 
-Comparer = Callable[[Path, Path], Comparison]
+class Comparer(Protocol):
+    """Compares two folders of one kind."""
+
+    def __call__(self, a: Path, b: Path, *, plugins: bool) -> Comparison: ...
+
 
 pages: Registry[PageMaker] = Registry("page", group="eirkit.pages", package="eirkit.report.pages")
 comparers: Registry[Comparer] = Registry("comparison", group="eirkit.comparisons", package="eirkit.report.pages")
 
 
-def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True) -> Page:
+def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, plugins: bool = False) -> Page:
     """Return the page of a folder.
 
     Args:
         others: folders of evidence commands that belong to a sweep and lie elsewhere.
         tests: also run the statistics of analysed runs, which take a while.
+        plugins: also run code that the records name, such as a workload `file.py:Name`.
 
     Raises:
         InputFileError: the folder holds nothing that a page can be made of.
     """
-    return pages.get(kind_of(folder))(folder, others, tests=tests)
+    make = pages.get(kind_of(folder))
+    with _records_of(folder):
+        return make(folder, others, tests=tests, plugins=plugins)
 
 
-def compare(a: Path, b: Path) -> Comparison:
+def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
     """Return what two folders of one kind say together.
 
     Raises:
@@ -50,4 +58,18 @@ def compare(a: Path, b: Path) -> Comparison:
             f"{a} is a {kinds[0]} folder and {b} a {kinds[1]} folder; "
             "compare two of `lacuna run` or two of `vestige analyze`"
         )
-    return comparers.get(kinds[0])(a, b)
+    with _records_of(a, b):
+        return comparers.get(kinds[0])(a, b, plugins=plugins)
+
+
+@contextmanager
+def _records_of(*folders: Path) -> Iterator[None]:
+    """Say in one line that records are not what we write: they come from files that anybody may have changed."""
+    try:
+        yield
+    except EirkitError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        where = " or ".join(map(str, folders))
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputFileError(f"{where} holds records that cannot be read ({why}); restore the folder") from error

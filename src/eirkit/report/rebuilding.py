@@ -13,7 +13,7 @@ from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.sweeps.manifest import Manifest
 from eirkit.lacuna.sweeps.suite import AXES
 from eirkit.lacuna.sweeps.suite_values import DEFAULT, read_seeds, show_seeds
-from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.task import TaskSpec, without_seed
 
 _OPTIONS = {"seed": "--model-seed"}  # every other model option is named as it is
 _FLAGS = ("tool_calls",)
@@ -129,14 +129,32 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def rescue_command(row: Mapping[str, Any], seeds: Sequence[int], out: Path) -> str:
-    """Return the rescue that asks the question of a cell: its task, its capacity, its model."""
-    return shlex.join(
-        ["eirkit", "lacuna", "rescue", "--workload", row["workload"], "--n", str(row["n"]), "--m", str(row["m"])]
-        + (["--lookback", str(row["lookback"])] if row["lookback"] != row["m"] else [])
-        + ["--fan-in", str(row["fan_in"])]
-        + ["--h", str(row["h"]), "--model", row["model"], "--seeds", seeds_text(seeds), "--out", str(out)]
-    )
+def rescue_command(
+    row: Mapping[str, Any], task: TaskSpec | None, options: Mapping[str, Any], seeds: Sequence[int], out: Path
+) -> str:
+    """Return the rescue that asks the question of a cell: its whole task, its policy and capacity, its model.
+
+    Args:
+        task: of the cell; what its row tells unless it is known.
+        options: of the model.
+    """
+    told = without_seed(task or _told_task(row))
+    words = ["eirkit", "lacuna", "rescue", "--workload", row["workload"], *_task_words(told), "--h", str(row["h"])]
+    words += ["--policy", row["policy"]] if row["policy"] else []
+    words += ["--model", row["model"], *model_words(options), "--seeds", seeds_text(seeds), "--out", str(out)]
+    return shlex.join(words)
+
+
+def _told_task(row: Mapping[str, Any]) -> TaskSpec:
+    return TaskSpec(row["workload"], *(row[name] for name in ("n", "m", "lookback", "fan_in")))
+
+
+def rescue_condition(settings: Mapping[str, Any]) -> str:
+    """Return what a rescue was measured on, in words; of its task what is not usual."""
+    words = _task_words({"n": "", **settings["task"]})
+    told = [f"{name.removeprefix('--')} = {value}" for name, value in zip(words[::2], words[1::2], strict=True)]
+    where = [settings["task"]["workload"], *told, f"h = {settings['h']}", settings["policy"]]
+    return ", ".join([*where, *(["the action loop"] if settings["managed"] else []), " and ".join(settings["models"])])
 
 
 def seeds_text(seeds: Sequence[int]) -> str:

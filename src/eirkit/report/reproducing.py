@@ -1,6 +1,7 @@
 """Runs studies over cores and keeps what they found: a study that has been computed as it stands is read back.
 
-Findings lie in DIR/studies/ID.json under the key of what made them: the package's source, its version and the setting.
+Findings lie in DIR/studies/ID.json under the key of what made them: the package's source and data, its version, the
+setting and the analyses that it names. Those that lack recorded runs or a memory system are made anew every time.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.records import read_document, write_document
 from eirkit.report.study import Findings, Setting, Study, findings_from
+from eirkit.report.verdict import NEEDS_MEMORY, NEEDS_RUNS
 
 SCHEMA = "study/1"
 _PACKAGE = Path(__file__).parents[1]
 _UNSEEN = ("cli", "bridges", "report")  # rooms that show figures and compute none
+_DECIDING = ("report/chart.py", "report/study.py", "report/table.py", "report/verdict.py")  # in findings, or judges
+_SOURCE = (".py", ".json", ".toml", ".safetensors")  # weights, odds and prices are source too
+_INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; an analysis that is made again writes its first file anew
 
 Perform = Callable[[tuple[str, Setting]], dict[str, Any]]  # a study's id and its setting → findings as JSON
 
@@ -54,6 +59,9 @@ class StudyStore:
         return findings_from(document["findings"]) if document.get("key") == key_of(study, setting) else None
 
     def keep(self, study: Study, setting: Setting, found: Mapping[str, Any]) -> None:
+        """Keep what was found, unless it lacks something that may be there the next time."""
+        if any(row["verdict"] in (NEEDS_RUNS, NEEDS_MEMORY) for row in found["rows"]):
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         document = {**study.as_json(), "setting": study.own(setting).as_json(), "eirkit": __version__}
         write_document(self._path(study), SCHEMA, {"key": key_of(study, setting), **document, "findings": found})
@@ -63,20 +71,33 @@ class StudyStore:
 
 
 def key_of(study: Study, setting: Setting) -> str:
-    """Return what findings follow from: the source, the version, the study and all of its setting."""
-    asked = json.dumps(study.own(setting).as_json(), sort_keys=True, default=str)
+    """Return what findings follow from: the source, the version, the study, all of its setting and its inputs."""
+    own = study.own(setting)
+    asked = json.dumps({**own.as_json(), "inputs": _inputs(own.data)}, sort_keys=True, default=str)
     return sha256("\n".join((__version__, source_digest(), study.id, asked)).encode()).hexdigest()
+
+
+def _inputs(data: Path | None) -> list[tuple[str, int, int]]:
+    """Return name, size and time of every analysis in a folder: what tells one that was made again."""
+    paths = () if data is None else sorted(path for pattern in _INPUTS for path in data.glob(pattern))
+    states = [(path.relative_to(data).as_posix(), path.stat()) for path in paths] if data else []
+    return [(name, state.st_size, state.st_mtime_ns) for name, state in states]
 
 
 @cache
 def source_digest() -> str:
-    """Return a digest of all source that can change a figure."""
+    """Return a digest of all source and data of the package that can change a figure or its verdict."""
     digest = sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        inside = path.relative_to(_PACKAGE)
-        if inside.parts[0] not in _UNSEEN:
-            digest.update(f"{inside}\n".encode() + path.read_bytes())
+    for path in deciding_files():
+        digest.update(f"{path.relative_to(_PACKAGE)}\n".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def deciding_files() -> list[Path]:
+    """Return the files of the package on which findings depend."""
+    files = [path for path in sorted(_PACKAGE.rglob("*")) if path.suffix in _SOURCE]
+    inside = {path: path.relative_to(_PACKAGE) for path in files}
+    return [path for path in files if inside[path].parts[0] not in _UNSEEN or inside[path].as_posix() in _DECIDING]
 
 
 def run_studies(
@@ -92,7 +113,12 @@ def run_studies(
 
     Args:
         fresh: compute again what is kept.
+
+    Raises:
+        UsageError: a study cannot be computed with this setting; none is begun.
     """
+    for study in studies:
+        study.check(study.own(setting))
     left = []
     for study in studies:
         kept = None if fresh else store.find(study, setting)

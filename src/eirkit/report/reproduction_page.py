@@ -27,17 +27,17 @@ def overview(outcomes: Sequence[Outcome]) -> Table:
         study, found = outcome.study, outcome.findings
         counts = Counter(row.verdict for row in found.rows) if found else Counter[str]()
         judged = {verdict: counts[verdict] for verdict in (REPRODUCED, SPREAD, DIFFERS)}
-        others = sum(counts.values()) - sum(judged.values())
+        extent = found.extent if found else None
         verdict = found.verdict if found else f"lost: {outcome.reason}"
-        lines.append({"id": study.id, "kind": study.kind, "verdict": verdict, **judged, "needs": others})
+        lines.append({"id": study.id, "kind": study.kind, "verdict": verdict, "extent": extent, **judged})
     columns = (
         Column("id", "study"),
         Column("kind", "kind"),
         Column("verdict", "verdict"),
+        Column("extent", "judged", meaning="the others need a model, recorded runs or a memory system"),
         Column(REPRODUCED, "reproduced"),
         Column(SPREAD, "in spread"),
         Column(DIFFERS, "differ"),
-        Column("needs", "need something", meaning="a model, recorded runs or a memory system"),
     )
     return Table("studies", "Studies", columns, tuple(lines), "Numbers count published figures.")
 
@@ -58,7 +58,9 @@ def reproduction_page(outcomes: Sequence[Outcome]) -> Page:
 
 
 def _headline(found: Sequence[Findings]) -> Headline:
-    studies = Counter(findings.verdict for findings in found)
+    studies = Counter(findings.verdict for findings in found if findings.is_mostly_judged)
+    scarcely = sum(findings.judged > 0 and not findings.is_mostly_judged for findings in found)
+    intervals = sum(bool(row.basis) for findings in found for row in findings.rows)
     rows = Counter(row.verdict for findings in found for row in findings.rows)
     agree, judged = studies[REPRODUCED] + studies[SPREAD], sum(studies[verdict] for verdict in JUDGED)
     compared = sum(rows[verdict] for verdict in JUDGED)
@@ -69,23 +71,26 @@ def _headline(found: Sequence[Findings]) -> Headline:
         f"{compared} comparisons were judged, several for a figure where several reference agents stand in for a "
         f"model: {rows[REPRODUCED] + rows[SPREAD]} agree. {sum(rows.values()) - compared} more need a "
         "model, recorded runs or a memory system.",
+        *((f"Studies judged on less than half of their figures are not counted: {scarcely}.",) if scarcely else ()),
+        *((f"Estimates judged by our 95% interval and not by a spread over seeds: {intervals}.",) if intervals else ()),
     )
     return Headline(f"{agree} of {judged}", "judged studies agree with the paper", sentences)
 
 
 def study_page(study: Study, findings: Findings) -> Page:
     """Return the page of one study, of which its files are made."""
-    headline = Headline(findings.verdict, study.title, ())
+    headline = Headline(findings.verdict, f"{study.title}; judged: {findings.extent} figures", ())
     return Page(study.title, headline, (_section(study, findings),), study.id, kind="study")
 
 
 def _section(study: Study, findings: Findings) -> Section:
     words = (
-        f"{study.title}. Verdict: {findings.verdict}. In the paper: {study.place}. {KINDS[study.kind].capitalize()}.",
+        f"{study.title}. Verdict: {findings.verdict}, {findings.extent} figures judged. In the paper: {study.place}. "
+        f"{KINDS[study.kind].capitalize()}.",
     )
     why = tuple(f"Why: {reason}." for reason in findings.reasons)
     tables = tuple(_own(study, table) for table in (*row_tables(study.id, findings), *findings.tables))
-    said = (Listing(f"{study.id}-commands", "What would compute the rest", "\n".join(findings.commands)),)
+    said = (Listing(f"{study.id}-commands", "With what is not configured here", "\n".join(findings.commands)),)
     items = (*tables, *findings.figures, *(said if findings.commands else ()))
     return Section(study.id, (*words, *findings.words, *why), items, study.id)
 

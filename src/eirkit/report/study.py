@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from eirkit.errors import UsageError
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.serving.funds import Purse
 from eirkit.registry import load_object
@@ -29,7 +30,10 @@ KINDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One published figure, ours, and the range in which ours lies over as many seeds as the paper used."""
+    """One published figure, ours, and the range in which ours lies over as many seeds as the paper used.
+
+    Where `basis` says something, the range is something else, and so is what the verdict rests on.
+    """
 
     label: str
     published: float | None  # None: the paper prints none
@@ -42,6 +46,7 @@ class Row:
     published_by: str = ""  # the models behind it
     ours_by: str = ""
     source: str = ""  # where in the paper
+    basis: str = ""  # what the verdict rests on where that is not our spread over seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,20 @@ class Findings:
     @property
     def verdict(self) -> str:
         return overall(row.verdict for row in self.rows)
+
+    @property
+    def judged(self) -> int:
+        """How many rows were judged; the others need something."""
+        return sum(row.verdict in JUDGED for row in self.rows)
+
+    @property
+    def extent(self) -> str:
+        """How much of the study its verdict rests on."""
+        return f"{self.judged} of {len(self.rows)}"
+
+    @property
+    def is_mostly_judged(self) -> bool:
+        return 2 * self.judged >= len(self.rows)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -109,12 +128,27 @@ class Study:
     place: str  # where in the paper a reader finds it
     function: str  # `module:name` below eirkit.studies; it takes a Setting and returns Findings
     cost: int = 1  # seconds on one core, roughly; the longest begin first
+    least_seeds: int = 1  # without which it has no repetition of the published experiment
 
     def run(self, setting: Setting) -> Findings:
         """Return the findings; a row that does not say where its figure stands in the paper stands at the study's."""
+        self.check(setting)
         found: Findings = load_object(f"eirkit.studies.{self.function}")(setting)
         rows = tuple(row if row.source else replace(row, source=self.place) for row in found.rows)
         return replace(found, rows=rows)
+
+    def check(self, setting: Setting) -> None:
+        """Refuse seeds of which the study cannot make one repetition.
+
+        Raises:
+            UsageError: there are too few.
+        """
+        if setting.seeds is not None and len(setting.seeds) < self.least_seeds:
+            least, given = self.least_seeds, len(setting.seeds)
+            raise UsageError(
+                f"{self.id} takes means over {least} seeds, as the paper does, and got {given}; "
+                f"give --seeds 0:{least} or more, or leave --seeds out"
+            )
 
     def own(self, setting: Setting) -> Setting:
         """Return the setting without what this study does not look at."""
@@ -135,12 +169,13 @@ class Study:
 
 def document_of(study: Study, findings: Findings) -> dict[str, Any]:
     """Return a study and what it found as scripts read it."""
-    counts = {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in JUDGED}
     return {
         **study.as_json(),
         "verdict": findings.verdict,
+        "judged": findings.judged,
+        "of": len(findings.rows),
+        "counts": {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in JUDGED},
         "rows": [asdict(row) for row in findings.rows],
-        "judged": counts,
         "commands": list(findings.commands),
     }
 

@@ -34,6 +34,7 @@ def _table(identity: str, title: str, rows: Sequence[Row]) -> Table:
     if len(agents) > 1:
         return _by_agent(name, title, rows, agents, note)
     columns = [Column("label", "figure"), *([Column("by", "by")] if len(models) > 1 else []), *_COMPARED]
+    columns += [Column("basis", "judged by")] if any(row.basis for row in rows) else []
     whole = all(value is None or value == int(value) for row in rows for value in (row.published, row.ours))
     cells = tuple({"label": row.label, "by": row.published_by, **_compared(row, whole)} for row in rows)
     note = " ".join(filter(None, (note, f"Ours by {agents[0]}." if agents[0] else "")))
@@ -43,7 +44,11 @@ def _table(identity: str, title: str, rows: Sequence[Row]) -> Table:
 _COMPARED = (
     Column("published", "published"),
     Column("ours", "ours"),
-    Column("range", "range", meaning="where 99.7% of our means over as many seeds as the paper's lie"),
+    Column(
+        "range",
+        "range",
+        meaning="where 99.7% of our means over as many seeds as the paper's lie, unless “judged by” says otherwise",
+    ),
     Column("verdict", "verdict"),
 )
 
@@ -51,7 +56,7 @@ _COMPARED = (
 def _compared(row: Row, whole: bool) -> Mapping[str, Cell]:
     spread = None if row.low is None or row.low == row.high else f"{number(row.low)} … {number(row.high)}"
     published, ours = (_cell(value, whole) for value in (row.published, row.ours))
-    return {"published": published, "ours": ours, "range": spread, "verdict": row.verdict}
+    return {"published": published, "ours": ours, "range": spread, "verdict": row.verdict, "basis": row.basis}
 
 
 def _cell(value: float | None, whole: bool) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from eirkit.lacuna.sweeps.summary import summarise
 from eirkit.lacuna.task import TaskSpec
 from eirkit.records import read_document
 from eirkit.report.folders import kind_of
+from eirkit.report.plugin_names import foreign_in
 
 Row = Mapping[str, Any]
+TASK_AXES = ("slots", "digits", "k", "queries", "warm_up")  # of a task; the rows of a summary have the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class SweepFolder:
     scored: int
     planned: int
     evidence: tuple[Evidence, ...]
+    plugins: bool = False  # whether code that the records name may be run
 
     @property
     def name(self) -> str:
@@ -77,19 +80,31 @@ class SweepFolder:
         return [one for one in self.evidence if one.command == command]
 
 
-def read_sweep(folder: Path, others: Iterable[Path] = ()) -> SweepFolder:
-    """Return what a sweep's folder says, finished or not, with the evidence in its subfolders and in others."""
+def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = False) -> SweepFolder:
+    """Return what a sweep's folder says, finished or not, with the evidence in its subfolders and in others.
+
+    Args:
+        plugins: whether code that the records name, such as a workload `file.py:Name`, may be run.
+
+    Raises:
+        InputFileError: a file is damaged, or what is not finished cannot be summed up without such code.
+    """
     manifest = read_manifest(folder)
-    document = _summary(folder)
-    runs, tasks = [], {}
-    for record, _ in scan_runs(folder / RUNS) if (folder / RUNS).exists() else ():
-        runs.append(RunFacts(record["cell"], record["seed"], record["fingerprint"], RunScore(**record["score"])))
-        if record["cell"] not in tasks:
-            tasks[record["cell"]] = TaskSpec(**record["task"])
+    document = _summary(folder, manifest, plugins=plugins)
+    runs: list[RunFacts] = []
+    tasks: dict[str, TaskSpec] = {}
+    for number, (record, _) in enumerate(scan_runs(folder / RUNS) if (folder / RUNS).exists() else (), 1):
+        try:
+            runs.append(_facts(record))
+            if record["cell"] not in tasks:
+                tasks[record["cell"]] = TaskSpec(**record["task"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            words = f"{folder / RUNS}:{number}: not a run that can be read ({error}); restore the file"
+            raise InputFileError(words) from error
     return SweepFolder(
         folder=folder,
         manifest=manifest,
-        rows=tuple(document["rows"]),
+        rows=tuple({**_task_axes(tasks.get(row["cell"])), **row} for row in document["rows"]),
         tasks=tasks,
         runs=tuple(runs),
         failures=tuple(document["failures"]),
@@ -97,7 +112,23 @@ def read_sweep(folder: Path, others: Iterable[Path] = ()) -> SweepFolder:
         scored=document["scored"],
         planned=document["planned"],
         evidence=tuple(_evidence_near(folder, others)),
+        plugins=plugins,
     )
+
+
+def _facts(record: Row) -> RunFacts:
+    seed, score = record["seed"], RunScore(**record["score"])
+    if not isinstance(seed, int):
+        raise TypeError(f"the seed {seed!r} is no whole number")
+    counts = (score.steps, score.correct, score.missed, score.consuming_all, *score.errors.values())
+    if not all(isinstance(count, int) for count in counts):
+        raise TypeError("the score is not made of whole numbers")
+    return RunFacts(str(record["cell"]), seed, str(record["fingerprint"]), score)
+
+
+def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
+    """Return what a row of a summary does not say about its task; nothing of a cell without a run."""
+    return {} if spec is None else {name: asdict(spec)[name] for name in TASK_AXES}
 
 
 def read_evidence(folder: Path) -> Evidence:
@@ -113,12 +144,18 @@ def read_evidence(folder: Path) -> Evidence:
     return Evidence(command, folder, manifest, read_document(folder / SUMMARY, f"{command}/1"))
 
 
-def _summary(folder: Path) -> Row:
+def _summary(folder: Path, manifest: Manifest, *, plugins: bool) -> Row:
     """Return the rows of a sweep: as it wrote them at its end, or of what there is so far."""
     if (folder / SUMMARY).is_file():
         document = read_document(folder / SUMMARY, SUMMARY_SCHEMA)
         if document["complete"]:
             return document
+    if not plugins and (named := foreign_in(manifest.suite)):
+        if (folder / SUMMARY).is_file():
+            return document
+        raise InputFileError(
+            f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
+        )
     try:
         return summarise(recorded_suite(folder), folder).as_json()
     except UsageError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +16,8 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "≥": r"$\ge$", "≤": r"$\le$",
     "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
-MARKDOWN = {"|": r"\|", "<": "&lt;", "`": r"\`", "*": r"\*", "_": r"\_"}
+MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
+_ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +77,38 @@ class Table:
     def markdown(self) -> str:
         """Return a Markdown table; whatever a cell holds stays text."""
         rule = ["---:" if self.is_numeric(column) else "---" for column in self.columns]
-        shown = [[column.title for column in self.columns], rule, *self.lines()]
-        escaped = [[cell if cell in rule else cell.translate(_MARKDOWN) for cell in line] for line in shown]
+        shown = [[column.title for column in self.columns], *self.lines()]
+        head, *body = ([markdown_text(cell) for cell in line] for line in shown)
+        escaped = [head, rule, *body]
         return "\n".join(f"| {' | '.join(line)} |" for line in escaped)
 
     def latex(self) -> str:
         """Return a LaTeX table in the style of booktabs."""
         form = "".join("r" if self.is_numeric(column) else "l" for column in self.columns)
         head = [column.title for column in self.columns]
-        body = [" & ".join(cell.translate(_LATEX) for cell in line) + r" \\" for line in self.lines()]
+        body = [" & ".join(one_line(cell).translate(_LATEX) for cell in line) + r" \\" for line in self.lines()]
         return "\n".join(
             [
                 rf"\begin{{tabular}}{{{form}}}",
                 r"\toprule",
-                " & ".join(title.translate(_LATEX) for title in head) + r" \\",
+                " & ".join(one_line(title).translate(_LATEX) for title in head) + r" \\",
                 r"\midrule",
                 *body,
                 r"\bottomrule",
                 r"\end{tabular}",
             ]
         )
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without characters that no line can hold."""
+    spaced = "".join(mark if mark.isprintable() else " " for mark in text)
+    return " ".join(spaced.split())
+
+
+def markdown_text(text: str) -> str:
+    """Return a text as Markdown that shows it, on one line."""
+    return _ENTITY.sub("&amp;", one_line(text)).translate(_MARKDOWN)
 
 
 def csv_cell(cell: Cell) -> Cell:

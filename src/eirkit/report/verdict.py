@@ -2,6 +2,7 @@
 
 *reproduced*: equal to the printed digits. *within seed spread*: the published figure lies where means over as many
 seeds as the paper used lie here. *differs*: it does not, and the row says why. The rest say what a figure needs.
+An estimate from recorded runs has an interval in place of repetitions; its row says so, and it is never *reproduced*.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ VERDICTS = (REPRODUCED, SPREAD, DIFFERS, NEEDS_MODEL, NEEDS_RUNS, NEEDS_MEMORY)
 JUDGED = (DIFFERS, SPREAD, REPRODUCED)  # the worst first
 MEANINGS = {
     REPRODUCED: "ours equals the published figure to its printed digits",
-    SPREAD: "the published figure lies in the range of our means over as many seeds as the paper has",
+    SPREAD: "the published figure lies in the range of our means over as many seeds as the paper has; of an estimate "
+    "from recorded runs, which says so, inside our 95% interval",
     DIFFERS: "it does not; the row says what is known of the reason",
     NEEDS_MODEL: "the figure is a trait of the models that were tested; a reference agent's stands beside it",
     NEEDS_RUNS: "the figure comes from recorded runs, which are not shipped",
@@ -29,10 +31,19 @@ MEANINGS = {
 
 def verdict_of(published: float, ours: float, low: float, high: float, digits: int = 3) -> str:
     """Return how a published figure, printed with so many digits, stands to ours and its range."""
-    rounding = 0.5 * 10.0**-digits * (1 + 1e-9)  # a figure halfway between two printed ones may be either
-    if abs(published - ours) <= rounding:
+    if abs(published - ours) <= _rounding(digits):
         return REPRODUCED
+    return verdict_of_interval(published, low, high, digits)
+
+
+def verdict_of_interval(published: float, low: float, high: float, digits: int = 3) -> str:
+    """Return how a published figure stands to a range alone; *reproduced* is not among the answers."""
+    rounding = _rounding(digits)
     return SPREAD if low - rounding <= published <= high + rounding else DIFFERS
+
+
+def _rounding(digits: int) -> float:
+    return 0.5 * 10.0**-digits * (1 + 1e-9)  # a figure halfway between two printed ones may be either
 
 
 def overall(verdicts: Iterable[str]) -> str:

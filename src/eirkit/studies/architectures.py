@@ -6,6 +6,7 @@ External systems take up to a second a call, so they run only where `--memory` n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
@@ -98,6 +99,7 @@ BELADY = (
     "Belady with hindsight holds the records that will be asked for soonest; the models' runs stay far below it, which "
     "the paper puts down to their execution"
 )
+LOST = "no seed was scored at both capacities"
 TEXT = "the recoverer's notes are flawless; bounded text cost the four models even STORE steps"
 
 
@@ -157,19 +159,25 @@ def external_rows(setting: Setting, who: Who, workloads: Sequence[str]) -> Itera
         for name, (published, scored) in EXTERNAL[workload].items():
             label = f"{TITLES[workload]}, {SYSTEMS[name]} ({scored}/24 scored)"
             runs = ran.get(name, {}).get(workload)
-            if not runs:
-                why = how_to_get(name) or (f"not asked for: --memory {name}" if runs is None else "every run was lost")
+            if runs is None or not by_seed(runs):
+                why = how_to_get(name) or (f"not asked for: --memory {name}" if runs is None else LOST)
                 yield absent(label, published, NEEDS_MEMORY, why, FOUR)
             elif published is not None:
-                right = repeated([run.score.accuracy for run in runs])
-                yield row_of(who, label, published, right, FOUR, EXECUTES, is_trait=True)
+                yield row_of(who, label, published, repeated(by_seed(runs)), FOUR, EXECUTES, is_trait=True)
 
 
-def run_system(name: str, who: Who, workloads: Sequence[str]) -> dict[str, list[MemoryRun]]:
-    """Return the runs of a system at both capacities: m = 8, h = 2, 4; Full Lookup 16, 4, 8."""
+def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
+    """Return accuracy seed by seed, pooled over capacities; a seed that lost a run at one of them has none."""
+    found = [{run.seed: run.score.accuracy for run in runs} for runs in cells]
+    whole = sorted(set.intersection(*(set(one) for one in found)))
+    return [fmean(one[seed] for one in found) for seed in whole]
+
+
+def run_system(name: str, who: Who, workloads: Sequence[str]) -> dict[str, list[list[MemoryRun]]]:
+    """Return the runs of a system at each of two capacities: m = 8, h = 2, 4; Full Lookup 16, 4, 8."""
     cells = [(_spec(w), external(name, h * (2 if w == "full-lookup" else 1))) for w in workloads for h in (2, 4)]
     runs = run_memories(cells, range(SYSTEM_SEEDS), who)
-    return {w: [*runs[2 * i], *runs[2 * i + 1]] for i, w in enumerate(workloads)}
+    return {w: runs[2 * i : 2 * i + 2] for i, w in enumerate(workloads)}
 
 
 def _spec(workload: str) -> TaskSpec:

@@ -82,9 +82,8 @@ def alignment_rows(grid: Grid, people: Sequence[Who]) -> Iterator[Row]:
     for family, published in ALIGNMENT.items():
         for who in people:
             threes = pooled([grid[family, h, who.name] for h in PRESSED], _aligned)
-            is_trait = family in ("Store–Recall", "Stepwise Top-k") and who.name != "substituter"
             label, why = f"{family}: first miss = first error", reasons.get(family, REASONS[family])
-            yield row_of(who, label, published, threes, STRONG, why, is_trait=is_trait)
+            yield row_of(who, label, published, threes, STRONG, why)
 
 
 def _alignment_chart(grid: Grid, people: Sequence[Who]) -> Chart:
@@ -92,7 +91,7 @@ def _alignment_chart(grid: Grid, people: Sequence[Who]) -> Chart:
     for family in ALIGNMENT:
         levels = [spread(in_threes(grid[family, h, who.name], _aligned)) for h in PRESSED]
         series.append(banded(family, "line", [16 / h for h in PRESSED], levels, is_share=True))
-    said = ", ".join(f"{one.name} {fmean(numbers(one)):.0%}" for one in series)
+    said = ", ".join(f"{one.name} {fmean(numbers(one)):.0%}" for one in series if one.y)
     return Chart(
         "first-miss-first-error",
         "First miss is first error",
@@ -108,7 +107,7 @@ def _arms_chart(who: Who, arms: dict[str, list[float]]) -> Chart:
     names = {"control": "no injection", "oracle": "exact restoration", "sham": "matched sham"}
     published = {"control": 0.113, "oracle": 1.0, "sham": 0.0}
     levels = {arm: spread(arms[arm]) for arm in names}
-    said = ", ".join(f"{names[arm]} {level[0]:.1%}" for arm, level in levels.items())
+    said = ", ".join(f"{names[arm]} {level[0]:.1%}" for arm, level in levels.items() if level)
     return Chart(
         "rescue-arms",
         "Accuracy at missed RECALLs",
@@ -139,11 +138,12 @@ def error_heat_map(setting: Setting) -> Findings:
         h: fmean(p.excess for who in people for p in decompose([r.verdicts for r in runs[h, who.name]]))
         for h in PRESSED
     }
-    rows += [exact(f"h = {h}: wrong answers exceed misses", 1.0, float(value > 0)) for h, value in excess.items()]
+    exceeds = [exact(f"h = {h}: 1 if so", 1, float(value > 0), digits=0) for h, value in excess.items()]
+    sections = {"Stepwise Sum, m = 16": rows, "Wrong answers are more frequent than missing inputs": exceeds}
     panels = (*(_heat(h, people, runs) for h in CAPACITIES), _probabilities(people, runs, excess))
     figure = Figure("error-heat-map", "Errors begin at the first miss and stay", panels)
     made = commands(setting, "error-heat-map")
-    return Findings(sectioned({"Stepwise Sum, m = 16": rows}), figures=(figure,), commands=made)
+    return Findings(sectioned(sections), figures=(figure,), commands=made)
 
 
 Cells = dict[tuple[int, str], list[Run]]  # h, agent
@@ -164,7 +164,7 @@ def _heat(h: int, people: Sequence[Who], runs: Cells) -> Chart:
     return Chart(
         f"errors-h-{h}",
         f"h = {h}",
-        f"h = {h}: {wrong:.0%} of the answers of {len(rows)} runs are wrong; {said}.",
+        f"{wrong:.0%} of the answers of {len(rows)} runs are wrong; {said}.",
         Axis("step"),
         Axis("run", "category"),
         (Series("0 right, 1 wrong, 2 first miss", "cells", x, y, value=value),),
@@ -191,12 +191,12 @@ def _probabilities(people: Sequence[Who], runs: Cells, excess: dict[int, float])
     )
 
 
-TRAJECTORY: dict[str, tuple[int, float, Callable[[Run], float]]] = {
+TRAJECTORY: dict[str, tuple[int, float, Callable[[Run], float | None]]] = {
     "state-supply errors": (12, 19, lambda run: run.score.errors["state_supply"]),
     "cascade errors": (12, 26, lambda run: run.score.errors["cascade"]),
     "computation errors": (12, 0, lambda run: run.score.errors["computation"]),
-    "first error": (12, 14, lambda run: run.score.first_error or 0),
-    "first error, pilot": (4, 7, lambda run: run.score.first_error or 0),
+    "first error": (12, 14, lambda run: run.score.first_error),
+    "first error, pilot": (4, 7, lambda run: run.score.first_error),
 }
 
 
@@ -246,10 +246,10 @@ def _without_cascades(run: Run) -> float:
 
 
 def _trajectory_rows(grid: Grid, people: Sequence[Who]) -> Iterator[Row]:
-    """Yield the one published trajectory beside single trajectories, not threes, of ours."""
+    """Yield the one published trajectory beside single trajectories, not threes, of ours; some have no first error."""
     for name, (h, published, figure) in TRAJECTORY.items():
         for who in people:
-            ours = [float(figure(run)) for run in grid["Stepwise Sum", h, who.name]]
+            ours = [float(value) for run in grid["Stepwise Sum", h, who.name] if (value := figure(run)) is not None]
             yield compare(f"h = {h}: {name}", published, ours, (UNNAMED, who.name), ONE_GRAPH, digits=0)
 
 
@@ -322,8 +322,7 @@ def store_recall_theory(setting: Setting) -> Findings:
         cells = [_predicted(runs[h, who.name]) for h in PRESSED]
         errors = [residuals(*zip(*cell, strict=True)).mean_absolute for cell in zip(*cells, strict=True)]
         label = "observed − predicted: mean absolute error"
-        is_trait = who.name != "substituter"
-        rows.append(row_of(who, label, 0.040, errors, STRONG, LUCK, is_trait=is_trait))
+        rows.append(row_of(who, label, 0.040, errors, STRONG, LUCK))
     figure = Figure("store-recall-theory", "Store–Recall: theory and observed", tuple(_theory_charts(runs, people)))
     made = commands(setting, "store-recall-theory")
     return Findings(sectioned({"Store–Recall, 0.5 + 0.5 (1 − miss rate)": rows}), figures=(figure,), commands=made)

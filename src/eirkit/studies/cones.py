@@ -188,7 +188,6 @@ def recovery_cost(setting: Setting) -> Findings:
             ("without reuse", published[1], naive, DIGITS[fan_in][1]),
         ):
             rows.append(compare(f"{TYPES[fan_in]}: {name}", stated, in_threes(values).mean(axis=1), digits=digits))
-    rows.append(exact("retrieval: reads", 1, 1, digits=0))
     figure = Figure("recovery-cost", "Reuse avoids repeated work", (_cost_chart(seeds),))
     return Findings(in_section("Mean node evaluations, t ≥ 32", rows), figures=(figure,), words=(CONVENTION, RANGE))
 

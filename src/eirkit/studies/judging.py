@@ -15,6 +15,7 @@ THREE = 3  # seeds behind a published mean
 TOLERANCE = 3.0  # standard deviations of three-seed means
 COUNTED = 1000  # repetitions from which on the range is counted and not taken from their deviation
 TAILS = (0.00135, 0.99865)  # what three standard deviations leave out on either side of a normal distribution
+NOTHING = "no run of ours has this figure, where the paper prints one; more seeds may have it"
 
 Repetitions = Sequence[float] | NDArray[np.float64]
 By = tuple[str, str]  # who made the published figure, who made ours
@@ -30,7 +31,10 @@ def compare(
         why: what is known of the difference, shown where there is one; it never changes the verdict.
         digits: with which the published figure is printed.
     """
-    ours, low, high = spread(repetitions)
+    level = spread(repetitions)
+    if level is None:
+        return replace(absent(label, published, DIFFERS, NOTHING, by[0]), ours_by=by[1])
+    ours, low, high = level
     verdict = verdict_of(published, ours, low, high, digits)
     return Row(label, published, ours, low, high, verdict, why if verdict == DIFFERS else "", "", *by)
 
@@ -42,7 +46,8 @@ def exact(label: str, published: float, ours: float, why: str = "", digits: int 
 
 def trait(label: str, published: float, repetitions: Repetitions, by: By, why: str) -> Row:
     """Return a row that is shown and never judged: near or far, the two figures belong to different models."""
-    return Row(label, published, *spread(repetitions), NEEDS_MODEL, why, "", *by)
+    ours, low, high = spread(repetitions) or (None, None, None)
+    return Row(label, published, ours, low, high, NEEDS_MODEL, why, "", *by)
 
 
 def absent(label: str, published: float | None, verdict: str, why: str, published_by: str = "") -> Row:
@@ -50,9 +55,11 @@ def absent(label: str, published: float | None, verdict: str, why: str, publishe
     return Row(label, published, None, None, None, verdict, why, "", published_by)
 
 
-def spread(repetitions: Repetitions) -> tuple[float, float, float]:
-    """Return the mean and the range in which 99.7% of repetitions lie."""
+def spread(repetitions: Repetitions) -> tuple[float, float, float] | None:
+    """Return the mean and the range in which 99.7% of repetitions lie; None where there is no repetition."""
     values = np.asarray(repetitions, dtype=float)
+    if not len(values):
+        return None
     ours = float(values.mean())
     if len(values) >= COUNTED:
         low, high = (float(bound) for bound in np.quantile(values, TAILS))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,28 +87,6 @@ async def _drive(task: TaskInstance, access: Access, memory: MemorySystem | None
         return MemoryRun(task.spec.seed, scored, {})
     lookups = look_up(decisions, verdicts, trace.consultations)
     return MemoryRun(task.spec.seed, scored, memory_record(await memory.usage(), trace.consultations, lookups))
-
-
-def exact_share(part: int, whole: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the bounds of Clopper and Pearson for a share: how far it can lie from what was seen, by the binomial."""
-    tail = (1 - level) / 2
-    low = 0.0 if part == 0 else _where(lambda p: 1 - _at_most(part - 1, whole, p) - tail)
-    high = 1.0 if part == whole else _where(lambda p: tail - _at_most(part, whole, p))
-    return low, high
-
-
-def _at_most(k: int, n: int, p: float) -> float:
-    """Return the probability of at most k successes in n trials."""
-    return math.fsum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
-
-
-def _where(rising: Callable[[float], float]) -> float:
-    """Return where a function that rises over 0 … 1 is zero."""
-    low, high = 0.0, 1.0
-    for _ in range(60):  # to the last bit of a share
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
-    return (low + high) / 2
 
 
 def how_to_get(memory: str) -> str | None:

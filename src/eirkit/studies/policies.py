@@ -146,7 +146,7 @@ def first_failures(setting: Setting) -> Findings:
         rows.append(compare(f"{family}: Belady first fails at m/h", published, _numbers(found), digits=1))
         levels = tuple(float(level) for level in threes.mean(axis=0))
         series.append(Series(family, "line", tuple(spec.m / h for h in GRID), levels))
-    first = ", ".join(f"{row.label.split(':')[0]} {row.ours:.1f}" for row in rows)
+    first = ", ".join(f"{row.label.split(':')[0]} {row.ours:.1f}" for row in rows if row.ours is not None)
     chart = Chart(
         "belady-by-pressure",
         "Belady's miss rate by pressure",

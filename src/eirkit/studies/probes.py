@@ -31,6 +31,7 @@ from eirkit.studies.judging import in_section
 from eirkit.studies.shapes import listed
 
 SEEDS = 24
+DRAWN = 3  # seeds whose probes are drawn one by one
 SPECS = [TaskSpec(name, m=8) for name in ("stepwise-sum", "stepwise-max", "stepwise-topk")]
 TITLES = {"stepwise-sum": "Stepwise Sum", "stepwise-max": "Stepwise Maximum", "stepwise-topk": "Stepwise Top-k"}
 QUITS = (0.02, 0.1, 0.3)  # probabilities a reply, for no reason but that they differ; the share completed is theirs
@@ -46,8 +47,15 @@ def quitters() -> tuple[Who, ...]:
     return tuple(replace(reference("quitter", p), name=f"quitter, p = {p}") for p in QUITS)
 
 
+Probed = tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]  # of a group of seeds
+
+
+def _probed(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[Probed]:
+    return [run_probes(specs, group, ProbePlan(), [who.model], who.options, who.bench) for group in groups(seeds)]
+
+
 def _rows_of(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[tuple[ProbeRow, ...]]:
-    return [run_probes(specs, group, ProbePlan(), [who.model], who.options, who.bench)[0] for group in groups(seeds)]
+    return [rows for rows, _ in _probed(who, specs, seeds)]
 
 
 def _overheads(rows: Sequence[ProbeRow], seeds: Sequence[int]) -> list[float]:
@@ -123,21 +131,19 @@ def probes_by_workload(setting: Setting) -> Findings:
 
 def read_traces(setting: Setting) -> Findings:
     """Draw reads against the fewest possible, probe by probe, and where early stops end."""
-    seeds = seeds_of(setting, 3)
+    seeds = seeds_of(setting, SEEDS)
     people = cast(setting) if setting.model is not None else (reference("recoverer"), quitters()[1])
-    probes = [
-        (who, probe)
-        for who in people
-        for _, _, probe in run_probes(SPECS[:1], seeds, ProbePlan(), [who.model], who.options, who.bench)[1]
-    ]
-    done = [probe for _, probe in probes if probe.success]
+    probes: list[tuple[Who, ProbeScore]] = []
     rows: list[Row] = []
     for who in people:
-        own = [probe for one, probe in probes if one is who]
-        share = [float(probe.success) for probe in own]
+        found = _probed(who, SPECS[:1], seeds)
+        probes += [(who, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
+        own = [group[0] for group, _ in found]
+        share = of_groups([row.successful / row.probes for row in own], seeds)
         rows.append(row_of(who, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS, is_trait=True))
-        if completed := [probe.overhead for probe in own if probe.success]:
-            rows.append(row_of(who, "read overhead of completed probes", 1.0, completed, FOUR, ""))
+        if overheads := _overheads(own, seeds):
+            rows.append(row_of(who, "read overhead of completed probes", 1.0, overheads, FOUR, ""))
+    done = [probe for _, probe in probes if probe.success]
     figure = Figure("read-traces", "Recoveries that succeed are read-optimal", (_trace_chart(probes, len(done)),))
     section = in_section("Probes of Stepwise Sum", rows)
     return Findings(section, figures=(figure,), commands=commands(setting, "read-traces"))

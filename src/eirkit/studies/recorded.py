@@ -15,7 +15,7 @@ from typing import Any
 
 from eirkit.report.chart import Axis, Chart, Figure, Series
 from eirkit.report.study import Findings, Row, Setting
-from eirkit.report.verdict import NEEDS_RUNS, verdict_of
+from eirkit.report.verdict import DIFFERS, NEEDS_RUNS, verdict_of_interval
 from eirkit.studies.drawing import banded
 from eirkit.studies.judging import absent, exact, in_section, sectioned
 from eirkit.studies.shapes import listed
@@ -33,6 +33,7 @@ COHORTS = {
     CODERFORGE: (500, 0.990, 73135.0, 0.440),
     OPENHANDS: (67074, 0.574, 4460.0, 0.527),
 }
+INSIDE, OUTSIDE = "published figure inside our 95% interval", "published figure outside our 95% interval"
 FEWER = "other runs than the published ones: a cohort's figures are its own"
 
 
@@ -45,6 +46,7 @@ class Published:
     label: str
     value: float
     digits: int = 2
+    nothing: float | None = 1.0  # what the estimate is where there is no association; None: it is not about one
 
 
 REREADS = (
@@ -65,11 +67,11 @@ MEDIATION = (
     Published(OPENHANDS, "size-failure-difficulty", "Gold-file lines, given difficulty", 1.03),
     Published(OPENHANDS, "size-never-recovered", "Gold-file lines → never recovered", 1.19),
     Published(OPENHANDS, "never-recovered-failure", "Never recovered → failure", 1.41),
-    Published(OPENHANDS, "mediation-never-recovered", "Indirect risk difference", 0.0019, 4),
+    Published(OPENHANDS, "mediation-never-recovered", "Indirect risk difference", 0.0019, 4, 0.0),
     Published(OPENHANDS, "rework-failure", "Rework → failure", 1.00),
 )
 RECOVERY = (
-    Published(OPENHANDS, "clipping-raw-difference", "Never recovered − recovered: resolved", -0.127, 3),
+    Published(OPENHANDS, "clipping-raw-difference", "Never recovered − recovered: resolved", -0.127, 3, 0.0),
     Published(OPENHANDS, "clipping-mixed", "Random intercepts: odds ratio of success", 0.89),
     Published(OPENHANDS, "clipping-correlated-effects", "Correlated random effects", 0.94),
     Published(OPENHANDS, "clipping-disjoint-difficulty", "Difficulty from other runs", 1.27),
@@ -144,14 +146,29 @@ def _cohort_rows(labels: Sequence[str], published: Sequence[float], found: Mappi
     if auc is None:
         yield absent(labels[3], published[3], NEEDS_RUNS, found["note"] or "no outcomes in the analysis")
     else:
-        yield estimate(labels[3], published[3], auc, found["auc_low"], found["auc_high"])
+        one = Published("", "", labels[3], published[3], 3, 0.5)
+        yield estimate(one, auc, found["auc_low"], found["auc_high"])
 
 
-def estimate(label: str, published: float, ours: float, low: float | None, high: float | None, digits: int = 3) -> Row:
-    """Return a row whose range is the interval of our estimate."""
-    bounds = (ours if low is None else low, ours if high is None else high)
-    verdict = verdict_of(published, ours, *bounds, digits)
-    return Row(label, published, ours, *bounds, verdict, FEWER if verdict == "differs" else "")
+def estimate(one: Published, ours: float, low: float | None, high: float | None) -> Row:
+    """Return a row whose range is the 95% interval of our estimate, and which says so.
+
+    Inside the interval is as much agreement as an estimate can have, however near it comes. Without an interval it is
+    a plain figure.
+    """
+    if low is None or high is None:
+        return exact(one.label, one.value, ours, FEWER, one.digits)
+    verdict = verdict_of_interval(one.value, low, high, one.digits)
+    is_outside = verdict == DIFFERS
+    why = FEWER if is_outside else _says_little(one, low, high)
+    return Row(one.label, one.value, ours, low, high, verdict, why, basis=OUTSIDE if is_outside else INSIDE)
+
+
+def _says_little(one: Published, low: float, high: float) -> str:
+    """Return what an interval that holds the published figure does not show: that there is anything at all."""
+    if one.nothing is None or not low <= one.nothing <= high:
+        return ""
+    return f"{one.label}: our interval also holds {one.nothing:g}, no association, so that this agreement says little"
 
 
 def tested(setting: Setting, printed: Sequence[Published]) -> Iterator[Row]:
@@ -165,7 +182,7 @@ def tested(setting: Setting, printed: Sequence[Published]) -> Iterator[Row]:
         if found["estimate"] is None:
             yield absent(one.label, one.value, NEEDS_RUNS, found["note"])
         else:
-            yield estimate(one.label, one.value, found["estimate"], found["low"], found["high"], one.digits)
+            yield estimate(one, found["estimate"], found["low"], found["high"])
 
 
 def reread_distance(setting: Setting) -> Findings:
@@ -279,17 +296,17 @@ def _anomaly_rows(setting: Setting) -> Iterator[Row]:
 def domain_anchors(setting: Setting) -> Findings:
     """Compare demand in the units of each domain: entities of transactions, files of shell runs."""
     printed = (
-        Published(TAU, "task-entities-auc", "τ-Bench: failure AUC of task entities", 0.555, 3),
-        Published("tau-retail", "used-later-entities-50", "τ-Bench, retail: entities, median", 4, 0),
-        Published("tau-retail", "used-later-entities-99", "τ-Bench, retail: entities, 99%", 8, 0),
-        Published("tau-airline", "used-later-entities-50", "τ-Bench, airline: entities, median", 2, 0),
-        Published("tau-airline", "used-later-entities-99", "τ-Bench, airline: entities, 99%", 3, 0),
-        Published(TERMINAL, "used-later-files-50", "Terminal-Bench: files, median", 22.5, 1),
-        Published(TERMINAL, "used-later-files-90", "Terminal-Bench: files, 90%", 131, 0),
-        Published(TERMINAL, "used-later-files-99", "Terminal-Bench: files, 99%", 455, 0),
-        Published(TERMINAL, "used-later-tokens-50", "Terminal-Bench: tokens, median", 11_500, -2),
-        Published(TERMINAL, "used-later-tokens-90", "Terminal-Bench: tokens, 90%", 64_500, -2),
-        Published(TERMINAL, "used-later-tokens-99", "Terminal-Bench: tokens, 99%", 226_500, -2),
+        Published(TAU, "task-entities-auc", "τ-Bench: failure AUC of task entities", 0.555, 3, 0.5),
+        Published("tau-retail", "used-later-entities-50", "τ-Bench, retail: entities, median", 4, 0, None),
+        Published("tau-retail", "used-later-entities-99", "τ-Bench, retail: entities, 99%", 8, 0, None),
+        Published("tau-airline", "used-later-entities-50", "τ-Bench, airline: entities, median", 2, 0, None),
+        Published("tau-airline", "used-later-entities-99", "τ-Bench, airline: entities, 99%", 3, 0, None),
+        Published(TERMINAL, "used-later-files-50", "Terminal-Bench: files, median", 22.5, 1, None),
+        Published(TERMINAL, "used-later-files-90", "Terminal-Bench: files, 90%", 131, 0, None),
+        Published(TERMINAL, "used-later-files-99", "Terminal-Bench: files, 99%", 455, 0, None),
+        Published(TERMINAL, "used-later-tokens-50", "Terminal-Bench: tokens, median", 11_500, -2, None),
+        Published(TERMINAL, "used-later-tokens-90", "Terminal-Bench: tokens, 90%", 64_500, -2, None),
+        Published(TERMINAL, "used-later-tokens-99", "Terminal-Bench: tokens, 99%", 226_500, -2, None),
     )
     anchors = [
         {"benchmark": "SWE-bench / SWE-rebench", "state entity": "versioned file", "anchor": "reference-patch file"},

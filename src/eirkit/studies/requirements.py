@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, product
 from math import ceil, log2
 from types import SimpleNamespace
@@ -11,12 +12,13 @@ from typing import Any
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.closed_forms import full_lookup, running_maximum, stepwise_sum, store_recall
 from eirkit.eir.enumeration import count_contract, count_signatures
+from eirkit.errors import InfrastructureError
 from eirkit.lacuna.evidence.rescue import ARMS, Setup, rescue
 from eirkit.lacuna.generation import generate, graph_of, prepare
-from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.task import TaskSpec, fingerprint
 from eirkit.report.chart import Axis, Chart, Figure, Series
 from eirkit.report.study import Findings, Row, Setting
-from eirkit.studies.agents import reference
+from eirkit.studies.agents import Who, reference
 from eirkit.studies.drawing import numbers
 from eirkit.studies.judging import THREE, compare, exact, in_section, sectioned
 from eirkit.studies.shapes import listed
@@ -104,7 +106,8 @@ def _enumeration_rows() -> Iterator[Row]:
     yield exact("Full Lookup: configurations that disagree", 0, lookups, digits=0)
     maxima = sum(_final(q, m) != running_maximum(q, m + 1, m) for q, m in sizes)
     yield exact("Running Maximum: configurations that disagree", 0, maxima, digits=0)
-    recalls = sum(_recalled(q, m) != store_recall(q, 2 * m + 2, 2 * m + 2, 2 * m) for q, m in sizes)
+    cuts = [(q, t, reach) for q in (2, 3, 4) for t in range(9) for reach in (2, 4, 10)]
+    recalls = sum(_recalled(q, t, reach) != store_recall(q, t + 2, reach, t) for q, t, reach in cuts)
     yield exact("Store–Recall: configurations that disagree", 0, recalls, digits=0)
     for left, name in ((2, "interior"), (1, "terminal")):
         wrong = sum(_summed(q, m, left) != stepwise_sum(q, m + left, 4, 2, m) for q, m in sizes if m)
@@ -122,9 +125,25 @@ def _final(q: int, m: int) -> int:
     return count_signatures(_contract(histories, range(-1, q), lambda x, u: max((*x, u))) if m else _NOTHING)
 
 
-def _recalled(q: int, stored: int) -> int:
-    """Count STORE values that any later RECALL may ask for, by the labelled contract they reduce to."""
-    return _labelled(q, stored)
+def _recalled(q: int, t: int, reach: int) -> int:
+    """Count the classes of Store–Recall as a process of two more steps: odd ones store any value, even ones ask.
+
+    A state is all that was stored, in order; how long the task has run is the same for all states of a step, and the
+    first part of it, since the number of stored values does not tell a STORE that is due from a RECALL.
+    """
+
+    def moves(state: tuple[int, tuple[int, ...]]) -> list[int]:
+        step = state[0] + 1
+        return list(range(q)) if step % 2 else [s for s in range(1, step, 2) if s >= step - reach]
+
+    def step(state: tuple[int, tuple[int, ...]], move: int) -> tuple[int, tuple[int, tuple[int, ...]]]:
+        done, stored = state
+        if done % 2 == 0:
+            return move, (done + 1, (*stored, move))
+        return stored[move // 2], (done + 1, stored)
+
+    states = [(t, stored) for stored in product(range(q), repeat=(t + 1) // 2)]
+    return count_process(SimpleNamespace(states=states, moves=moves, step=step, horizon=2)).classes
 
 
 def _summed(q: int, window: int, left: int) -> int:
@@ -197,14 +216,25 @@ def _required(answers: dict[str, str]) -> Series:
     return Series("required", "cells", x, y, value=value)
 
 
+def _asked(setup: Setup, who: Who) -> Iterator[tuple[tuple[int, ...], ...]]:
+    """Yield what every step asked for, as each arm's own session recorded it, under two policies and two interfaces."""
+    for policy, managed in product(("fifo", "lru"), (False, True)):
+        condition = replace(setup, policy=policy, managed=managed)
+        trials = [condition.trial(generate(setup.spec), arm) for arm in ARMS]
+        for trace in who.bench.run(who.model, who.options, trials):
+            if isinstance(trace, InfrastructureError):
+                raise trace
+            yield tuple(decision.required for decision in trace.decisions)
+
+
 def framework(setting: Setting) -> Findings:
     """Walk once through the framework: fix a task, restrict access, see a miss, restore and compare."""
     who, setup = reference("guesser"), Setup(TaskSpec("store-recall", n=16, m=8), 3)
     task = generate(setup.spec)
-    fingerprints = {arm: generate(setup.spec).fingerprint for arm in ARMS}
+    asked = {fingerprint(setup.spec, references) for references in _asked(setup, who)}
     found = {row.arm: row for row in rescue(setup, [setup.spec.seed], [who.model], who.options).rows}
     rows = [
-        exact("A: task instances over all conditions", 1, len(set(fingerprints.values())), digits=0),
+        exact("A: dependency graphs asked for over all conditions", 1, len(asked), digits=0),
         exact("C: steps observed with a missing input (0 no, 1 yes)", 1, float(found["control"].steps > 0), digits=0),
         exact("D: repaired by the required result", 1.0, found["oracle"].accuracy or 0.0),
         exact("D: repaired by an irrelevant one of equal length", 0.0, found["sham"].accuracy or 0.0),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 from eirkit.errors import EirkitError, MissingExtraError
@@ -13,6 +15,18 @@ from eirkit.vestige.tokens import Counter
 from eirkit.vestige.trajectory import Recording
 
 _PATCHES = 1 << 10  # that are kept taken apart; runs of one task often follow each other
+_YOUNG = 20_000  # objects between two looks for cycles
+
+
+@contextmanager
+def few_cycles() -> Iterator[None]:
+    """Look for cycles less often meanwhile: a run is a hundred thousand small facts, and none refers back."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def measured(

@@ -19,6 +19,7 @@ from eirkit.vestige.source import Limits, Section, Skipped, StoredDocument, open
 PIECE_BYTES = 8 << 20  # a second or two of work
 PIECE_DOCUMENTS = 64
 _PACKED = 8  # times that what is packed may well grow
+_PACKED_ENDINGS = (".eval", ".gz", ".parquet", ".zip", ".zst", ".zstd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,11 @@ def _places(reader: CorpusReader, root: Location, document: StoredDocument) -> I
                 yield replace(whole, section=section, format=found.format), weight
             return
     yield whole, size
+
+
+def growth_of(name: str) -> int:
+    """Return how much a file may grow when it is read, as far as its name tells."""
+    return _PACKED if name.lower().endswith(_PACKED_ENDINGS) else 1
 
 
 def _is_packed(document: StoredDocument) -> bool:

@@ -21,7 +21,7 @@ from eirkit.records import read_document
 from eirkit.vestige.analysis import TABLES, Analysis, Options
 from eirkit.vestige.corpus import CorpusReader, Names, Tally
 from eirkit.vestige.gold import Gold, open_gold
-from eirkit.vestige.measurement import measured
+from eirkit.vestige.measurement import few_cycles, measured
 from eirkit.vestige.partition import Piece, Place
 from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.sections import stored_ranges
@@ -145,7 +145,7 @@ def _write(job: Job, piece: Piece, tools: _Tools, folder: Path) -> None:
     runs, skipped = 0, list[Skipped]()
     recordings = _Recordings(piece, tools)
     try:
-        with TableWriter(unfinished, TABLES) as writer:
+        with TableWriter(unfinished, TABLES) as writer, few_cycles():
             for item in measured(recordings, job.options, tools.count, tools.gold):
                 if isinstance(item, Skipped):
                     skipped.append(item)

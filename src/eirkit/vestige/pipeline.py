@@ -20,9 +20,9 @@ from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.vestige.analysis import TABLES, Options
 from eirkit.vestige.corpus import Tally, read_corpus
 from eirkit.vestige.gold import Gold, open_gold
-from eirkit.vestige.measurement import measured
+from eirkit.vestige.measurement import few_cycles, measured
 from eirkit.vestige.merging import merge_parts
-from eirkit.vestige.partition import Piece, plan_pieces
+from eirkit.vestige.partition import Piece, growth_of, plan_pieces
 from eirkit.vestige.parts import Job, Part, Unwritable, make_part, prepare, state_of, tables_of
 from eirkit.vestige.remote import Location, Remote
 from eirkit.vestige.sections import name_of
@@ -168,13 +168,15 @@ def is_small(corpus: Corpus, bytes_limit: int) -> bool:
 
 
 def _sizes(path: Location) -> Iterator[int]:
+    """Yield what each file holds, unpacked, as far as its name and size tell."""
     if isinstance(path, Remote):
-        yield from (file.size() for _, file in path.files()) if path.is_dir() else [path.size()]
+        for file in (one for _, one in path.files()) if path.is_dir() else [path]:
+            yield file.size() * growth_of(file.name)
         return
     files: Iterable[Path] = (one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     for one in files:
         try:
-            yield one.stat().st_size
+            yield one.stat().st_size * growth_of(one.name)
         except OSError:
             yield 0
 
@@ -197,7 +199,7 @@ def analyze_corpus(
         UsageError: `out` is not empty and no analysis of ours, or one of other logs.
     """
     summary = Summary()
-    with TableWriter(out, TABLES, logs) as writer, held(out):
+    with TableWriter(out, TABLES, logs) as writer, held(out), few_cycles():
         for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
                 _refuse([item], strict)

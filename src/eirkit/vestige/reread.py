@@ -33,7 +33,7 @@ class Interval:
     ending: Ending
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Cell:
     """One bin of distance for the needed or the other files of a run; a row of the regression."""
 

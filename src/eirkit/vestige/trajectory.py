@@ -42,7 +42,7 @@ class Call:
     working_folder: str | None = None  # where the log says in which folder the call began
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class Span:
     """Lines of a file, both ends included, from 1."""
 

@@ -1,7 +1,7 @@
 """The same estimates by independent libraries, and their numbers in `reference.json` for machines without them.
 
-`python -m tests.vestige.inference.peers [NAME …]` writes the file again, where statsmodels, pyfixest, scikit-learn,
-SciPy and numpyro are installed.
+`make test-stats` installs the libraries and asks them; `python -m tests.vestige.inference.peers [NAME …]` in the same
+environment writes the file again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,9 @@ from tests.vestige.inference import samples
 
 REFERENCE = Path(__file__).with_name("reference.json")
 Numbers = dict[str, float]
+RESAMPLES, RESAMPLING_SEED = 40, 3
+P_VALUES = (0.04, 0.001, 0.3, 0.012, 0.012, 0.9)
+QUANTILE_RUNS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,63 @@ def statsmodels_conditional() -> Numbers:
     found = minimize(lambda t: -model.loglike(t), start, jac=lambda t: -model.score(t), options={"gtol": 1e-8})
     errors = np.sqrt(np.diag(np.linalg.inv(-model.hessian(found.x))))
     return _named(tuple(runs.columns), found.x, errors) | {"log-likelihood": -float(found.fun)}
+
+
+def statsmodels_resampled() -> Numbers:
+    """The conditional fit of every resample of whole tasks, in the order in which a generator draws them."""
+    from scipy.optimize import minimize
+    from statsmodels.discrete.conditional_models import ConditionalLogit
+
+    runs, rng = samples.runs(tasks=30), np.random.default_rng(RESAMPLING_SEED)
+    tasks = [t for t in np.unique(runs.task) if 0 < runs.failed[runs.task == t].mean() < 1]
+    demand = runs.demand - runs.demand.mean()
+    slopes = []
+    for _ in range(RESAMPLES):
+        drawn = [np.flatnonzero(runs.task == tasks[place]) for place in rng.integers(len(tasks), size=len(tasks))]
+        rows, groups = np.concatenate(drawn), np.repeat(np.arange(len(drawn)), [len(one) for one in drawn])
+        model = ConditionalLogit(runs.failed[rows], demand[rows, None], groups=groups)
+        found = minimize(lambda t, m=model: -m.loglike(t), [0.0], jac=lambda t, m=model: -m.score(t), tol=1e-9)
+        slopes.append(float(found.x[0]))
+    low, high = np.quantile(slopes, [0.025, 0.975])
+    return {"low": float(low), "high": float(high), "se": float(np.std(slopes, ddof=1))}
+
+
+def statsmodels_holm() -> Numbers:
+    from statsmodels.stats.multitest import multipletests
+
+    return {f"{place}": float(p) for place, p in enumerate(multipletests(P_VALUES, method="holm")[1])}
+
+
+def confidenceinterval_delong() -> Numbers:
+    """The area and its error with ties, after the fast algorithm for DeLong's variance."""
+    from confidenceinterval.delong import delong_roc_variance
+
+    runs = samples.runs()
+    area, variance = delong_roc_variance(runs.failed == 1, np.round(runs.demand))
+    return {"auc": float(np.squeeze(area)), "error": float(np.sqrt(np.squeeze(variance)))}
+
+
+def scipy_quantile() -> Numbers:
+    """Exact binomial places of the order statistics around a quantile, in a sample whose values are their places."""
+    from scipy.stats import quantile_test
+
+    found = {}
+    for share in (0.5, 0.9):
+        interval = quantile_test(np.arange(QUANTILE_RUNS), q=0, p=share).confidence_interval()
+        found |= {f"low {share}": float(interval.low), f"high {share}": float(interval.high)}
+    return found
+
+
+def scipy_difficulty() -> Numbers:
+    """The logit of (s + 1/2)/(n + 1), task by task."""
+    from scipy.special import logit
+
+    runs = samples.runs()
+    found = {}
+    for task in (0, 17, 59):
+        other = runs.failed[(runs.task == task) & (np.arange(len(runs.task)) % 2 == 1)]
+        found[f"{task}"] = float(logit((len(other) - other.sum() + 0.5) / (len(other) + 1)))
+    return found
 
 
 def sklearn_auc() -> Numbers:
@@ -215,6 +275,11 @@ PEERS = {
     "statsmodels_poisson": Peer(("statsmodels",), statsmodels_poisson),
     "pyfixest_poisson": Peer(("pyfixest",), pyfixest_poisson),
     "statsmodels_conditional": Peer(("statsmodels", "scipy"), statsmodels_conditional),
+    "statsmodels_resampled": Peer(("statsmodels", "scipy"), statsmodels_resampled),
+    "statsmodels_holm": Peer(("statsmodels",), statsmodels_holm),
+    "confidenceinterval_delong": Peer(("confidenceinterval",), confidenceinterval_delong),
+    "scipy_quantile": Peer(("scipy",), scipy_quantile),
+    "scipy_difficulty": Peer(("scipy",), scipy_difficulty),
     "sklearn_auc": Peer(("sklearn",), sklearn_auc),
     "sklearn_imputation": Peer(("sklearn",), sklearn_imputation),
     "scipy_mixed": Peer(("scipy",), scipy_mixed),
@@ -222,6 +287,9 @@ PEERS = {
     "numpyro_diagnostics": Peer(("numpyro",), numpyro_diagnostics),
     "statsmodels_mediation": Peer(("statsmodels",), statsmodels_mediation),
 }
+
+
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where a library is called otherwise
 
 
 def ask(name: str) -> Numbers:
@@ -236,7 +304,7 @@ def write(names: list[str]) -> None:
     document = json.loads(REFERENCE.read_text("utf-8")) if names else {}
     for name in names or PEERS:
         peer = PEERS[name]
-        versions = {library: import_module(library).__version__ for library in peer.libraries}
+        versions = {library: version(DISTRIBUTIONS.get(library, library)) for library in peer.libraries}
         document[name] = {"versions": versions, "numbers": ask(name)}
     REFERENCE.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
 

@@ -31,6 +31,7 @@ export interface Progress {
   planned_runs: number | null;
   planned_cells: number | null;
   lost: number;
+  skipped: number;
   spent_usd: number | null;
   read_share: number;
 }
@@ -92,7 +93,8 @@ export interface Grid {
 }
 
 // A long text arrives as its beginning; the rest is asked for by its part.
-export type Text = string | { text: string; length: number; part: string };
+// The server counts characters otherwise than a page does: `next` is where it goes on, of the `length` that it counts.
+export type Text = string | { text: string; length: number; next: number; part: string };
 
 export type Cause = "computation" | "state_supply" | "cascade";
 export type Payload = number[];

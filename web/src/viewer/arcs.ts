@@ -1,7 +1,7 @@
 // The dependency graph of a task along time: steps on a line, references as arcs, the current step's lit.
 import * as Plot from "@observablehq/plot";
 import type { LacunaRun, Step, StepMore } from "./api";
-import { draw } from "./picture";
+import { draw, wholeTicks } from "./picture";
 import { verdictOf } from "./words";
 
 const ROOM = 140; // pixels above the line
@@ -35,7 +35,7 @@ export function arcPicture(run: LacunaRun, t: number, more: StepMore | null, wid
     marginBottom: 34,
     marginLeft: 14,
     marginRight: 14,
-    x: { domain: [low - 0.5, high + 0.5], label: "step", labelArrow: "none", tickFormat: "d", ticks: Math.min(16, high - low) },
+    x: { domain: [low - 0.5, high + 0.5], label: "step", labelArrow: "none", tickFormat: "d", ticks: wholeTicks(low, high) },
     y: { domain: [-24, rise + 10], axis: null },
     marks: [
       arcMark(arcs.filter((arc) => arc.role === "other"), bend, "var(--faint)", 1),

@@ -1,13 +1,15 @@
 // What later work needed before each turn.
 import * as Plot from "@observablehq/plot";
 import type { Cut, VestigeRun } from "./api";
-import { draw } from "./picture";
+import { draw, wholeTicks } from "./picture";
 
 export const LEFT = 190; // where turns begin, in both pictures of a run
 export const RIGHT = 12;
 
 export function turnScale(run: VestigeRun): Plot.ScaleOptions {
-  return { domain: [0.5, Math.max(2, run.turns.length) + 0.5], label: "turn", labelArrow: "none", labelAnchor: "center", tickFormat: "d" };
+  const last = Math.max(2, run.turns.length);
+  const shown = { label: "turn", labelArrow: "none", labelAnchor: "center", tickFormat: "d" } as const;
+  return { domain: [0.5, last + 0.5], ticks: wholeTicks(1, last), ...shown };
 }
 
 export function demandPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {

@@ -23,8 +23,10 @@ export function pieces(text: string): Piece[] {
   return found;
 }
 
+const C0 = "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US".split(" ");
+
 function nameOf(code: number): string {
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  if (code < 0x20) return C0[code] ?? "";
   return `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
@@ -50,13 +52,15 @@ export function Block({ text, asked, label }: { text: Text; asked: Asked; label:
   const [more, setMore] = useState("");
   const [wait, setWait] = useState(false);
   const shown = (whole ? text : text.text) + more;
-  const length = whole ? text.length : text.length;
+  const [next, setNext] = useState(whole ? 0 : text.next);
+  const left = whole ? 0 : text.length - next;
   const fetchMore = async () => {
     if (whole) return;
     setWait(true);
     try {
-      const next = await ask<{ text: string }>("text", { ...asked, part: text.part, offset: shown.length });
-      setMore(more + next.text);
+      const found = await ask<{ text: string; next: number }>("text", { ...asked, part: text.part, offset: next });
+      setMore(more + found.text);
+      setNext(found.next);
     } finally {
       setWait(false);
     }
@@ -67,9 +71,9 @@ export function Block({ text, asked, label }: { text: Text; asked: Asked; label:
       <pre tabIndex={0} role="region" aria-label={label}>
         <Inert text={shown} />
       </pre>
-      {shown.length < length && (
+      {left > 0 && (
         <button type="button" onClick={fetchMore} disabled={wait}>
-          Show more ({(length - shown.length).toLocaleString("en")} characters left)
+          Show more ({left.toLocaleString("en")} characters left)
         </button>
       )}
     </div>

@@ -35,6 +35,7 @@ function Standing({ progress }: { progress: Progress }) {
       <strong>{STATES[progress.state]}</strong>: {progress.runs.toLocaleString("en")}
       {planned !== null && ` of ${planned.toLocaleString("en")}`} runs
       {progress.lost > 0 && `, ${progress.lost} lost to the world`}
+      {progress.skipped > 0 && `, ${progress.skipped} damaged records left out`}
       {!!progress.spent_usd && `, $${progress.spent_usd.toFixed(2)}`}
       {planned !== null && progress.state !== "complete" && (
         <progress value={progress.runs} max={planned} aria-label="runs that have ended" />

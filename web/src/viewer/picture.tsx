@@ -14,6 +14,13 @@ export function draw(options: Plot.PlotOptions): SVGSVGElement {
   return picture;
 }
 
+// Whole numbers only, and not more than can be read.
+export function wholeTicks(low: number, high: number): number[] {
+  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((one) => (high - low) / one <= 20) ?? 2000;
+  const first = step === 1 ? low : Math.ceil(low / step) * step;
+  return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, place) => first + place * step);
+}
+
 // Draw again whenever what it depends on changes, as wide as there is room.
 export function Picture({
   make,

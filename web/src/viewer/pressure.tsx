@@ -2,7 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import type { LacunaRun, Pressure } from "./api";
 import { useAnswer } from "./asking";
-import { draw, Picture } from "./picture";
+import { draw, Picture, wholeTicks } from "./picture";
 
 export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
   const { data, error, waiting } = useAnswer<Pressure>("pressure", { at, run: run.run });
@@ -37,7 +37,7 @@ function pressurePicture(data: Pressure, t: number, width: number): Element {
     height: 190,
     marginLeft: 52,
     marginTop: 22,
-    x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d" },
+    x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1) },
     y: { label: "bits", labelArrow: "none", zero: true, grid: true, nice: true },
     marks: [
       Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: "var(--state-supply)", fillOpacity: 0.28, curve: "step-after" }),

@@ -18,6 +18,7 @@ FORMAT = "eirkit-lacuna-tiny/1"
 EXACT = 1 << 24  # sums of whole numbers below it are exact in float32
 STEPS = 511  # of an activation, at most
 MOST_LAYERS, WIDEST = 64, 4096
+WIDEST_HEAD = EXACT // STEPS**2  # so many products of two activations have an exact sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ def _assemble(found: Tensors, digest: str) -> Weights:
     width = embedding.shape[1]
     if width % heads or not np.isfinite(unit):
         raise ValueError(f"{width} numbers a token do not share out among {heads} heads")
+    if width // heads > WIDEST_HEAD:
+        raise ValueError(f"its heads are {width // heads} wide; {WIDEST_HEAD} is the most whose products stay exact")
     made = tuple(_layer(found.arrays, number, width) for number in range(layers))
     digits = _matrix(found.arrays, "digits", 10, width)
     return Weights(embedding, unit, made, digits, heads, digest, about)

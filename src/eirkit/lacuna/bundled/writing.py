@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from eirkit.errors import UsageError
 from eirkit.facts import fact
@@ -80,10 +81,18 @@ def check(question: Question) -> None:
 def write(weights: Weights, questions: Sequence[Question]) -> list[Written]:
     """Return what the network writes for each question."""
     found: dict[int, Written] = {}
-    for rows in _groups(questions):
-        written = write_together(weights, [questions[row] for row in rows])
-        found.update(zip(rows, written, strict=True))
+    # The products are small: threads would wait for one another longer than they work.
+    with _libraries().limit(limits=1, user_api="blas"):
+        for rows in _groups(questions):
+            written = write_together(weights, [questions[row] for row in rows])
+            found.update(zip(rows, written, strict=True))
     return [found[row] for row in range(len(questions))]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return what can tell the libraries of this process how many threads to use; looking for them takes a while."""
+    return ThreadpoolController()
 
 
 def _groups(questions: Sequence[Question]) -> Iterator[list[int]]:

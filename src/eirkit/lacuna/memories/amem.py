@@ -53,6 +53,7 @@ class AMem:
         folder = self._lodging.enter()
         own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
         os.environ.update({**_QUIET, **own})
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # the threads of a short text only wait for each other
         await self._thread.run(self._open)  # importing it takes half a minute, which is no run's doing
 
     def _open(self) -> None:

@@ -25,6 +25,7 @@ AGENT = "reference/calculator"  # who answers; whatever can be named after --mod
 WORKLOAD = "stepwise-sum"
 CAPACITIES = (16, 12, 8)
 RESCUED = 12  # records held in the rescue
+POLICY = "window"  # of the rescue: that of a sweep unless told otherwise
 SEEDS = range(30)
 
 
@@ -38,7 +39,7 @@ def run_chain(folder: Path) -> SweepFolder:
 
 
 def _rescue(folder: Path) -> None:
-    setup, options = Setup(TaskSpec(WORKLOAD), RESCUED), ModelOptions()
+    setup, options = Setup(TaskSpec(WORKLOAD), RESCUED, POLICY), ModelOptions()
     asked = {"seeds": show_seeds(SEEDS), "models": [AGENT], "options": options.asked()}
     with TrialStore(folder, "rescue", {**setup.as_json(), **asked}, names=(AGENT, WORKLOAD, setup.policy)) as store:
         bench = Workbench(log=store)

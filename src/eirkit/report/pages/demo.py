@@ -17,7 +17,7 @@ from eirkit.report.sweep_folder import SweepFolder
 
 
 @pages.add("demo")
-def page(folder: Path, others: Sequence[Path], *, tests: bool) -> Page:
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Run the demonstration into a folder and return its page; `answers` are its figures."""
     sweep, run, corpus = run_chain(folder / "run"), example(), planted()
     (rescued,) = sweep.found_by("rescue")

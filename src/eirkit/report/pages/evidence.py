@@ -13,7 +13,7 @@ from eirkit.report.sweep_folder import read_evidence
 
 
 @pages.add("lacuna-evidence")
-def page(folder: Path, others: Sequence[Path], *, tests: bool) -> Page:
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Return the page of one evidence command."""
     refuse_others(others)
     return evidence_page(read_evidence(folder))

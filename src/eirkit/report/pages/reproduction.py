@@ -11,6 +11,9 @@ from eirkit.report.page import Page
 
 
 @pages.add("reproduction")
-def page(folder: Path, others: Sequence[Path], *, tests: bool) -> Page:
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Refuse in favour of the page that is there."""
-    raise InputFileError(f"{folder} already has its page, index.html; `eirkit reproduce --out {folder}` makes it anew")
+    raise InputFileError(
+        f"{folder} is a reproduction, whose page is {folder / 'index.html'}; "
+        f"open that one, or make it anew with `eirkit reproduce --out {folder}`"
+    )

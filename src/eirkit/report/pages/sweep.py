@@ -14,12 +14,12 @@ from eirkit.report.sweep_folder import read_sweep
 
 
 @pages.add("lacuna-run")
-def sweep_page(folder: Path, others: Sequence[Path], *, tests: bool) -> Page:
+def sweep_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Return the page of a sweep, with evidence from its subfolders and from other folders."""
-    return page_of(read_sweep(folder, others))
+    return page_of(read_sweep(folder, others, plugins=plugins))
 
 
 @comparers.add("lacuna-run")
-def compare_folders(a: Path, b: Path) -> Comparison:
+def compare_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
     """Return the differences of two sweeps."""
-    return compare_sweeps(read_sweep(a), read_sweep(b))
+    return compare_sweeps(read_sweep(a, plugins=plugins), read_sweep(b, plugins=plugins))

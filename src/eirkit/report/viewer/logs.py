@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
+from eirkit.report.plugin_names import foreign
 from eirkit.vestige.corpus import CorpusReader
 from eirkit.vestige.source import Limits, Span, StoredDocument, open_document, open_lines
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, formats
@@ -30,6 +31,7 @@ class Logs:
     """Folders and files that were given with --logs."""
 
     roots: tuple[Path, ...] = ()
+    plugins: bool = False  # whether a format that a row names as a file or module may be run
 
     def recording(self, row: Mapping[str, Any]) -> Recording:
         """Return the run behind a row of `runs`, read again.
@@ -37,11 +39,17 @@ class Logs:
         Raises:
             InputFileError: no root holds its source, or the run is no longer in it.
         """
-        return _recording(self, str(row["source"]), str(row["run_id"]), str(row["format"]))
+        return _recording(self, str(row["source"]), str(row["run_id"]), self._format(row))
 
     def text(self, row: Mapping[str, Any]) -> str:
         """Return the raw text of the document that a run was read from; of a line of many runs, that line alone."""
-        return _text(self, str(row["source"]), str(row["format"]))
+        return _text(self, str(row["source"]), self._format(row))
+
+    def _format(self, row: Mapping[str, Any]) -> str:
+        name = str(row["format"])
+        if foreign([name]) and not self.plugins:
+            raise InputFileError(f"{name} is code beside the logs; start the viewer with --plugins to run it")
+        return name
 
     def find(self, source: str) -> tuple[Path, Path]:
         """Return the root and the file of a source, such as `logs/a/run.json:3`."""

@@ -23,6 +23,7 @@ SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence"}
 DEEPEST = 3  # folders below the one that was given
 MOST = 200  # places
 STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS)  # files whose growth changes what is shown
+OPENED = (".json", ".jsonl", ".parquet")  # how the names of files end that are read
 _HEAD_BYTES = 64
 
 
@@ -86,7 +87,7 @@ def _walk(root: Path) -> Iterator[Place]:
     waiting = [(root, ".", 0)]
     while waiting:
         folder, key, depth = waiting.pop()
-        if (kind := _kind(folder)) is not None:
+        if (kind := _kind(folder, root)) is not None:
             yield Place(key, folder, kind)
         if depth < DEEPEST and kind != "analysis":
             inside = [path for path in _folders(folder) if not path.name.startswith(".")]
@@ -104,7 +105,9 @@ def _folders(folder: Path) -> list[Path]:
     return [folder / name for name in names]
 
 
-def _kind(folder: Path) -> Kind | None:
+def _kind(folder: Path, root: Path) -> Kind | None:
+    if _leads_out(folder, root):
+        return None
     if is_analysis(folder):
         return "analysis"
     try:
@@ -113,3 +116,13 @@ def _kind(folder: Path) -> Kind | None:
     except OSError:
         return None
     return next((kind for schema, kind in SCHEMAS.items() if f'"{schema}"'.encode() in head), None)
+
+
+def _leads_out(folder: Path, root: Path) -> bool:
+    """Tell whether a file that would be read is a link to somewhere outside the folder that was given."""
+    try:
+        with os.scandir(folder) as entries:
+            links = [folder / entry.name for entry in entries if entry.name.endswith(OPENED) and entry.is_symlink()]
+        return not all(link.resolve().is_relative_to(root.resolve()) for link in links)
+    except (OSError, RuntimeError):
+        return True  # a link that leads to itself, or a folder that cannot be read

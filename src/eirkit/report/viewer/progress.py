@@ -36,6 +36,7 @@ class Progress:
     lost: int  # runs whose last attempt was broken by the world
     spent_usd: float | None
     read_share: float  # of the file that was read so far
+    skipped: int  # records that say no run
 
     def as_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -57,6 +58,7 @@ def progress_of(place: Place, index: RunIndex, now: float) -> Progress:
         lost=len(lost),
         spent_usd=sum(float(cost) for cost in costs if cost is not None) if len(index) else None,
         read_share=index.read_share,
+        skipped=index.skipped,
     )
 
 

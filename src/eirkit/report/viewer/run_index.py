@@ -13,7 +13,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from eirkit.errors import InputFileError
+from eirkit.errors import EirkitError, InputFileError
 from eirkit.lacuna.evidence.attribution import RunScore
 from eirkit.lacuna.sweeps.run_store import RUN_SCHEMA, RUNS
 from eirkit.report.viewer.columns import ListColumns
@@ -33,6 +33,12 @@ FIELDS: tuple[Field, ...] = (
     Field("n", "n", meaning="Steps of the task", facet=True),
     Field("m", "m", meaning="Dependency window", facet=True),
     Field("fan_in", "fan-in", meaning="References a step", facet=True, shown=False),
+    Field("lookback", "lookback", meaning="How far back a reference may reach", facet=True, shown=False),
+    Field("slots", "slots", meaning="Values a record", facet=True, shown=False),
+    Field("digits", "digits", meaning="Decimal digits a value", facet=True, shown=False),
+    Field("k", "k", meaning="Values a frontier, in Stepwise Top-k", facet=True, shown=False),
+    Field("queries", "queries", "text", "How labels are drawn, in Full Lookup", facet=True, shown=False),
+    Field("warm_up", "warm-up", meaning="Leading steps that are not scored", facet=True, shown=False),
     Field("h", "h", meaning="Records held", facet=True),
     Field("seed", "seed"),
     Field("accuracy", "accuracy", "share", "Correct answers / scored steps"),
@@ -47,6 +53,7 @@ FIELDS: tuple[Field, ...] = (
     Field("calls", "calls", meaning="Requests to the model", shown=False),
     Field("cost_usd", "cost $", shown=False),
 )
+OF_TASK = ("workload", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
 ALWAYS = ("run", "seed")
 _KEYS = tuple(one.key for one in FIELDS)
 
@@ -72,6 +79,7 @@ class RunIndex:
         self._places: dict[str, int] = {}  # rows by run
         self._spans: list[tuple[int, int]] = []  # where a run's record lies in the file
         self.cells: list[str] = []
+        self.skipped = 0  # records that say no run
         self.scores: list[RunScore | None] = []
         self._table: RowTable | None = None
 
@@ -135,13 +143,32 @@ class RunIndex:
                 if not line.endswith(b"\n"):
                     self.size = self._end  # a writer is in the middle of it, or died there
                     return
-                self._add(_decoded(line, path), len(line))
+                self._take(line, path)
                 if monotonic() > deadline:
                     return
+
+    def _take(self, line: bytes, path: Path) -> None:
+        """Add the run of a line; one that says no run is counted and left, and blocks nothing."""
+        try:
+            self._add(_decoded(line, path), len(line))
+        except (
+            EirkitError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+            OSError,
+        ):
+            self.skipped += 1
+            self._end += len(line)
 
     def _add(self, record: Mapping[str, Any], size: int) -> None:
         score = self.score(record)
         row = row_of(record, score)
+        if not isinstance(row["run"], str) or any(isinstance(cell, (dict, list)) for cell in row.values()):
+            raise InputFileError(f"{self.folder / RUNS}: a run's settings are no plain values; restore the file")
         for key in _KEYS:
             self._columns[key].append(row.get(key))
         self._places[record["run"]] = len(self.cells)
@@ -155,12 +182,11 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
     """Return the row of a run from its record: of a sweep, or of an evidence command."""
     trial = record.get("trial", {})
     task, access = record.get("task") or trial.get("task", {}), record.get("access", trial)
-    names = ("workload", "n", "m", "fan_in")
     row = {
         "run": record["run"],
         "model": record["model"],
         "seed": record["seed"],
-        **{name: task.get(name) for name in names},
+        **{name: task.get(name) for name in OF_TASK},
         "condition": access.get("condition", trial.get("evidence")),
         **{name: access.get(name) for name in ("policy", "memory", "h")},
         "arm": trial.get("arm"),

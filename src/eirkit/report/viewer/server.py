@@ -104,7 +104,7 @@ class ViewerServer(ThreadingHTTPServer):
             return _json(200, self.viewer.answer(path, asked))
         except EirkitError as error:
             return _json(404, {"error": str(error)})
-        except (OSError, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        except (OSError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
             # Records come from files that anybody may have changed; one that is not ours ends no page but its own.
             words = f"this cannot be read ({type(error).__name__}: {error}); restore the folder"
             return _json(500, {"error": words})

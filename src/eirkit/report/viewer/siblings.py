@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from eirkit.report.viewer.columns import label
-from eirkit.report.viewer.run_index import RunIndex
+from eirkit.report.viewer.run_index import OF_TASK, RunIndex
 
 MOST = 60
 # What a task is; runs that share it all can stand side by side.
-_TASK = ("workload", "n", "m", "fan_in", "seed")
+_TASK = (*OF_TASK, "seed")
 _ACCESS = ("arm", "model", "condition", "policy", "memory", "h")
 
 

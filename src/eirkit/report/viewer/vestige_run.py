@@ -62,8 +62,8 @@ def _clip(row: Mapping[str, Any]) -> str:
 
 
 def _hidden(row: Mapping[str, Any]) -> str:
-    again = f" in turn {row['recovered_turn']}" if row["recovered_turn"] else ""
-    return f"gold line {row['path']}:{row['line']} hidden, {row['outcome']}{again}"
+    later = {"recovered": f"shown in turn {row['recovered_turn']}", "never": "never shown before the file was edited"}
+    return f"gold line {row['path']}:{row['line']} hidden, {later.get(row['outcome'], row['outcome'])}"
 
 
 def _break(row: Mapping[str, Any]) -> str:

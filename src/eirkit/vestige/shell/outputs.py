@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from eirkit.facts import fact
 from eirkit.vestige.markers import clip_marks
 from eirkit.vestige.shell.flow import SHOWING, Flow
 from eirkit.vestige.shell.place import Place
@@ -32,7 +33,7 @@ _COMPLAINT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@fact
 class _Region:
     """A stretch of the output and the streams that made it."""
 
@@ -47,7 +48,7 @@ def reads_of(flows: Sequence[Flow], output: str, place: Place) -> Iterator[Read]
     clipped = bool(clip_marks(output))
     if _may_complain(output):
         output = _COMPLAINT.sub("", output)
-    if not output.strip():
+    if not output or output.isspace():
         return
     for region in _regions(output, flows) if len(flows) > 1 else (_Region(output, tuple(flows)),):
         for read in _region_reads(region, place):
@@ -95,7 +96,7 @@ def _find_line(output: str, text: str, start: int) -> int:
 
 
 def _region_reads(region: _Region, place: Place) -> Iterator[Read]:
-    if not region.text.strip():
+    if not region.text or region.text.isspace():
         return
     if len(region.flows) == 1:
         yield from _flow_reads(region.flows[0], region.text, place)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from eirkit.vestige.shell.python_values import UNKNOWN_VALUE, Change, Value, carried, combined, joined_path
 from eirkit.vestige.trajectory import WriteKind
+
+# Methods by which libraries write a file that is named; what is no file name was meant otherwise.
+SAVING = ("savefig", "savetxt", "savez", "to_csv", "to_excel", "to_json", "to_parquet", "to_pickle", "writeto")
+_FILE_NAME = re.compile(r"[\w./~+-]{1,200}\.[A-Za-z][A-Za-z0-9]{0,7}")
 
 
 class Ledger:
@@ -68,7 +73,9 @@ def open_file(ledger: Ledger, base: Value, arguments: list[Value], keywords: dic
 
 
 def write(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
-    """What an open file is given, kept while all of it is known."""
+    """What an open file is given, kept while all of it is known; with more than a text, what a library saves."""
+    if not base.opened and (len(arguments) > 1 or keywords):
+        return save(ledger, base, arguments, keywords)
     for text in base.opened:
         parts = ledger.parts.get(ledger.place(text))
         if parts is not None and arguments and len(arguments[0].texts) == 1 and not ledger.loops:
@@ -76,6 +83,17 @@ def write(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[st
         else:
             ledger.parts[ledger.place(text)] = None
     return UNKNOWN_VALUE
+
+
+def save(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """A method by which tables, arrays and figures write themselves to a file that is named first."""
+    ledger.change([text for text in (arguments[0].texts if arguments else ()) if _FILE_NAME.fullmatch(text)], "whole")
+    return UNKNOWN_VALUE
+
+
+def save_alone(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`save` with a name and nothing else; with a content beside it, a name in somebody's storage."""
+    return save(ledger, base, arguments, keywords) if len(arguments) == 1 else UNKNOWN_VALUE
 
 
 def write_text(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
@@ -147,6 +165,7 @@ ACTS: dict[str, Act] = {
     **dict.fromkeys(("shutil.copy", "shutil.copyfile", "shutil.copy2", "os.symlink", "os.link"), copy),
     **dict.fromkeys(("os.rename", "os.replace", "shutil.move"), move),
     **dict.fromkeys(("fileinput.input", "fileinput.FileInput", "FileInput"), edit_in_place),
+    **dict.fromkeys(("np.save", "numpy.save"), save),
     "os.chdir": change_folder,
 }
 METHODS: dict[str, Act] = {
@@ -158,4 +177,6 @@ METHODS: dict[str, Act] = {
     "unlink": delete,
     "write": write,
     "writelines": write,
+    "save": save_alone,
+    **dict.fromkeys(SAVING, save),
 }

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from eirkit.vestige.shell.python_acts import ACTS, METHODS, Ledger
+from eirkit.vestige.shell.python_acts import ACTS, METHODS, SAVING, Ledger
 from eirkit.vestige.shell.python_values import (
     NO_EFFECTS,
     NOT_CONTENT,
@@ -39,16 +39,22 @@ _DEEPEST_CALL = 4
 _DEEPEST_EXPRESSION = 60
 _SIGNS = (
     "open(", "write_text", "read_text", "write_bytes", "read_bytes", "fileinput", "subprocess", "os.system", "os.popen",
-    "os.re", "os.unlink", "os.symlink", "shutil.", ".unlink(", ".rename(", ".touch(", "FileInput",
+    "os.re", "os.unlink", "os.symlink", "shutil.", ".unlink(", ".rename(", ".touch(", "FileInput", ".write(", ".save(",
+    *(f".{name}(" for name in SAVING),
 )  # fmt: skip
 _RUNS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen", "getoutput"))
 
 
 def effects_of(text: str, arguments: tuple[str, ...] = ()) -> Effects:
     """Return the effects of a program started with arguments, of which the first is its own name."""
-    if len(text) > LONGEST_PROGRAM or not any(sign in text for sign in _SIGNS):
+    if len(text) > LONGEST_PROGRAM or not _may_touch(text):
         return NO_EFFECTS
     return _remembered(text, arguments)
+
+
+@lru_cache(maxsize=512)
+def _may_touch(text: str) -> bool:
+    return any(sign in text for sign in _SIGNS)
 
 
 @lru_cache(maxsize=512)

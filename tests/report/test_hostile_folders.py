@@ -1,0 +1,148 @@
+"""Folders that somebody else made: no code of theirs is run unasked, and damage is one line, never a trace."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eirkit.bridges.otel_export import TraceFile
+from eirkit.cli import run
+from eirkit.errors import InputFileError, UsageError
+from eirkit.report import folders
+from eirkit.report.plugin_names import foreign_in
+from eirkit.report.viewer.logs import Logs
+from tests.report.folders import command, make_sweep
+
+EVIL = '''
+from pathlib import Path
+from eirkit.lacuna.workloads.stepwise_sum import StepwiseSum
+
+Path(__file__).with_name("ran").touch()
+
+
+class Evil(StepwiseSum):
+    """A workload of somebody's."""
+'''
+SMALL = ("--model", "reference/calculator", "--n", 12, "--m", 4, "--h", 2, "--seeds", "0:1", "--no-control")
+
+
+def call(capsys, *words: object) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = run([str(word) for word in words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def refuse(capsys, *words: object) -> str:
+    """Return the one line with which a command refuses."""
+    code, shown, complaint = call(capsys, *words)
+    assert (code, shown, complaint.count("\n")) == (2, "", 1)
+    return complaint
+
+
+@pytest.fixture
+def hostile(tmp_path) -> Path:
+    """A sweep whose workload is a file that leaves a mark when it is run."""
+    source = tmp_path / "evil.py"
+    source.write_text(EVIL)
+    out = tmp_path / "out"
+    command("lacuna", "run", "--workload", f"{source}:Evil", *SMALL, "--out", out, "--json")
+    (tmp_path / "ran").unlink()
+    source.write_text(EVIL + "\n")  # as if it were new: what was imported stays imported
+    return out
+
+
+def test_a_report_and_a_comparison_run_no_code_of_the_folder(capsys, hostile, tmp_path):
+    code, shown, _ = call(capsys, "report", hostile, "--json")
+    assert code == 0
+    (survive,) = [one for one in json.loads(shown)["sections"] if one["title"] == "What had to survive"]
+    assert any("code beside the run; add --plugins" in word for word in survive["words"])
+    assert call(capsys, "compare", hostile, hostile, "--json")[0] == 0
+    assert call(capsys, "export", "otel", hostile, "--out", tmp_path / "traces.jsonl", "--json")[0] == 0
+    assert not (tmp_path / "ran").exists()
+    assert call(capsys, "report", hostile, "--plugins", "--json")[0] == 0
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_folder_that_is_not_finished_runs_none_either(capsys, hostile, tmp_path):
+    (hostile / "summary.json").unlink()
+    assert "add --plugins" in refuse(capsys, "report", hostile)
+    assert not (tmp_path / "ran").exists()
+    assert call(capsys, "report", hostile, "--plugins", "--json")[0] == 0
+
+
+@pytest.mark.parametrize("axis", ["workload", "policy", "memory", "condition"])
+def test_every_name_that_reading_a_suite_looks_up_is_seen(axis):
+    assert foreign_in({"grid": [{"model": ["openai/a:free"]}, {axis: ["plain", "evil.py:X"]}]}) == ["evil.py:X"]
+    assert foreign_in({"grid": [{axis: "evil:X"}]}) == ["evil:X"]
+
+
+def test_a_format_that_a_row_names_as_code_is_not_run(tmp_path):
+    source = tmp_path / "evil.py"
+    source.write_text(EVIL)
+    row = {"source": "logs/a.json", "run_id": "a", "format": f"{source}:Evil"}
+    for look in (Logs((tmp_path,)).recording, Logs((tmp_path,)).text):
+        with pytest.raises(InputFileError, match="--plugins"):
+            look(row)
+    assert not (tmp_path / "ran").exists()
+
+
+def spoilt(folder: Path, change) -> None:
+    path = folder / "runs.jsonl"
+    first, *rest = path.read_text("utf-8").splitlines()
+    record = json.loads(first)
+    change(record)
+    path.write_text("\n".join([json.dumps(record), *rest]) + "\n", "utf-8")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record["score"].update(luck=1),
+        lambda record: record.update(seed="seven"),
+        lambda record: record.pop("fingerprint"),
+        lambda record: record.update(score=[]),
+        lambda record: record["score"].update(errors=None),
+        lambda record: record["score"].update(correct="all"),
+        lambda record: record["task"].update(n="many"),
+    ],
+)
+def test_a_damaged_run_is_named_in_one_line(capsys, tmp_path, change):
+    folder = make_sweep(tmp_path / "sweep", seeds="0:1")
+    spoilt(folder, change)
+    assert "runs.jsonl:1:" in refuse(capsys, "report", folder)
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "summary.json", "manifest.json"])
+def test_deep_nesting_is_one_line(capsys, tmp_path, name):
+    folder = make_sweep(tmp_path / "sweep", seeds="0:1")
+    deep = "[" * 200_000
+    schema = {"runs.jsonl": "run/1", "summary.json": "summary/1", "manifest.json": "manifest/1"}[name]
+    (folder / name).write_text(f'{{"schema":"{schema}","rows":{deep}\n', "utf-8")
+    refuse(capsys, "report", folder)
+
+
+def test_rows_that_are_no_rows_are_one_line(capsys, tmp_path):
+    folder = make_sweep(tmp_path / "sweep", seeds="0:1")
+    document = json.loads((folder / "summary.json").read_text("utf-8"))
+    (folder / "summary.json").write_text(json.dumps({**document, "rows": [1]}), "utf-8")
+    assert "restore the folder" in refuse(capsys, "report", folder)
+
+
+def test_a_reproduction_is_known_by_its_studies_and_has_its_own_page(capsys, tmp_path):
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "a.json").write_text(json.dumps({"schema": folders.STUDIES}), "utf-8")
+    assert str(tmp_path / "index.html") in refuse(capsys, "report", tmp_path)
+
+
+def test_files_that_lie_anywhere_else_are_not_looked_at(capsys, tmp_path):
+    (tmp_path / "deep" / "down").mkdir(parents=True)
+    (tmp_path / "deep" / "down" / "a.json").write_text(json.dumps({"schema": folders.STUDIES}), "utf-8")
+    assert "holds no records" in refuse(capsys, "report", tmp_path)
+
+
+def test_a_folder_in_the_place_of_the_traces_is_refused_and_left_clean(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UsageError, match="is a folder"), TraceFile(tmp_path / "out"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
