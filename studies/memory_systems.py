@@ -180,7 +180,8 @@ def _found(runs: Sequence[MemoryRun]) -> dict[str, Any]:
     missing = sum(sum(run.memory["fates"].values()) for run in runs)
     brought = sum(run.memory["fates"][fate] for run in runs for fate in ("used", "not_used"))
     low, high = exact_share(brought, missing)
-    return {"found of missing": f"{brought} of {missing}", "share found, 95%": f"{low:.3f} … {high:.3f}"}
+    bounds = f"{low:.3f} … {high:.3f}" if missing else None  # nothing was missing, so that nothing is known
+    return {"found of missing": f"{brought} of {missing}", "share found, 95%": bounds}
 
 
 def absent_table(ran: Ran) -> list[dict[str, Any]]:

@@ -86,6 +86,7 @@ def soak(points: int, seed: int, folder: Path) -> Counter[str]:
         assert _content(out) == expected, f"{out} is not what an analysis leaves that nobody killed"
         shutil.rmtree(out)
         analyses += 1
+        print(f"{phases.total()} kills in {analyses} analyses", flush=True)
     where = ", ".join(f"{phases[phase]} {phase}" for phase in PHASES)
     print(f"{phases.total()} kills in {analyses} analyses ({where}): the same bytes, nothing made twice")
     return phases

@@ -99,7 +99,8 @@ def test_the_medium_itself_costs_nothing_where_everything_is_written(media):
 
 
 def test_finding_by_key_or_word_does_not_depend_on_how_many_there_are():
-    found = list(memory_contrasts.retrieval(range(2), (16, 100), ("key-value", "bm25")))
+    names = ("key-value", "bm25")
+    found = list(memory_contrasts.retrieval(memory_contrasts.find(range(2), (16, 100), names), names))
     assert [row["records"] for row in found] == [16, 100, 16, 100]
     assert all(row["query accuracy"] == 1 and row["searches confused"] == 0 for row in found)
 
@@ -107,9 +108,13 @@ def test_finding_by_key_or_word_does_not_depend_on_how_many_there_are():
 @pytest.mark.slow
 @pytest.mark.skipif(minilm.absent() is not None, reason=str(minilm.absent()))
 def test_an_embedding_confuses_labels_once_there_are_many():
-    few, many = memory_contrasts.retrieval(range(2), (16, 200), ("vector-minilm",))
+    runs = memory_contrasts.find(range(2), (16, 200), ("key-value", "vector-minilm"))
+    few, many = memory_contrasts.retrieval(runs, ("vector-minilm",))
     assert few["query accuracy"] > many["query accuracy"]
     assert few["searches confused"] < many["searches confused"]
+    apart = list(memory_contrasts.by_likeness(runs))
+    assert [row["records"] for row in apart] == [16, 200]
+    assert apart[1]["query accuracy"] == pytest.approx(1 - many["query accuracy"])  # a key finds everything
 
 
 @pytest.mark.slow

@@ -53,8 +53,10 @@ async def consult(
     found = await within(seconds, "search", memory.search(call.text, SEARCH_LIMIT))
     took = clock() - start
     texts = _texts(found)
-    passages = tuple([text[:LONGEST_PASSAGE] for text in texts[:SEARCH_LIMIT]])
-    returned = sum(map(len, texts))
+    returned = len("".join(texts))
+    passages = tuple(texts[:SEARCH_LIMIT])
+    if returned > LONGEST_PASSAGE:
+        passages = tuple([text[:LONGEST_PASSAGE] for text in passages])
     if not call.steps:
         return Consultation(t, call, passages, took, returned)
     shown = "\n".join(passages)
@@ -113,7 +115,7 @@ def label_of(step: int) -> str:
 
 
 def _texts(found: Sequence[str]) -> list[str]:
-    if isinstance(found, str) or not all(isinstance(text, str) for text in found):
+    if isinstance(found, str) or not all([isinstance(text, str) for text in found]):  # noqa: C419 - a list is quicker
         raise StoreError("the memory system's search did not return a sequence of texts; correct the adapter")
     return list(found)
 

@@ -89,10 +89,10 @@ def is_whole(folder: Path) -> bool:
     if not folder.exists():
         return False
     try:
-        read_document(folder / FILE, SCHEMA)
+        _part(folder.name, read_document(folder / FILE, SCHEMA))
         for name in TABLES:
             arrow().parquet.read_metadata(folder / f"{name}.parquet")
-    except (OSError, InputFileError, arrow().ArrowException):
+    except (OSError, InputFileError, KeyError, arrow().ArrowException):
         shutil.rmtree(folder, ignore_errors=True)
         return False
     return True
@@ -100,7 +100,10 @@ def is_whole(folder: Path) -> bool:
 
 def read_part(job: Job, key: str) -> Part:
     """Return what a complete part says of itself."""
-    document = read_document(job.parts / key / FILE, SCHEMA)
+    return _part(key, read_document(job.parts / key / FILE, SCHEMA))
+
+
+def _part(key: str, document: Mapping[str, Any]) -> Part:
     skipped = tuple(Skipped(one["source"], one["reason"]) for one in document["skipped"])
     tally = None if document["tally"] is None else Tally(*document["tally"])
     return Part(key, int(document["runs"]), skipped, frozenset(document["unmeasured"]), tally)

@@ -112,6 +112,14 @@ def test_a_restored_record_is_used_and_a_sham_believed():
     assert (accuracy["oracle"], accuracy["sham"]) == (1.0, 0.0)
 
 
+def test_where_a_summary_is_wanted_it_keeps_nothing():
+    access = Access("compaction", None, h=4, context_tokens=64)
+    spec = TaskSpec("store-recall", n=40, m=8)
+    (trace,) = run_trials(NAME, ModelOptions(), [make_session(access, generate(spec), prepare(spec))])
+    assert trace.ending == "finished"
+    assert "" in {exchange.reply.text for exchange in trace.exchanges}
+
+
 @pytest.mark.parametrize("condition", ["lru", "floor", "kv", "scratch", "scratch-lru", "paging"])
 def test_a_managed_run_comes_to_its_end(condition):
     """It turns the pages and answers from what is shown; it keeps nothing and fetches nothing."""

@@ -81,11 +81,9 @@ def check(question: Question) -> None:
 def write(weights: Weights, questions: Sequence[Question]) -> list[Written]:
     """Return what the network writes for each question."""
     found: dict[int, Written] = {}
-    # The products are small: threads would wait for one another longer than they work.
-    with _libraries().limit(limits=1, user_api="blas"):
-        for rows in _groups(questions):
-            written = write_together(weights, [questions[row] for row in rows])
-            found.update(zip(rows, written, strict=True))
+    for rows in _groups(questions):
+        written = write_together(weights, [questions[row] for row in rows])
+        found.update(zip(rows, written, strict=True))
     return [found[row] for row in range(len(questions))]
 
 
@@ -115,6 +113,14 @@ def write_together(
     Args:
         looks: takes where each token looked, an entry for each forward pass.
     """
+    # The products are small: threads would wait for one another longer than they work.
+    with _libraries().limit(limits=1, user_api="blas"):
+        values = _write(weights, questions, looks)
+    return [_written([array[row] for array in values]) for row in range(len(questions))]
+
+
+def _write(weights: Weights, questions: Sequence[Question], looks: list[Attended] | None) -> list[NDArray[np.int64]]:
+    """Return the values of each line of the frame, (questions, width)."""
     width, digits, refs = questions[0].frame
     prompts = [prompt_tokens(question) for question in questions]
     longest = max(map(len, prompts))
@@ -138,7 +144,7 @@ def write_together(
                 [_digit(line.order, label, int(digit), int(at), index)]
                 for label, digit, at in zip(line.labels, chosen, place, strict=True)
             ]
-    return [_written([array[row] for array in values]) for row in range(len(questions))]
+    return values
 
 
 def _written(values: list[NDArray[np.int64]]) -> Written:

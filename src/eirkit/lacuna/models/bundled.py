@@ -17,7 +17,7 @@ from eirkit.lacuna.bundled.features import OPERATORS
 from eirkit.lacuna.bundled.layout import Weights, load_weights
 from eirkit.lacuna.bundled.writing import TOGETHER, Question, Written, check, write
 from eirkit.lacuna.model import ModelOptions, Reply, Request, Usage, models
-from eirkit.lacuna.models.reading import Reader, Sight, read_probe, read_records
+from eirkit.lacuna.models.reading import Reader, Sight, is_task, read_probe, read_records, read_summary_limit
 from eirkit.lacuna.prompt import COMPACT
 from eirkit.lacuna.serving.making import refuse_settings
 from eirkit.lacuna.task import show_values
@@ -43,10 +43,12 @@ class BundledModel:
         return TOGETHER
 
     async def reply(self, request: Request) -> Reply:
+        if not is_task(request):
+            return Reply("")  # it knows no language
         if read_probe(request) is not None:
             return Reply("DONE")
         sight = self._reader.read(request)
-        if (turn := _turn(sight)) is not None:
+        if (turn := _turn(sight, request)) is not None:
             return Reply(turn)
         question = question_of(sight, request)
         check(question)
@@ -109,8 +111,10 @@ def spell(sight: Sight, written: Written) -> str:
     return f"{looked_up}\n{answer}" if looked_up else answer
 
 
-def _turn(sight: Sight) -> str | None:
+def _turn(sight: Sight, request: Request) -> str | None:
     """Return what a managed run wants besides answers; None where an answer is wanted."""
+    if read_summary_limit(request) is not None:
+        return ""  # it keeps nothing
     if "NEXT" not in sight.rules.commands or (sight.t and not sight.answered):
         return None
     return "DONE" if sight.t == sight.rules.spec.n else "NEXT"

@@ -190,6 +190,11 @@ def _read_result(text: str) -> Payload | None:
     return None if found is None else tuple(map(int, found.group(1).split()))
 
 
+def is_task(request: Request) -> bool:
+    """True if a prompt is one of a task, in either dialect."""
+    return _WORKLOAD.search(request.messages[0].content) is not None
+
+
 def _read_rules(text: str) -> Rules:
     found = _WORKLOAD.search(text)
     if found is None:

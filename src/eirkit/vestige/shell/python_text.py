@@ -52,7 +52,7 @@ def effects_of(text: str, arguments: tuple[str, ...] = ()) -> Effects:
     return _remembered(text, arguments)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _may_touch(text: str) -> bool:
     return any(sign in text for sign in _SIGNS)
 

@@ -1,0 +1,115 @@
+"""The tables of docs/lacuna-tiny.md: what `studies.bundled_figures` wrote comes in, Markdown and a CSV go out.
+
+python -m studies.bundled_tables FOLDER; writes studies/bundled_figures.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.lacuna.evidence.statistics import bootstrap_mean
+from eirkit.studies.judging import THREE, TOLERANCE
+from studies.bundled_figures import SEEDS
+
+CSV = Path(__file__).with_name("bundled_figures.csv")
+COLUMNS = ("study", "section", "figure", "published", "ours", "low", "high", "verdict")
+THREES = SEEDS // THREE  # repetitions of the published experiments
+SHOWN = (
+    "pressure-grid",
+    "full-lookup-sweep",
+    "alignment-and-rescue",
+    "rescue",
+    "stepwise-maximum-rescue",
+    "cascade-gap",
+    "store-recall-theory",
+    "sufficient-capacity",
+    "two-by-two",
+)
+
+
+def capability(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    """Yield a line a cell: accuracy with its interval over runs, and how many steps were wrong."""
+    for cell in cells:
+        task, runs = cell["task"], cell["accuracy"]
+        found = bootstrap_mean(runs, range(len(runs)))
+        steps = task["n"] * len(runs)
+        wrong = round(sum(task["n"] * (1 - accuracy) for accuracy in runs))
+        yield (
+            task["workload"],
+            str(task["m"]),
+            f"{found.estimate:.4f}",
+            f"{found.low:.4f} … {found.high:.4f}",
+            f"{wrong} of {steps:,}",
+        )
+
+
+def variations(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    usual = {"n": 64, "digits": 4, "k": 2, "fan_in": 2, "slots": 1}
+    for cell in cells:
+        task = cell["task"]
+        (other,) = [f"{name} = {task[name]}" for name, value in usual.items() if task[name] != value]
+        runs = cell["accuracy"]
+        found = bootstrap_mean(runs, range(len(runs)))
+        yield task["workload"], other, f"{found.estimate:.4f}", f"{found.low:.4f} … {found.high:.4f}", str(len(runs))
+
+
+def compared(study: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    """Yield each row of a study; rows that differ in nothing but whether reads were allowed are one."""
+    lines = ((row["label"], f"{row['published']:.3f}", _mean(row), _span(row), row["verdict"]) for row in study["rows"])
+    yield from dict.fromkeys(lines)
+
+
+def _mean(row: Mapping[str, Any]) -> str:
+    """Return the mean over all seeds with half of its own 95% interval: a span is of threes, and these are many."""
+    deviation = (row["high"] - row["low"]) / (2 * TOLERANCE)
+    return f"{row['ours'] + 0.0:.3f} ± {1.96 * deviation / math.sqrt(THREES):.3f}"
+
+
+def _span(row: Mapping[str, Any]) -> str:
+    return f"{row['low'] + 0.0:.3f} … {row['high'] + 0.0:.3f}"
+
+
+def markdown(title: str, columns: Sequence[str], lines: Iterator[tuple[str, ...]]) -> str:
+    head = [f"**{title}**", "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    return "\n".join([*head, *(f"| {' | '.join(line)} |" for line in lines), ""])
+
+
+def write_csv(found: Mapping[str, Any]) -> None:
+    with CSV.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for workload, m, accuracy, interval, _ in capability(found["capability"]):
+            low, high = interval.split(" … ")
+            writer.writerow(["capability", "full information", f"{workload}, m = {m}", "", accuracy, low, high, ""])
+        for name, study in found["studies"].items():
+            for row in study["rows"]:
+                figures = [round(row[key], 4) for key in ("published", "ours", "low", "high")]
+                writer.writerow([name, row["section"], row["label"], *figures, row["verdict"]])
+
+
+def main() -> None:
+    found = json.loads((Path(sys.argv[1]) / "figures.json").read_text("utf-8"))
+    write_csv(found)
+    print(
+        markdown(
+            "Full information",
+            ("workload", "m = h", "accuracy", "95% interval", "wrong steps"),
+            capability(found["capability"]),
+        )
+    )
+    print(
+        markdown("Variations", ("workload", "but", "accuracy", "95% interval", "runs"), variations(found["variations"]))
+    )
+    for name in SHOWN:
+        columns = ("figure", "published", "lacuna-tiny", "three seeds span", "verdict")
+        print(markdown(name, columns, compared(found["studies"][name])))
+
+
+if __name__ == "__main__":
+    main()
