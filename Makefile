@@ -114,9 +114,11 @@ docs: $(PACKAGE)
 	$(VENV)/docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -E -c docs -b html . site
 	@echo "Open site/docs/index.html"
 
-# Pages are built with Node and committed, so that nobody else needs it.
+# Pages are built with Node and committed, so that nobody else needs it. Not `npm ci`: it wants every platform's binary of
+# the bundler in the lock file, and registries that mirror few platforms cannot name them all.
+NPM_INSTALL := cd web && npm install --silent --no-save
 web:
-	cd web && npm ci --silent && npm run --silent build
+	$(NPM_INSTALL) && npm run --silent build
 	$(PYTHON) tools/web_assets.py --write
 
 web-check: web
@@ -127,7 +129,7 @@ web-check: web
 # The real page in Debian's Chromium.
 test-browser: $(TOOLS)
 	tools/debian-packages chromium
-	cd web && npm ci --silent
+	$(NPM_INSTALL)
 	$(PIP) playwright
 	EIRKIT_BROWSER=/usr/bin/chromium $(BIN)/pytest tests/browser
 

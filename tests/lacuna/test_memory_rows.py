@@ -129,10 +129,10 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
 
 
 def test_a_system_that_holds_is_told_so_once_for_each_panel():
-    rows = [row_of("strict"), row_of("strict") | {"workload": "v"}]
+    rows = [row_of("strict"), row_of("strict") | {"workload": "v"}, row_of("strict") | {"h": 4}]
     assert list(memory_remarks(rows)) == [
-        "bm25 held everything the task needed (strict panel; w at h = 2, v at h = 2): all 4 results that were missing "
-        "came back"
+        "bm25 held everything the task needed (strict panel; w, v at h = 2; w at h = 4): all 6 results that were "
+        "missing came back"
     ]
 
 

@@ -88,7 +88,7 @@ def _held(rows: Sequence[Row]) -> Iterator[str]:
             good.setdefault((row["memory"], row["panel"]), []).append(row)
     for (memory, panel), held in good.items():
         brought, left = (sum(_sum(row, *fates) for row in held) for fates in (_BROUGHT, _LEFT))
-        tasks = ", ".join(dict.fromkeys(f"{row['workload']} at h = {row['h']}" for row in held))
+        tasks = _tasks(held)
         if not brought and not left:
             yield f"{memory} was not put to the test ({panel} panel; {tasks}): no result was missing"
         elif not brought:
@@ -106,6 +106,14 @@ def _held(rows: Sequence[Row]) -> Iterator[str]:
                 f"{memory} held everything it was asked for ({panel} panel; {tasks}): {brought} results that were "
                 f"missing came back, {left} were never written or never searched for"
             )
+
+
+def _tasks(rows: Sequence[Row]) -> str:
+    """Return which workloads rows are of, at which capacity."""
+    by_h: dict[int, dict[str, None]] = {}
+    for row in rows:
+        by_h.setdefault(row["h"], {})[row["workload"]] = None
+    return "; ".join(f"{', '.join(workloads)} at h = {h}" for h, workloads in by_h.items())
 
 
 _BROUGHT, _LEFT = ("used", "not_used"), ("unwritten", "not_sought")
