@@ -57,9 +57,20 @@ def read_rows(
                 raise InputFileError(f"{source}: rows of more than {limit_bytes:,} bytes; split it")
             if produced > max(limit_bytes, LARGEST_RATIO * stored_bytes):
                 raise InputFileError(f"{source}: grows more than {LARGEST_RATIO} times when unpacked; {_TRUST}")
-            for row in rows.to_pylist():
+            for row in _as_python(rows):
                 number += 1
                 yield number, row
+
+
+def _as_python(rows: Any) -> Iterator[Mapping[str, Any] | Exception]:
+    """Yield rows as Python values; one whose text is none is yielded as its error and costs nobody else."""
+    for place in range(rows.num_rows):
+        try:
+            yield rows.slice(place, 1).to_pylist()[0]
+        except ValueError as error:  # strings that are no UTF-8 are found only here
+            yield InputFileError(
+                f"holds a value that cannot be read ({type(error).__name__}); repair or remove the row"
+            )
 
 
 def row_groups(stored: IO[bytes], source: str, limit_bytes: int) -> list[RowGroup]:
