@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from eirkit.cli import run
 from tests.browser.conftest import WAIT_MS, Looking
@@ -75,10 +76,10 @@ def test_points_are_read_with_the_keyboard(reports: dict[str, Path], open_page: 
     chart = page.locator("#survival .chart")
     chart.focus()
     page.keyboard.press("ArrowRight")
-    assert chart.locator(".chart-reading").inner_text() == "running-max: after step 0, bits 0"
+    expect(chart.locator(".chart-reading")).to_have_text("running-max: after step 0, bits 0")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("End")
-    assert chart.locator(".chart-reading").inner_text() == "store-recall: after step 64, bits 0"
+    expect(chart.locator(".chart-reading")).to_have_text("store-recall: after step 64, bits 0")
 
 
 def test_light_and_dark_are_the_readers_choice(reports: dict[str, Path], open_page: Looking) -> None:
