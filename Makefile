@@ -41,7 +41,8 @@ test-inspect: $(TOOLS)
 		tests/bridges/test_inspect.py tests/bridges/test_same_telemetry.py tests/test_docs.py -k inspect
 
 # Harbor's own models read what we export; they need Python 3.12.
-HARBOR_PYTHON ?= $(shell command -v python3.12 || ls $(HOME)/.pyenv/versions/3.12*/bin/python 2> /dev/null | head -1)
+HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
+	if $$python --version > /dev/null 2>&1; then echo $$python; break; fi; done)
 test-harbor: $(TOOLS)
 	@test -n "$(HARBOR_PYTHON)" || (echo "Harbor needs Python 3.12: make test-harbor HARBOR_PYTHON=/path/to/python3.12"; exit 1)
 	$(HARBOR_PYTHON) -m venv $(VENV)/harbor

@@ -296,7 +296,7 @@ async def bridge() -> Compared:
 
 async def measure() -> int:
     """Print the table; 1 if an adapter adds more than it may."""
-    rows, asking = {"bm25 (library bm25s)": await built_in("bm25", Bm25Alone(), turn=16)}, None
+    rows, asking = {"bm25 (library bm25s)": await built_in("bm25", Bm25Alone())}, None
     if minilm.absent() is None:
         alone = VectorsAlone(find_embedding("minilm"))
         rows["vector-minilm"] = await built_in("vector-minilm", alone, SLOW_RECORDS, SLOW_ROUNDS)

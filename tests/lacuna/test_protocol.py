@@ -32,7 +32,7 @@ from eirkit.lacuna.protocol import (
 )
 
 # A quadratic pattern needs ten seconds and more for a reply of the longest length; linear ones some milliseconds.
-TIME_BOUND_SECONDS = 2.0
+TIME_BOUND_SECONDS = 5.0
 
 READ = [
     ("ANSWER 7 42", Answer(7, (42,))),
@@ -309,11 +309,11 @@ SLOW_IF_CARELESS = [
 
 @pytest.mark.parametrize("piece", SLOW_IF_CARELESS)
 def test_reading_takes_linear_time(piece):
-    start = time.perf_counter()
+    start = time.process_time()
     for end in ("", "x", "!\nANSWER 7 42"):
         head, tail = piece[:-1], piece[-1]
         for text in (head + tail * LONGEST_REPLY + end, piece * (LONGEST_REPLY // len(piece)) + end, piece * 10**6):
             read_reply(Reply(text))
             read_answers(Reply(text))
             read_reply(Reply("", (ToolCall("answer", {"t": text, "values": [text]}), ToolCall("note", {"text": text}))))
-    assert time.perf_counter() - start < TIME_BOUND_SECONDS
+    assert time.process_time() - start < TIME_BOUND_SECONDS

@@ -1,4 +1,7 @@
-"""BM25 over the written records, by the bm25s library; the index is made anew when something was written since."""
+"""BM25 over the written records, by the bm25s library; the index is made anew when something was written since.
+
+Words are numbered as they are written, so that making the index anew does not number all of them again.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,21 @@ class Bm25(Kept):
 
     def __init__(self) -> None:
         super().__init__()
-        self._words: dict[str, list[str]] = {}
-        self._index: Any = None
+        self._forget_all()
 
     async def reset(self, scope: str) -> None:
         await super().reset(scope)
-        self._words, self._index = {}, None
+        self._forget_all()
+
+    def _forget_all(self) -> None:
+        self._words: dict[str, list[int]] = {}  # of each record
+        self._numbers: dict[str, int] = {}
+        self._index: Any = None
 
     async def write(self, item: Item) -> None:
         await super().write(item)
         self._words.pop(item.label, None)  # in the order of the records
-        self._words[item.label] = words(item.text)
+        self._words[item.label] = [self._numbers.setdefault(word, len(self._numbers)) for word in words(item.text)]
         self._index = None
 
     async def forget(self, label: str) -> None:
@@ -37,11 +44,12 @@ class Bm25(Kept):
         self._index = None
 
     async def flush(self) -> None:
-        if self._index is None and self._kept:
+        if self._index is None and any(self._words.values()):  # the library divides by their mean length
             from bm25s import BM25  # not needed by those who use another memory
 
             self._index = BM25(backend="numpy")
-            self._index.index(list(self._words.values()), show_progress=False)
+            # A word that no record holds any more has a number still; it scores nothing.
+            self._index.index((list(self._words.values()), dict(self._numbers)), show_progress=False)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         await self.flush()
