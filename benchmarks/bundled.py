@@ -1,4 +1,4 @@
-"""Steps a second of bundled/lacuna-tiny on one core, the harness included: Stepwise Sum with 16 records in sight.
+"""Steps a second of bundled/lacuna-tiny on one core, the harness included, by how many runs go on at a time.
 
 python -m benchmarks.bundled
 """
@@ -17,13 +17,21 @@ from eirkit.lacuna.sweeps.experiment import start_sweep
 from eirkit.lacuna.sweeps.suite import read_suite
 
 TARGET = 200  # steps a second of CPU time: the machine's other work is not ours
-CELLS = (("stepwise-sum", 64), ("stepwise-sum", 8), ("store-recall", 64), ("stepwise-topk", 64))
+CELLS = (  # workload, records in sight of 16, runs
+    ("stepwise-sum", 16, 64),
+    ("stepwise-sum", 16, 8),
+    ("stepwise-sum", 16, 3),
+    ("stepwise-sum", 8, 8),
+    ("store-recall", 16, 8),
+    ("stepwise-topk", 16, 8),
+)
+HELD_TO = CELLS[:3]  # the last of them is what `lacuna run` does unless told otherwise
 STEPS = 64
 
 
-def measure(workload: str, runs: int) -> float:
+def measure(workload: str, h: int, runs: int) -> float:
     """Return steps a second of a sweep from start to its records on disk, best of three."""
-    grid = {"workload": workload, "model": "bundled/lacuna-tiny", "n": STEPS, "m": 16, "seeds": f"0:{runs}"}
+    grid = {"workload": workload, "model": "bundled/lacuna-tiny", "n": STEPS, "m": 16, "h": h, "seeds": f"0:{runs}"}
     best = 0.0
     for _ in range(3):
         with TemporaryDirectory() as folder:
@@ -34,16 +42,16 @@ def measure(workload: str, runs: int) -> float:
 
 
 def main() -> int:
-    """Print the table; return 1 if the first cell is below the target."""
+    """Print the table; return 1 if a cell that is held to the target misses it."""
     began = process_time()
     weights = load_weights(WEIGHTS)
     loading = process_time() - began
-    found = [(workload, runs, measure(workload, runs)) for workload, runs in CELLS]
-    rows = [(workload, runs, f"{steps:.0f}") for workload, runs, steps in found]
+    found = {cell: measure(*cell) for cell in CELLS}
+    rows = [(*cell, f"{steps:.0f}") for cell, steps in found.items()]
     console = WholeConsole()
-    console.print(table("Sweeps of bundled/lacuna-tiny, m = h = 16", ("workload", "runs at a time", "steps/s"), rows))
+    console.print(table("Sweeps of bundled/lacuna-tiny, m = 16", ("workload", "h", "runs at a time", "steps/s"), rows))
     console.print(f"{weights.parameters:,} parameters, loaded in {1000 * loading:.0f} ms; target {TARGET} steps/s")
-    return 0 if found[0][2] >= TARGET else 1
+    return 0 if all(found[cell] >= TARGET for cell in HELD_TO) else 1
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The tables of docs/lacuna-tiny.md: what `studies.bundled_figures` wrote comes in, Markdown and a CSV go out.
+"""The tables of docs/lacuna-tiny.md: a reproduction with it and its capability come in, Markdown and a CSV go out.
 
-python -m studies.bundled_tables FOLDER; writes studies/bundled_figures.csv.
+python -m studies.bundled_tables FOLDER; writes studies/bundled_figures.csv. `studies.bundled_figures` says what fills
+the folder.
 """
 
 from __future__ import annotations
 
 import csv
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.lacuna.evidence.statistics import bootstrap_mean
+from eirkit.records import read_document
+from eirkit.report import reproduction_page
 from eirkit.studies.judging import THREE, TOLERANCE
+from studies import bundled_figures
 from studies.bundled_figures import SEEDS
 
 CSV = Path(__file__).with_name("bundled_figures.csv")
 COLUMNS = ("study", "section", "figure", "published", "ours", "low", "high", "verdict")
+FULL = "full-information"  # no study of the paper's
 THREES = SEEDS // THREE  # repetitions of the published experiments
 SHOWN = (
     "pressure-grid",
@@ -61,7 +65,8 @@ def variations(cells: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
 
 def compared(study: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     """Yield each row of a study; rows that differ in nothing but whether reads were allowed are one."""
-    lines = ((row["label"], f"{row['published']:.3f}", _mean(row), _span(row), row["verdict"]) for row in study["rows"])
+    rows = (row for row in study["rows"] if row["ours"] is not None)
+    lines = ((row["label"], f"{row['published']:.3f}", _mean(row), _span(row), row["verdict"]) for row in rows)
     yield from dict.fromkeys(lines)
 
 
@@ -80,35 +85,34 @@ def markdown(title: str, columns: Sequence[str], lines: Iterator[tuple[str, ...]
     return "\n".join([*head, *(f"| {' | '.join(line)} |" for line in lines), ""])
 
 
-def write_csv(found: Mapping[str, Any]) -> None:
+def write_csv(cells: Sequence[Mapping[str, Any]], studies: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write every figure of the model's own, whether it has a published partner or not."""
     with CSV.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for workload, m, accuracy, interval, _ in capability(found["capability"]):
+        for workload, m, accuracy, interval, _ in capability(cells):
             low, high = interval.split(" … ")
-            writer.writerow(["capability", "full information", f"{workload}, m = {m}", "", accuracy, low, high, ""])
-        for name, study in found["studies"].items():
+            writer.writerow([FULL, "full information", f"{workload}, m = {m}", "", accuracy, low, high, ""])
+        for name, study in studies.items():
             for row in study["rows"]:
-                figures = [round(row[key], 4) for key in ("published", "ours", "low", "high")]
-                writer.writerow([name, row["section"], row["label"], *figures, row["verdict"]])
+                if row["ours"] is not None:
+                    figures = [round(row[key], 4) for key in ("published", "ours", "low", "high")]
+                    writer.writerow([name, row["section"], row["label"], *figures, row["verdict"]])
 
 
 def main() -> None:
-    found = json.loads((Path(sys.argv[1]) / "figures.json").read_text("utf-8"))
-    write_csv(found)
-    print(
-        markdown(
-            "Full information",
-            ("workload", "m = h", "accuracy", "95% interval", "wrong steps"),
-            capability(found["capability"]),
-        )
-    )
-    print(
-        markdown("Variations", ("workload", "but", "accuracy", "95% interval", "runs"), variations(found["variations"]))
-    )
+    folder = Path(sys.argv[1])
+    own = read_document(folder / bundled_figures.FIGURES, bundled_figures.SCHEMA)
+    made = read_document(folder / reproduction_page.DOCUMENT, reproduction_page.SCHEMA)["studies"]
+    studies = {study["id"]: study for study in made if study["kind"] in ("agents", "memories")}
+    write_csv(own["capability"], studies)
+    columns = ("workload", "m = h", "accuracy", "95% interval", "wrong steps")
+    print(markdown("Full information", columns, capability(own["capability"])))
+    columns = ("workload", "but", "accuracy", "95% interval", "runs")
+    print(markdown("Variations", columns, variations(own["variations"])))
     for name in SHOWN:
         columns = ("figure", "published", "lacuna-tiny", "three seeds span", "verdict")
-        print(markdown(name, columns, compared(found["studies"][name])))
+        print(markdown(name, columns, compared(studies[name])))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from eirkit.lacuna.bundled.layout import Weights, load_weights
 from eirkit.lacuna.bundled.network import Attended
-from eirkit.lacuna.bundled.writing import Question, Written, prompt_tokens, write_together
+from eirkit.lacuna.bundled.question import Question, Written
+from eirkit.lacuna.bundled.writing import write_together
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.evidence.statistics import Interval, bootstrap_mean
 from eirkit.lacuna.generation import generate_many, prepare
@@ -72,11 +73,8 @@ def collect(weights: Weights, workload: str, seeds: Sequence[int]) -> list[Looku
         for rows in _same_frame(questions):
             looks: list[Attended] = []
             written = write_together(weights, [questions[row] for row in rows], looks)
-            longest = max(len(prompt_tokens(questions[row])) for row in rows)
             for place, row in enumerate(rows):
-                question = questions[row]
-                start = longest - len(prompt_tokens(question))
-                found += _lookups(seeds[row], question, written[place], looks, place, start)
+                found += _lookups(seeds[row], questions[row], written[place], looks, place)
                 _answer(sessions[row], written[place])
     return found
 
@@ -94,9 +92,7 @@ def _same_frame(questions: Sequence[Question]) -> Iterator[list[int]]:
     yield from frames.values()
 
 
-def _lookups(
-    seed: int, question: Question, written: Written, looks: Sequence[Attended], row: int, start: int
-) -> Iterator[Lookup]:
+def _lookups(seed: int, question: Question, written: Written, looks: Sequence[Attended], row: int) -> Iterator[Lookup]:
     records, digits = len(question.records), question.digits
     labels = tuple(label for label, _ in question.records)
     values = tuple(value for _, (value,) in question.records)
@@ -105,12 +101,10 @@ def _lookups(
         last = np.array([[layer[row, :, -1] for layer in look.shares] for look in _trimmed(passes)])
         shares = last / last.sum(-1, keepdims=True)
         fresh = len(question.input or ())
-        others = np.add.reduceat(
-            shares[0], start + records + np.array([0, 1, 1 + fresh, 1 + fresh + len(question.refs)]), -1
-        )
+        others = np.add.reduceat(shares[0], records + np.array([0, 1, 1 + fresh, 1 + fresh + len(question.refs)]), -1)
         if not fresh:
             others[..., 1] = 0.0  # an empty part would count its neighbour
-        among = shares[..., start : start + records]
+        among = shares[..., :records]
         yield Lookup(seed, label, labels, values, written.operands[i][0], among, others)
 
 

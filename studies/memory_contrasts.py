@@ -12,9 +12,12 @@ from typing import Any
 from eirkit.lacuna.evidence.statistics import Interval, bootstrap, bootstrap_mean
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
-from studies.agent_runs import Run, run_cell, show
-from studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
-from studies.retention_cells import CAPACITIES, STORAGE
+from eirkit.report.table import Table
+from eirkit.studies.agents import Run, Who, reference, run_cell
+from eirkit.studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
+from eirkit.studies.retention_cells import CAPACITIES, STORAGE
+from eirkit.studies.shapes import listed
+from studies.printing import show
 
 SEEDS = 36
 RETRIEVAL_SEEDS = 12
@@ -31,15 +34,15 @@ NAMES = {
     "vector-minilm": "vectors, MiniLM",
     "mem0": "Mem0 over MiniLM",
 }
-AGENTS: dict[str, tuple[str, float | None]] = {
-    "recoverer: notes every STORE and no copy": ("recoverer", None),
-    "note-taker, p = 1.0: notes every answer": ("note-taker", 1.0),
-    "note-taker, p = 0.4: notes four answers of ten": ("note-taker", 0.4),
-    "note-taker, p = 0.0: notes nothing": ("note-taker", 0.0),
+AGENTS: dict[str, Who] = {
+    "recoverer: notes every STORE and no copy": reference("recoverer"),
+    "note-taker, p = 1.0: notes every answer": reference("note-taker", 1.0),
+    "note-taker, p = 0.4: notes four answers of ten": reference("note-taker", 0.4),
+    "note-taker, p = 0.0: notes nothing": reference("note-taker", 0.0),
 }
 
 
-def difference(first: Sequence[Run], second: Sequence[Run], seeds: Sequence[int]) -> Interval:
+def difference(first: Sequence[Run | MemoryRun], second: Sequence[Run | MemoryRun], seeds: Sequence[int]) -> Interval:
     """Return first − second in accuracy, paired by seed, with an interval over trajectories."""
     apart = [a.score.accuracy - b.score.accuracy for a, b in zip(first, second, strict=True)]
     whose = [seeds[number % len(seeds)] for number in range(len(apart))]
@@ -49,12 +52,12 @@ def difference(first: Sequence[Run], second: Sequence[Run], seeds: Sequence[int]
 def medium(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield what key–value is better by than text, both under LRU, on Store–Recall without recovery, m = 16."""
     spec = TaskSpec("store-recall")
-    for name, (agent, p) in AGENTS.items():
+    for name, who in AGENTS.items():
         sides = {
             condition: [
                 run
                 for h in CAPACITIES
-                for run in run_cell(spec, Access(condition, None, h=h, actions=MANY_ACTIONS), agent, seeds, p=p)
+                for run in run_cell(spec, Access(condition, None, h=h, actions=MANY_ACTIONS), who, seeds)
             ]
             for condition in ("lru", "scratch-lru")
         }
@@ -62,7 +65,7 @@ def medium(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
         yield {"who writes": name, "medium": "LRU records − LRU text", **_interval("difference", found)}
     cells = [(spec, external(memory, 4)) for memory in ("key-value", "text")]
     keyed, text = run_memories(cells, seeds)
-    found = difference(keyed, text, seeds)  # type: ignore[arg-type]  # both kinds of run have a score
+    found = difference(keyed, text, seeds)
     yield {
         "who writes": "recoverer: notes every STORE and no copy",
         "medium": "external key–value − external text, h = 4",
@@ -141,33 +144,31 @@ def _ratio(runs: Sequence[MemoryRun], part: Any, whole: Any) -> Interval:
     return bootstrap(pooled, len(runs))
 
 
-FURTHER = {
+TITLES = {
     "medium": "Storage medium: Store–Recall, m = 16, pooled over h = 16, 8, 4, 2, no recovery; accuracy",
     "retrieval": "Retrieval: Full Lookup, m records and 32 queries by label, h = 1",
-    "by_likeness": "Retrieval, the difference on the same tasks",
+    "by-likeness": "Retrieval, the difference on the same tasks",
 }
+
+
+def medium_table(seeds: Sequence[int] = range(SEEDS)) -> Table:
+    """Return the first contrast, which needs no system that is not shipped."""
+    return listed("medium", TITLES["medium"], medium(seeds))
 
 
 def study(
     seeds: Sequence[int] = range(SEEDS),
     retrieval_seeds: Sequence[int] = range(RETRIEVAL_SEEDS),
     records: Sequence[int] = RECORDS,
-) -> dict[str, Any]:
-    """Return both contrasts as one document."""
+) -> list[Table]:
+    """Return both contrasts as tables."""
     found = find(retrieval_seeds, records, MEMORIES) | find(retrieval_seeds[:REAL_SEEDS], records, REAL)
-    return {
-        "id": "memory-contrasts",
-        "title": "Storage medium and retrieval, with reference agents",
-        "kind": "reference agents",
-        "verdict": "no published partner",
-        "rows": [],
-        "sections": {},
-        "medium": list(medium(seeds)),
-        "retrieval": list(retrieval(found, (*MEMORIES, *REAL))),
-        "by_likeness": list(by_likeness(found)),
-    }
+    return [
+        medium_table(seeds),
+        listed("retrieval", TITLES["retrieval"], retrieval(found, (*MEMORIES, *REAL))),
+        listed("by-likeness", TITLES["by-likeness"], by_likeness(found)),
+    ]
 
 
 if __name__ == "__main__":
-    made = study()
-    show(made, {name: title for name, title in FURTHER.items() if made[name]}, sys.argv[1:])
+    show(study(), sys.argv[1:])

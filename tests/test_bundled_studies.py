@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from studies.bundled_tables import CSV, capability, compared
+from studies.bundled_tables import CSV, FULL, capability, compared
 from studies.inside_figures import draw_attention, draw_substitution
 from studies.inside_lacuna_tiny import Lookup, account, collect, grid, lookup_heads, rules
 
@@ -91,7 +91,7 @@ def test_the_card_says_what_the_figures_say():
             (line,) = {line for line in lines if line.startswith(begin) and row["verdict"] in line}
             rounding = 0.001  # of two roundings, to four digits and to three
             assert abs(float(line.removeprefix(begin).split()[0]) - ours) <= rounding
-    cells = [row for row in found if row["study"] == "capability"]
+    cells = [row for row in found if row["study"] == FULL]
     assert len(cells) == 18
     least = {"stepwise-topk": 0.95}  # what may carry claims here; all others 0.99
     assert all(float(row["ours"]) >= least.get(row["figure"].partition(",")[0], 0.99) for row in cells)

@@ -9,6 +9,7 @@ import pytest
 
 from eirkit import errors
 from eirkit.errors import EirkitError, MissingExtraError, ModelError, UnknownNameError, UsageError
+from eirkit.extras import install_command
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
 
@@ -70,4 +71,4 @@ def test_errors_are_also_the_builtin_ones_that_python_programmers_expect():
 
 
 def test_missing_extra_ends_in_the_command_to_type():
-    assert str(MissingExtraError("--plot", "plot")).endswith("pip install 'eirkit[plot]'")
+    assert str(MissingExtraError("--plot", "plot")).endswith(install_command("plot"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,18 +15,22 @@ import pytest
 
 from eirkit.eir.closed_forms import store_recall
 from eirkit.errors import UsageError
+from eirkit.lacuna.bundled.remembering import Memory, remembering
+from eirkit.lacuna.evidence.rescue import Setup, rescue
+from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
 from eirkit.registry import load_object
 from eirkit.report.study import KINDS, Findings, Setting, findings_from
 from eirkit.report.study_tables import row_tables
-from eirkit.report.verdict import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, VERDICTS
+from eirkit.report.verdict import DIFFERS, NEEDS_MEMORY, NEEDS_MODEL, REPRODUCED, SPREAD, VERDICTS
 from eirkit.studies import cascades, cones, policies, pressure, recorded, requirements, shapes
-from eirkit.studies.agents import OTHER_MODEL, reference, repeated, run_cell
+from eirkit.studies.agents import OTHER_MODEL, Who, reference, repeated, run_cell
 from eirkit.studies.architectures import by_seed
 from eirkit.studies.catalogue import BY_ID, STUDIES, find_study
 from eirkit.studies.judging import compare, spread, trait
 from eirkit.studies.memory_runs import MemoryRun
+from eirkit.studies.rescue import in_arms
 from eirkit.vestige.analysis import Options
 from eirkit.vestige.occupancy import read_windows
 from eirkit.vestige.pipeline import Corpus, analyze_here
@@ -216,6 +221,49 @@ def test_a_model_that_is_given_takes_the_place_of_reference_agents():
         assert not made.commands
 
 
+WITH_A_MODEL = [study.id for study in STUDIES if study.kind in ("agents", "memories")]
+
+
+@pytest.mark.parametrize(
+    "identity", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in WITH_A_MODEL]
+)
+def test_every_study_with_agents_takes_a_model(identity):
+    """A reference agent that is given is a model like any other, whichever agents a study would take by itself."""
+    made = find_study(identity).run(Setting(model="reference/calculator", seeds=range(1)))
+    assert findings_from(json.loads(json.dumps(made.as_json(), allow_nan=False))) == made
+    assert {row.ours_by.split(",")[0] for row in made.rows} <= {"reference/calculator", ""}
+
+
+def cells_of_tiny(seeds: Sequence[int], access: Access) -> list[tuple[object, ...]]:
+    who = Who("bundled/lacuna-tiny", "bundled/lacuna-tiny", ModelOptions())
+    runs = run_cell(TaskSpec("stepwise-sum", n=8, m=8), access, who, seeds)
+    return [(run.score, run.verdicts) for run in runs]
+
+
+@pytest.mark.parametrize("access", [Access(h=4), Access("lru", None, h=4, reads=0)], ids=["controlled", "managed"])
+def test_a_learned_cell_is_the_same_in_any_batch_and_from_memory(access):
+    """Runs one by one, in pairs or all together, written anew or remembered: the same answers step by step."""
+    together = cells_of_tiny(range(4), access)
+    assert [cell for seed in range(4) for cell in cells_of_tiny([seed], access)] == together
+    assert [*cells_of_tiny([0], access), *cells_of_tiny([1, 2, 3], access)] == together
+    memory: Memory = {}
+    with remembering(memory):
+        assert cells_of_tiny(range(4), access) == together
+        steps = len(memory)
+        assert cells_of_tiny(range(4), access) == together
+        assert cells_of_tiny([3, 0], access) == [together[3], together[0]]
+    assert 0 < steps == len(memory)
+
+
+def test_arms_that_are_run_at_once_are_those_of_each_three():
+    """A study runs all trajectories together and then takes them in threes."""
+    setup, who = Setup(TaskSpec("store-recall", n=24, m=8), 4), reference("substituter")
+    found = in_arms(setup, who, range(9))
+    for number, three in enumerate(([0, 1, 2], [3, 4, 5], [6, 7, 8])):
+        for row in rescue(setup, three, [who.model], who.options).rows:
+            assert found[row.arm][number] == row
+
+
 def test_another_model_is_judged_and_not_excused(tmp_path):
     """A model of one's own has the traits that reference agents do not claim; its rows are all judged."""
     script = tmp_path / "mine.py"
@@ -370,6 +418,7 @@ def test_the_documentation_lists_every_study():
 
 PAGES = {
     "policies.md": ("cross-family-policies", "first-failure-pressure", "full-lookup-hit-rates"),
+    "memories-under-test.md": ("architectures", "full-lookup-architectures"),
     "agents-under-pressure.md": (
         "pressure-grid", "full-lookup-sweep", "alignment-and-rescue", "cascade-gap", "store-recall-theory",
         "two-by-two", "agent-managed-behaviour", "recovery-enabled-maximum", "sufficient-capacity",
@@ -380,9 +429,11 @@ LEFT_OUT = {"cells", "controls", "fan-in-2", "control", "hit-rates"}  # too long
 
 def shown_lines(identity: str, made: Findings) -> list[str]:
     """Return the lines of a study's tables as documentation shows them."""
-    compared = [table for table in row_tables(identity, made) if not table.title.startswith("Miss rates, m = 16")]
+    elsewhere = ("Miss rates, m = 16", "External systems")
+    compared = [table for table in row_tables(identity, made) if not table.title.startswith(elsewhere)]
     tables = [*compared, *(table for table in made.tables if table.id not in LEFT_OUT)]
-    return [line for table in tables for line in table.markdown().splitlines()]
+    lines = [line for table in tables for line in table.markdown().splitlines()]
+    return [line for line in lines if NEEDS_MEMORY not in line]
 
 
 @pytest.mark.slow

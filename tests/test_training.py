@@ -22,7 +22,8 @@ from studies.training.size import Size  # noqa: E402
 from eirkit.lacuna.bundled import features as f  # noqa: E402 - what follows wants torch
 from eirkit.lacuna.bundled.layout import load_weights  # noqa: E402
 from eirkit.lacuna.bundled.network import Past, forward  # noqa: E402
-from eirkit.lacuna.bundled.writing import Question, prompt_tokens, write  # noqa: E402
+from eirkit.lacuna.bundled.question import Question, prompt_tokens  # noqa: E402
+from eirkit.lacuna.bundled.writing import write  # noqa: E402
 
 SMALL = Size(width=32, layers=2, heads=2, hidden=64)
 SHAPES = (NARROW, PAIRED_SUMS, MANY, WIDE_SUMS)

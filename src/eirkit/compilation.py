@@ -9,6 +9,8 @@ from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
 
+from eirkit.extras import install_command
+
 PATIENCE_SECONDS = 2.0  # a shorter wait is worth no advice
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
@@ -32,9 +34,15 @@ def hint_if_slow(
     started = clock()
     yield
     if not is_compiled() and clock() - started > PATIENCE_SECONDS:
-        logging.getLogger("eirkit").warning(
-            "numba is not installed, so simulation is interpreted; pip install 'eirkit[fast]' is some 100 times faster"
-        )
+        advise()
+
+
+@cache
+def advise() -> None:
+    """Say what makes simulation fast, once in a process however often somebody waits."""
+    logging.getLogger("eirkit").warning(
+        f"numba is not installed, so simulation is interpreted; some 100 times faster: {install_command('fast')}"
+    )
 
 
 def compiled(kernel: Kernel, **how: object) -> Kernel:

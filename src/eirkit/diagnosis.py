@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from eirkit.errors import EirkitError
+from eirkit.extras import install_command
 from eirkit.lacuna.memory import memories
 from eirkit.lacuna.model import ModelOptions, models
 from eirkit.lacuna.serving.making import preflight
@@ -26,6 +27,12 @@ _SAMPLES = {
     "local": "smollm2",
     "inspect": "mockllm/model",
 }
+_MODELS = {
+    "bundled": "bundled/lacuna-tiny: a small learned agent, whose weights come with the package",
+    "reference": "agents with exact habits, such as reference/recoverer; no model is asked",
+    "replay": "replay/DIR: the replies of a run that was recorded",
+    "scripted": "scripted/extractor: answers what memory systems ask of a model, without one",
+}  # of providers whose factory is a function, which says what it returns
 _READING = ("orjson", "pyarrow", "splintr", "tree_sitter", "tree_sitter_bash", "zstandard")
 
 
@@ -68,16 +75,17 @@ def _memory(name: str) -> Finding:
 
 def _model(name: str) -> Finding:
     factory = models.get(name)
+    what = _MODELS.get(name) or _purpose(factory)
     if name == "replay":
-        return Finding(name, True, _purpose(factory))
+        return Finding(name, True, what)
     preflight(factory(_SAMPLES.get(name, "any"), ModelOptions()))
-    return Finding(name, True, _purpose(factory))
+    return Finding(name, True, what)
 
 
 def _format(name: str) -> Finding:
     kind = formats.get(name)
     lacking = [package for package in _READING if find_spec(package) is None]
-    why = f"{lacking[0]} is not installed; pip install 'eirkit[vestige]'" if lacking else None
+    why = f"{lacking[0]} is not installed; {install_command('vestige')}" if lacking else None
     return Finding(name, why is None, why or _purpose(kind))
 
 
@@ -90,7 +98,7 @@ def _engines() -> list[Finding]:
     found = [Finding("numpy", True, "counts and simulates; always there")]
     for package, extra, what in extras:
         usable = find_spec(package) is not None
-        found.append(Finding(package, usable, what if usable else f"pip install 'eirkit[{extra}]'"))
+        found.append(Finding(package, usable, what if usable else install_command(extra)))
     return found
 
 

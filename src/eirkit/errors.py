@@ -22,6 +22,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from eirkit.extras import install_command
+
 
 class EirkitError(Exception):
     """Root of the tree; catch it to catch everything that is ours."""
@@ -73,7 +75,7 @@ class MissingExtraError(UsageError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         self.feature, self.extra = feature, extra
-        super().__init__(f"{feature} needs an optional dependency: pip install 'eirkit[{extra}]'")
+        super().__init__(f"{feature} needs an optional dependency: {install_command(extra)}")
 
 
 class InfrastructureError(EirkitError):

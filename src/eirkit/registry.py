@@ -116,6 +116,10 @@ class Registry(Generic[T]):
         importlib.import_module(self.package)
         return sorted({*self._known, *(point.name for point in entry_points(group=self.group))})
 
+    def loaded(self) -> list[str]:
+        """The names whose plug-ins are in memory already, sorted."""
+        return sorted(self._known)
+
     def get(self, name: str) -> T:
         """Return the plug-in with this name or at this `module:Name`; built-ins win over entry points."""
         importlib.import_module(self.package)

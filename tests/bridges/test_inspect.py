@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
+from eirkit.extras import install_command
 from eirkit.lacuna.model import Reply, Usage
 from eirkit.lacuna.sweeps.run_store import read_events, scan_runs
 from eirkit.vestige.corpus import read_corpus
@@ -235,7 +236,7 @@ def test_a_sweep_without_texts_still_becomes_a_log(tmp_path):
 def test_without_the_extra_it_says_what_to_install(tmp_path, capsys):
     native = sweep(tmp_path / "native", "calculator")
     assert run_command_line(["export", "inspect", str(native), "--out", str(tmp_path / "logs")]) == 2
-    assert "pip install 'eirkit[inspect]'" in capsys.readouterr().err
+    assert install_command("inspect") in capsys.readouterr().err
 
 
 def test_the_entry_point_is_there_and_loads_nothing_by_itself():

@@ -106,7 +106,7 @@ def test_a_system_that_keeps_no_contract_or_breaks_is_told_so(here):
     (here.path / "mine.py").write_text(MEMORY.replace("words = query.split()", "raise OSError('disk on fire')"))
     done = run(here, *SYSTEM, "-k", "store-recall")
     done.assert_outcomes(failed=1, deselected=1)
-    done.stdout.fnmatch_lines(["the memory system failed at seed 0: OSError: disk on fire"])
+    done.stdout.fnmatch_lines(["the memory system failed at seed 0: OSError: disk on fire (raised by search)*"])
 
 
 def test_a_model_that_is_out_skips_and_does_not_fail(here):

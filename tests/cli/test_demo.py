@@ -12,6 +12,8 @@ from tests.report.reading_pages import faults, read
 
 LONGEST_OUTPUT = 40  # lines: one screen
 WIDEST_OUTPUT = 110  # columns
+CAPABLE = 0.99  # what the agent's card says of sums with everything in sight, at the least
+BY_CHANCE = 0.02  # one value in 10^4 may stand under two labels; a few of some three hundred steps could be right so
 B = math.log2(10**4)
 
 
@@ -65,6 +67,7 @@ def test_recovery_grows_with_the_inputs_of_a_step(demo):
         assert all(fewer[key] < more[key] for key in ("results_kept", "nothing_kept", "depth"))
 
 
+@pytest.mark.slow
 def test_json_is_the_document_that_out_writes_and_a_second_demo_takes_the_place_of_the_first(demo):
     page = (demo[2] / "report.html").read_bytes()
     done = call("demo", "--json", "--out", demo[2])
@@ -99,16 +102,70 @@ def test_out_that_is_a_file_is_refused_in_one_line(tmp_path):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
-def test_every_error_of_an_exact_agent_is_missing_state_or_its_consequence(demo):
+def events(out, h):
+    """Return the events of each run with h records in sight, read without our readers."""
+    run = out / "run"
+    records = [json.loads(line) for line in (run / "runs.jsonl").read_text("utf-8").splitlines()]
+    chosen = {record["run"] for record in records if record["access"]["h"] == h}
+    lines = map(json.loads, (run / "events.jsonl").read_text("utf-8").splitlines())
+    return [event for event in lines if event["run"] in chosen]
+
+
+def test_the_agent_answers_right_where_nothing_is_missing_so_claims_may_be_made(demo):
+    summary = json.loads((demo[2] / "run" / "summary.json").read_text("utf-8"))
+    for row in summary["rows"]:
+        assert row["model"] == demo[1]["agent"] == "bundled/lacuna-tiny"
+        assert row["claims"]
+        assert row["control"]["accuracy"] >= CAPABLE
+    (whole,) = (row for row in demo[1]["causes"] if row["h"] == 16)
+    assert whole["accuracy"] >= CAPABLE
+
+
+def test_under_pressure_its_errors_are_missing_state_and_what_follows_from_it(demo):
     rows = {row["h"]: row for row in demo[1]["causes"]}
-    assert rows[16]["accuracy"] == 1
-    assert not any(rows[16]["errors"].values())
     for h in (12, 8):
-        assert rows[h]["errors"]["computation"] == 0
-        assert rows[h]["errors"]["state_supply"] > 0 < rows[h]["errors"]["cascade"]
+        errors, wrong = rows[h]["errors"], sum(rows[h]["errors"].values())
+        assert errors["state_supply"] > 0 < errors["cascade"]
+        assert errors["computation"] <= (1 - CAPABLE) * wrong
+        # A second way: what the records say of each wrong step.
+        causes = [
+            cause for event in events(demo[2], h) if event["type"] == "verdicts" for _, cause, _ in event["wrong"]
+        ]
+        assert {cause: causes.count(cause) for cause in errors} == errors
 
 
 def test_restoring_what_was_missing_repairs_and_a_sham_does_not(demo):
     arms = {row["arm"]: row["accuracy"] for row in demo[1]["rescue"]["rows"]}
-    assert arms["oracle"] == 1
-    assert arms["sham"] <= 0.02  # a sham differs from the operand, so only a tie of two stored values could be right
+    assert arms["oracle"] >= CAPABLE
+    assert arms["sham"] <= BY_CHANCE
+    assert arms["control"] <= BY_CHANCE
+
+
+def test_what_stood_in_for_a_missing_result_is_shown_as_it_was(demo):
+    found = demo[1]["substitutes"]
+    example = found["example"]
+    *records, step = example["prompt"].splitlines()
+    held = dict(record.split(" = ") for record in records)
+    operands, answer = example["reply"].splitlines()
+    name, _, _, fresh, *refs = step.split()
+    assert example["label"] in refs
+    assert example["label"] not in held
+    values = dict(zip(refs, operands.split(" | "), strict=True))
+    assert values[example["label"]] == example["written"] != example["true"]
+    assert [label for label, value in held.items() if value == example["written"]] == example["like"]
+    # The agent's own arithmetic on what it wrote, which is right, and so its answer is not.
+    assert (int(fresh) + sum(map(int, values.values()))) % 10**4 == int(example["submitted"])
+    assert answer == f"ANSWER {int(name[2:])} {example['submitted']}"
+    assert example["submitted"] != example["answer"]
+    missing = [t for event in events(demo[2], 12) if event["type"] == "decision" for t in event["missing"]]
+    assert found["lookups"] == len(missing)
+    assert found["right"] + found["copied"] <= found["lookups"]
+    text = (demo[2] / "report.html").read_text("utf-8")
+    assert example["sentence"] in text
+    assert example["sentence"] in " ".join(demo[0].stdout.split())
+
+
+def test_it_says_who_answers(demo):
+    told = f"neural network of {demo[1]['agent_parameters'] / 1e6:.1f} million parameters that comes with"
+    assert told in demo[0].stdout
+    assert told in (demo[2] / "report.html").read_text("utf-8")

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.evidence.rescue import ARMS, Oracle, Setup, Sham, rescue
+from eirkit.lacuna.evidence.trial import Workbench
 from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.session import inject_nothing
+from eirkit.lacuna.stores.making import MemoryPlan
 from eirkit.lacuna.task import TaskSpec
 from eirkit.lacuna.view import publish
 from tests.lacuna.running import agent, controlled, eirkit, task_of
@@ -91,7 +93,10 @@ def test_restoration_repairs_and_the_sham_does_not():
         assert (oracle.accuracy, sham.accuracy, oracle.trajectory_accuracy) == (1.0, 0.0, 1.0)
         assert control.accuracy <= 0.02  # a lucky guess is one in 10^4, an omitted operand right where it is 0000
         assert control.steps == oracle.steps == sham.steps > 100
-    assert found.repair_effect == 1.0
+    # Two models are two effects; one number is there for one of them alone.
+    assert found.repair_effect is None
+    assert [one.difference.estimate for one in found.repair_effects(["reference/guesser"])] == [1.0]
+    assert found.repair_effect_of(["reference/guesser"]) == 1.0
     first = found.contrasts[0]
     assert (first.arms, first.pairs, first.trajectories) == (("oracle", "sham"), 151, 12)
     # All twelve trajectories gain: two of 2^12 sign patterns are as extreme.
@@ -143,6 +148,77 @@ def test_the_arms_need_seeds():
         rescue(STORE_RECALL, [], ["reference/guesser"], OPTIONS)
 
 
+def under(name, *, h=4, workload="store-recall", limit=None, **how):
+    spec = TaskSpec(workload, n=32, m=8)
+    return Setup(spec, h, "window", managed=True, memory=MemoryPlan(name, {}, limit), **how)
+
+
+@pytest.mark.parametrize(("name", "fate"), [("broken-drops", "not_stored"), ("broken-labels", "other_value")])
+def test_what_a_memory_left_lacking_is_repaired_by_restoring_it(name, fate):
+    found = rows(rescue(under(name), range(4), ["reference/recoverer"], OPTIONS))
+    control, oracle, sham = (found["reference/recoverer", arm] for arm in ARMS)
+    assert (control.accuracy, oracle.accuracy, sham.accuracy) == (0.0, 1.0, 0.0)
+    assert control.steps == oracle.steps == sham.steps == control.fates[fate] > 0
+    assert control.steps <= 4 * control.missed_steps
+
+
+def test_the_steps_that_count_are_those_of_the_control_arm_counted_from_its_events():
+    # A second way: what was missing and not fetched, from the traces themselves.
+    setup, seeds = under("broken-drops"), range(3)
+    tasks = [generate(setup.spec.with_seed(seed)) for seed in seeds]
+    traces = Workbench().run("reference/recoverer", OPTIONS, [setup.trial(task, "control") for task in tasks])
+    lacking = [one for trace in traces for one in trace.decisions if set(one.missing) - set(one.fetched)]
+    found = rows(rescue(setup, seeds, ["reference/recoverer"], OPTIONS))
+    assert found["reference/recoverer", "oracle"].steps == len(lacking) > 0
+    assert all(one.submitted != tasks[0].step(one.t).answer for one in traces[0].decisions if one in lacking)
+
+
+def test_a_memory_that_brings_everything_leaves_nothing_to_repair():
+    found = rescue(under("key-value"), range(2), ["reference/recoverer"], OPTIONS)
+    assert [row.accuracy for row in found.rows] == [None] * 3
+    assert found.contrasts == ()
+    assert found.rows[0].fates["used"] > 0
+
+
+def test_a_strict_panel_holds_the_memory_to_h_records():
+    free, held = (
+        rows(rescue(under("key-value", limit=limit), range(2), ["reference/recoverer"], OPTIONS)) for limit in (None, 2)
+    )
+    place = ("reference/recoverer", "control")
+    assert free[place].steps == 0 < held[place].steps
+    assert held["reference/recoverer", "oracle"].accuracy == 1.0
+
+
+def test_a_memory_that_breaks_is_a_failure_and_no_zero():
+    found = rescue(under("broken-raises"), range(2), ["reference/recoverer"], OPTIONS)
+    assert [(row.scored, row.attempted) for row in found.rows if row.arm == "control"] == [(0, 2)]
+    assert any("memory failed" in failure for failure in found.failures)
+
+
+def test_an_agent_that_never_writes_is_told_from_a_store_that_loses():
+    found = rescue(under("key-value"), range(2), ["reference/guesser"], OPTIONS)
+    control = found.rows[0]
+    assert control.fates["unwritten"] == sum(control.fates.values()) > 0
+    assert control.steps > 0
+
+
+def test_the_command_with_a_memory(capsys, tmp_path):
+    line = ["lacuna", "rescue", "--m", "8", "--h", "4", "--n", "32", "--seeds", "0:3", "--model", "reference/recoverer"]
+    with_memory = [*line, "--memory", "broken-drops", "--out", str(tmp_path / "rescue")]
+    assert eirkit(*with_memory) == 0
+    shown = capsys.readouterr().out
+    assert "steps that broken-drops left lacking, restoring it gives +100.0 points over a sham" in shown
+    assert "Control arm: what became of results out of sight" in shown
+    assert eirkit(*with_memory, "--json") == 0, "trials are read back with their consultations"
+    document = json.loads(capsys.readouterr().out)
+    assert (document["memory"], document["panel"], document["repair_effect"]) == ("broken-drops", "native", 1.0)
+    assert [one["model"] for one in document["repair_effects"]] == ["reference/recoverer"]
+    assert eirkit(*line, "--memory", "key-value", "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["calls"] > 0
+    assert eirkit(*line, "--memory", "vector", "--memory-set", "Vector.embedding=ngrams") == 0
+    assert "vector brought everything that was missing" in capsys.readouterr().out
+
+
 def test_the_command(capsys):
     line = ["lacuna", "rescue", "--workload", "store-recall", "--m", "8", "--h", "4", "--seeds", "0:3"]
     assert eirkit(*line, "--model", "reference/guesser", "--json") == 0
@@ -164,6 +240,11 @@ def test_the_command(capsys):
         (["--model", "reference/guesser", "--set", "p"], "--set p=0.2"),
         (["--model", "reference/guesser", "--workload", "store-recall,full-lookup"], "one workload"),
         ([], "--model"),
+        (["--model", "reference/guesser", "--memory", "bm26"], "did you mean"),
+        (["--model", "reference/guesser", "--memory", "bm25,vector"], "one memory at a time"),
+        (["--model", "reference/guesser", "--memory", "bm25", "--policy", "lru"], "drop --policy"),
+        (["--model", "reference/guesser", "--panel", "strict"], "add --memory"),
+        (["--model", "reference/guesser", "--memory", "bm25", "--memory-set", "bm26.k=1"], "bm25"),
     ],
 )
 def test_wrong_usage_is_one_line_with_a_remedy(capsys, arguments, remedy):

@@ -16,8 +16,8 @@ PLANTED = Planted(120, 30, coverage=0.8, effects=Effects(demand_odds=1.8))
 
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> SweepFolder:
-    """A sweep over three capacities with its control and its rescue."""
-    return run_chain(tmp_path_factory.mktemp("chain") / "run")
+    """A sweep over three capacities with its control and its rescue, by an agent whose arithmetic is exact."""
+    return run_chain(tmp_path_factory.mktemp("chain") / "run", "reference/calculator", range(30))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,9 @@ from eirkit.errors import InputFileError
 from eirkit.report import comparison
 from eirkit.report.comparing_runs import compare_sweeps, contrast_axes
 from eirkit.report.comparison import Pair, changes_between, difference_of
+from eirkit.report.comparison_measures import CAUSES, COSTS, FATES, measure_of
 from eirkit.report.comparison_page import comparison_page
+from eirkit.report.comparison_verdict import fates_sentence, sides_of, verdict_of
 from eirkit.report.html import render
 from eirkit.report.making import compare
 from eirkit.report.sweep_folder import read_sweep
@@ -24,6 +26,17 @@ from tests.report.reading_pages import faults
 
 ROUNDING = 1e-12  # means of a few dozen numbers, in another order
 SHARES = st.floats(0, 1).map(lambda value: round(value, 6))
+
+
+@pytest.fixture(scope="module")
+def memories(tmp_path_factory):
+    """The same tasks with a memory that keeps everything and with one that drops every third write."""
+    root = tmp_path_factory.mktemp("memories")
+    how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json")
+    for name in ("key-value", "broken-drops"):
+        where = ("--memory", name, "--out", root / name)
+        command("lacuna", "run", *how, "--model", "reference/recoverer", *where)
+    return root
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +114,8 @@ def test_causes_of_a_failed_control_are_withheld(sweeps):
     a = read_sweep(sweeps / "a")
     weak = [{**row, "control": {"passes": False}, "claims": False} for row in a.rows]
     found = compare_sweeps(comparison_side(a, weak), a)
-    assert {one.measure for one in found.overall} == {"accuracy", "missed", "task right", "own mistake"}
+    causes = {one.measure for one in found.overall if measure_of(one.measure).group == CAUSES}
+    assert causes == {"never answered", "own mistake"}
 
 
 def comparison_side(sweep, rows):
@@ -225,3 +239,66 @@ def test_the_page_of_a_comparison_is_in_order(sweeps, planted):
         page = comparison_page(found, a, b)
         assert faults(render(page)) == []
         assert page.answers["overall"][0]["difference"] == found.overall[0].difference
+
+
+def raw_memories(folder):
+    """Return what the records say of each run's memory, read without our readers."""
+    lines = (folder / "runs.jsonl").read_text("utf-8").splitlines()
+    return {record["seed"]: record["memory"] for record in map(json.loads, lines)}
+
+
+def test_fates_and_costs_are_those_of_the_records(memories):
+    found = compare(memories / "key-value", memories / "broken-drops")
+    by_name = {one.measure: one for one in found.overall}
+    raw = [raw_memories(memories / name) for name in ("key-value", "broken-drops")]
+    lost = [[one["fates"]["not_stored"] / sum(one["fates"].values()) for one in side.values()] for side in raw]
+    assert (by_name["lost by the store"].a, by_name["lost by the store"].b) == pytest.approx(
+        tuple(map(fmean, lost)), abs=ROUNDING
+    )
+    searched = [[1000 * one["search_seconds"] / one["searches"] for one in side.values()] for side in raw]
+    assert by_name["ms a search"].difference == pytest.approx(fmean(searched[1]) - fmean(searched[0]), abs=1e-9)
+    assert by_name["records held"].difference < 0
+    shares = [one for one in found.overall if measure_of(one.measure).group == FATES]
+    assert sum(one.a for one in shares) == pytest.approx(1, abs=ROUNDING)
+    assert sum(one.b for one in shares) == pytest.approx(1, abs=ROUNDING)
+    # A scripted agent and memories without a model cost nothing, and nothing is said of that.
+    assert {one.measure for one in found.overall if measure_of(one.measure).unit == "dollars"} == set()
+
+
+def test_the_verdict_names_the_memories_and_where_results_went(memories):
+    found = compare(memories / "key-value", memories / "broken-drops")
+    assert sides_of(found) == ("key-value", "broken-drops")
+    assert verdict_of(found).startswith("broken-drops is worse than key-value in accuracy: −")
+    assert "over 4 pairs of runs of 4 tasks" in verdict_of(found)
+    assert "lost by the store" in fates_sentence(found)
+    back = compare(memories / "broken-drops", memories / "key-value")
+    assert verdict_of(back).startswith("key-value is better than broken-drops in accuracy: +")
+    assert "in every pair" in verdict_of(compare(memories / "key-value", memories / "key-value"))
+
+
+@given(st.lists(st.tuples(SHARES, SHARES), min_size=2, max_size=9))
+def test_a_difference_that_chance_would_make_is_not_called_better(rows):
+    one = difference_of("", "accuracy", [Pair(str(i), *row) for i, row in enumerate(rows)])
+    told = verdict_of(comparison.Comparison("lacuna-run", "a", "b", "runs", (one,), (), (), ()))
+    inside = one.low <= 0 <= one.high
+    assert ("better" in told or "worse" in told) == (not inside)
+    if not inside:
+        assert ("better" in told) == (one.difference > 0)
+
+
+def test_without_a_memory_on_both_sides_there_are_no_fates(sweeps, memories, tmp_path):
+    how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json")
+    command("lacuna", "run", *how, "--model", "reference/recoverer", "--out", tmp_path / "controlled")
+    found = compare(tmp_path / "controlled", memories / "key-value")
+    assert not [one for one in found.overall if measure_of(one.measure).group == FATES]
+    assert fates_sentence(found) == ""
+    assert [one.measure for one in found.overall if measure_of(one.measure).group == COSTS] == ["agent’s calls"]
+
+
+def test_the_prompts_of_partners_count_and_not_those_of_a_whole_grid(memories, tmp_path):
+    how = ("--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json", "--memory", "key-value")
+    grid = ("--workload", "store-recall,stepwise-sum", "--model", "reference/recoverer")
+    command("lacuna", "run", *grid, *how, "--out", tmp_path / "both")
+    found = compare(memories / "key-value", tmp_path / "both")
+    assert not any("prompts" in warning for warning in found.warnings)
+    assert not any("sha256" in change.name for change in found.changes)

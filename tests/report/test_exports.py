@@ -2,6 +2,9 @@
 
 import csv
 import io
+import re
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
@@ -10,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from eirkit.errors import UsageError
 from eirkit.report.chart import Axis, Chart, Figure, Series
-from eirkit.report.drawing import METADATA, save
+from eirkit.report.drawing import METADATA, MOST_NUMBERS, named_places, power, save, shades_of
 from eirkit.report.exports import FIGURES, TABLES, write_figures, write_tables
 from eirkit.report.lacuna_page import page_of
 from eirkit.report.table import Column, Table, one_line
@@ -56,6 +59,52 @@ def test_equal_charts_give_equal_bytes(tmp_path, ending):
 def test_an_unknown_ending_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"end the name in \.svg, \.png, \.pdf"):
         save(chart("line"), tmp_path / "x.gif")
+
+
+@pytest.mark.parametrize("high", [5.0, 900.0, 2.0e6, 3.0e10])
+def test_a_logarithmic_axis_is_in_plain_words(tmp_path, high):
+    """Names may hold dollar signs, so that nothing is read as mathematics; then no label may be written as such."""
+    series = Series("a", "points", (1.0, high), (1.0, high))
+    drawn = Chart("log", "log", "alt", Axis("x", "log"), Axis("y", "log"), (series,))
+    text = save(drawn, tmp_path / "log.svg").read_text("utf-8")
+    labels = re.findall(r"<!-- (.*?) -->", text)
+    assert not [label for label in labels if "math" in label or "$" in label]
+    assert {"1"} < set(labels)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(1e-6, "10⁻⁶"), (0.01, "0.01"), (1.0, "1"), (1000.0, "1,000"), (1e4, "10⁴"), (1e12, "10¹²")]
+)
+def test_powers_as_people_read_them(value, words):
+    assert power(value) == words
+
+
+@given(st.integers(1, 5000), st.integers(0, 3))
+def test_few_numbers_stand_under_a_panel_at_equal_distances(count, first):
+    named = named_places(range(first, first + count))
+    assert 1 <= len(named) <= MOST_NUMBERS + 1
+    assert all(first + position == int(name) for position, name in named.items())
+    assert len({b - a for a, b in pairwise(named)}) <= 1
+
+
+def test_names_are_never_left_out():
+    assert len(named_places([f"run {n}" for n in range(40)])) == 40
+
+
+def test_one_colour_means_one_value_in_every_panel():
+    """A panel in which everything is right is as light as the right ones of its neighbours."""
+    grids = [(0.0, 0.0), (0.0, 2.0)]
+    panels = [
+        replace(chart("cells"), series=(Series("v", "cells", ("p", "q"), ("r", "r"), value=grid),)) for grid in grids
+    ]
+    assert shades_of(panels) == (0.0, 2.0)
+    assert shades_of(panels[:1]) == (0.0, 1.0)
+
+
+def test_colours_are_explained_beside_every_panel(tmp_path):
+    figure = Figure("f", "panels", (chart("cells"), chart("line"), chart("cells"), chart("line")))
+    labels = re.findall(r"<!-- (.*?) -->", save(figure, tmp_path / "f.svg").read_text("utf-8"))
+    assert labels.count("v") == 2
 
 
 def test_stacked_bars_stand_on_each_other(tmp_path):

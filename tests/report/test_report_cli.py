@@ -5,6 +5,7 @@ import json
 import pytest
 
 from eirkit.cli import run
+from eirkit.cli.output import PIPED_WIDTH
 from eirkit.lacuna.sweeps import manifest, trial_store
 from eirkit.report import folders
 from eirkit.report.making import comparers, pages
@@ -12,6 +13,8 @@ from eirkit.report.reproducing import SCHEMA as STUDY
 from eirkit.vestige import tables
 from tests.report.folders import make_rescue, make_sweep
 from tests.report.reading_pages import faults
+
+WIDEST_TABLE = 100  # columns: what a narrow window beside an editor has
 
 
 def call(capsys, *words: object) -> tuple[int, str, str]:
@@ -38,7 +41,7 @@ def test_a_report_ends_with_its_path(capsys, chain, tmp_path):
     assert code == 0
     assert shown.splitlines()[-1] == str(out)
     assert faults(out.read_text("utf-8")) == []
-    assert "Your memory lost what" in shown
+    assert "of the steps needed an earlier result that was no longer in sight" in " ".join(shown.split())
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -114,13 +117,17 @@ def test_a_comparison_in_the_terminal_as_json_and_as_a_page(capsys, tmp_path):
     code, shown, _ = call(capsys, "compare", a, b, "--out", tmp_path / "c.html", "--tables", "markdown")
     assert code == 0
     assert "accuracy, by cell" in shown
-    assert "suite.grid.0.policy" in shown
+    assert shown.splitlines()[0].startswith("controlled lru ")
+    assert "in accuracy" in shown
+    assert max(map(len, shown.splitlines())) <= PIPED_WIDTH
+    assert max(len(line) for line in shown.splitlines() if "─" in line) <= WIDEST_TABLE
     assert faults((tmp_path / "c.html").read_text("utf-8")) == []
-    assert (tmp_path / "c-files" / "overall.md").is_file()
+    assert (tmp_path / "c-files" / "result.md").is_file()
     code, shown, _ = call(capsys, "compare", a, b, "--json")
     document = json.loads(shown)
     assert (code, document["kind"], document["out"]) == (0, "lacuna-run", None)
     assert document["overall"][0]["measure"] == "accuracy"
+    assert document["verdict"].startswith("controlled lru ")
 
 
 def test_exports_of_a_comparison_need_a_page(capsys, chain):

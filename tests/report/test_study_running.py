@@ -15,8 +15,16 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.engine.making import make_engine
+from eirkit.records import read_document
 from eirkit.report.reproducing import Outcome, StudyStore, deciding_files, key_of, run_studies
-from eirkit.report.reproduction_page import overview, reproduction_page, write_reproduction
+from eirkit.report.reproduction_page import (
+    DOCUMENT,
+    SCHEMA,
+    overview,
+    reproduction_page,
+    write_overview,
+    write_reproduction,
+)
 from eirkit.report.study import Findings, Row, Setting
 from eirkit.report.verdict import (
     DIFFERS,
@@ -190,6 +198,44 @@ def test_the_page_holds_every_study_and_its_files_are_beside_it(tmp_path):
         assert {".csv", ".md", ".tex"} <= endings
     assert not re.search(r"""(src|href)=["']https?://""", page)
     assert (tmp_path / "read-traces" / "read-overhead.csv").is_file()
+
+
+def test_a_page_can_be_read_while_studies_are_awaited(tmp_path):
+    done, later = studies("eir-histories", "framework")
+    found = Findings((row_with(REPRODUCED),))
+    page = write_overview([Outcome(done, found), Outcome(later, None, is_awaited=True)], tmp_path)
+    shown = page.read_text("utf-8")
+    assert "Still awaited: 1 study;" in shown
+    assert "not finished yet" in shown
+    document = read_document(tmp_path / DOCUMENT, SCHEMA)
+    assert [study["id"] for study in document["studies"]] == ["eir-histories"]
+    assert (document["awaited"], document["lost"]) == (["framework"], [])
+    write_overview([Outcome(done, found), Outcome(later, found)], tmp_path)
+    assert "Still awaited" not in page.read_text("utf-8")
+
+
+def test_the_page_is_written_with_each_study_and_a_log_gets_a_line_for_it(tmp_path):
+    """Whoever stops a run in the middle has a page of what had ended; stderr is a file here, as in a job."""
+    command = [sys.executable, "-m", "eirkit", "reproduce", *QUICK, "--workers", "1", "--json", "--out", str(tmp_path)]
+    with (tmp_path / "log").open("wb") as log:
+        started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        seen = set()
+        while started.poll() is None:
+            if (tmp_path / DOCUMENT).exists():
+                document = read_document(tmp_path / DOCUMENT, SCHEMA)
+                seen.add(len(document["awaited"]))
+                assert len(document["awaited"]) + len(document["studies"]) == len(QUICK)
+                assert f'id="{document["studies"][0]["id"]}"' in (tmp_path / "index.html").read_text("utf-8")
+            time.sleep(0.01)
+        assert started.stdout is not None
+        found = json.loads(started.stdout.read())
+        started.stdout.close()
+    assert seen & set(range(1, len(QUICK))), "nobody could have looked before the end"
+    lines = (tmp_path / "log").read_text("utf-8").splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"{n} of 4 studies" for n in range(1, 5)]
+    verdicts = {study["id"]: study["verdict"] for study in found["studies"]}
+    assert {line.split(": ")[1]: line.split(": ")[2] for line in lines} == verdicts
+    assert found["awaited"] == []
 
 
 def test_figures_are_drawn_when_asked(tmp_path):

@@ -9,8 +9,10 @@ from eirkit.report.demonstration.recorded import EXAMPLE, example
 from eirkit.report.demonstration.recorded import planted as planted_here
 from eirkit.report.html import render
 from eirkit.report.making import page_for
+from eirkit.report.table import Table
 from eirkit.report.vestige_needs import _bin, _bin_name, demand_chart
 from eirkit.report.vestige_page import page_of
+from eirkit.vestige.planting import Planted, write_plain
 from eirkit.vestige.tables import read_rows
 from tests.report.conftest import PLANTED
 from tests.report.folders import HOSTILE, make_analysis, write_log
@@ -64,12 +66,13 @@ def test_bins_double(value, name):
 def test_every_test_is_shown_or_its_absence_explained(planted, page):
     document = read_analysed(planted).cohorts
     shown = render(page)
-    words = " ".join(word for section in page.sections for word in section.words)
+    tables = {item.id: item for section in page.sections for item in section.items if isinstance(item, Table)}
+    stopped = " ".join(str(row["tests"]) for row in tables["no-estimate"].rows)
     for test in document["tests"]:
         if test["name"].startswith("used-later-"):
             continue
-        assert test["name"] in (shown if test["estimate"] is not None else words)
-    assert "exploratory" in words
+        assert test["name"] in (shown if test["estimate"] is not None else stopped)
+    assert any("exploratory" in word for section in page.sections for word in section.words)
 
 
 def test_tests_can_be_left_out(planted):
@@ -126,3 +129,14 @@ def test_the_planted_corpus_shows_what_was_planted():
     found = planted_here()
     assert found.auc.low > 0.5
     assert faults(render(page_of(found, "planted"))) == []
+
+
+def test_a_cohort_too_small_for_any_test_says_so_in_one_sentence(tmp_path):
+    write_plain(Planted(2, 1, models=1), 0, tmp_path / "runs.jsonl")
+    found = read_analysed(make_analysis(tmp_path / "analysis", tmp_path / "runs.jsonl"))
+    page = page_of(found, "analysis")
+    (tests,) = [section for section in page.sections if section.title == "Tests"]
+    assert (len(tests.words), tests.items) == (1, ())
+    assert tests.words[0].endswith("tests has an estimate.")
+    for section in page.sections:
+        assert all(item.rows for item in section.items if isinstance(item, Table)), section.title

@@ -16,6 +16,7 @@ import pytest
 
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
+from eirkit.extras import install_command
 from eirkit.vestige import partition
 from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 from eirkit.vestige.remote import Remote, as_location
@@ -151,5 +152,5 @@ def test_a_missing_package_is_one_line(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
-        "eirkit: reading remote corpora needs an optional dependency: pip install 'eirkit[remote]'\n"
+        f"eirkit: reading remote corpora needs an optional dependency: {install_command('remote')}\n"
     )

@@ -135,14 +135,14 @@ def known_models() -> list[str]:
     return [*(f"reference/{name}" for name in AGENTS), *(f"{p}/…" for p in models.names() if p != "reference")]
 
 
-def read_setting(text: str) -> tuple[str, Any]:
+def read_setting(text: str, option: str = "--set", example: str = "p=0.2") -> tuple[str, Any]:
     """Return the name and the value of `name=value`; a value that is a JSON object becomes one."""
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise UsageError(f"--set {text} has no value; write it like --set p=0.2")
+        raise UsageError(f"{option} {text} has no value; write it like {option} {example}")
     if not value.startswith("{"):
         return name, value
     try:
         return name, json.loads(value)
     except ValueError:
-        raise UsageError(f"--set {text} is no JSON object; write it like --set 'body={{\"seed\": 1}}'") from None
+        raise UsageError(f"{option} {text} is no JSON object; write it like {option} 'body={{\"seed\": 1}}'") from None

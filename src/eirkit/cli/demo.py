@@ -1,4 +1,4 @@
-"""`eirkit demo`: the three questions on embedded defaults, in seconds and without a network, and a page of it all."""
+"""`eirkit demo`: the three questions on embedded defaults, in half a minute and offline, and a page of it all."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 
 from eirkit.cli.chart import EIGHTHS
+from eirkit.cli.live_line import LiveLine
 from eirkit.cli.output import emit, json_option, table
 from eirkit.report.making import pages
 from eirkit.report.writing import write_page
@@ -28,7 +29,9 @@ CAUSES = ("state_supply", "cascade", "computation")
 @json_option
 def demo(out: Path, as_json: bool) -> None:
     """Answer the main questions on embedded defaults and write them as one page."""
-    page = pages.get("demo")(out, (), tests=False)
+    with LiveLine("a small neural network is at work") as line:
+        line.show(0, "half a minute at most")
+        page = pages.get("demo")(out, (), tests=False)
     document = dict(page.answers)
     (report, *_) = write_page(page, out / "report.html")
     (out / "demo.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -46,10 +49,10 @@ def _render(console: Console, document: dict[str, Any], report: Path) -> None:
 
 def _render_demand(console: Console, rows: list[dict[str, Any]], contrast: dict[str, float]) -> None:
     shown = [(r["workload"], _spark(r["bits"][::4]), f"{r['peak_bits']:.1f}", f"{r['records']:.1f}") for r in rows]
-    title = "1. How much must survive?  (64 steps, a window of 16 results, 4 digits)"
-    console.print(table(title, ("workload", "over the steps", "peak bits", "in records"), shown))
+    title = "1. How much must survive?  (64 steps, a window of 16 results of 4 digits)"
+    console.print(table(title, ("task", "bits after each step", "peak bits", "as results"), shown))
     console.print(
-        f"The same inputs: {contrast['every_step_bits']:.1f} bits if any sum may be asked, "
+        f"The same inputs: {contrast['every_step_bits']:.1f} bits if every sum is asked for, "
         f"{contrast['final_only_bits']:.1f} if only the total is.\n",
         highlight=False,
     )
@@ -60,8 +63,8 @@ def _render_retention(console: Console, rows: list[dict[str, Any]]) -> None:
         (r["workload"], r["h"], f"{r['eir_pressure']:.1f}", *(f"{rate:.0%}" for rate in r["miss_rate"].values()))
         for r in rows
     ]
-    title = f"2. Does a policy keep it?  (steps with a missing input, mean of {rows[0]['tasks']} tasks)"
-    console.print(table(title, ("workload", "records", "EIR pressure", *rows[0]["miss_rate"]), shown))
+    title = f"2. Does a policy keep it?  (steps that miss an input, mean of {rows[0]['tasks']} tasks)"
+    console.print(table(title, ("task", "results held", "EIR pressure", *rows[0]["miss_rate"]), shown))
     console.print(
         "EIR pressure: what must survive over what fits; above 1 nobody is always right.\n",
         highlight=False,
@@ -73,22 +76,26 @@ def _render_recovery(console: Console, rows: list[dict[str, Any]]) -> None:
         (r["fan_in"], r["fetched"], f"{r['results_kept']:.0f}", f"{r['nothing_kept']:,.0f}", f"{r['depth']:.0f}")
         for r in rows
     ]
-    title = f"3. And what does it cost to rebuild a lost result?  (reads, mean of {rows[0]['cones']:,} cones)"
-    console.print(table(title, ("inputs a step", "fetched", "results kept", "nothing kept", "depth"), shown))
+    title = f"3. What does it cost to have a lost result again?  (reads, mean of {rows[0]['cones']:,})"
+    console.print(table(title, ("inputs a step", "stored", "others kept", "nothing kept", "steps back"), shown))
     console.print()
 
 
 def _render_causes(console: Console, document: dict[str, Any]) -> None:
-    rows, rescued = document["causes"], document["rescue"]
+    rows, rescued, example = document["causes"], document["rescue"], document["substitutes"]["example"]
     shown = [
         (r["h"], f"{r['accuracy']:.0%}", *(f"{r['errors'][cause] / r['steps']:.0%}" for cause in CAUSES)) for r in rows
     ]
-    title = f"4. Why was a step wrong?  (stepwise-sum, {document['agent']})"
-    console.print(table(title, ("records", "correct", "missing state", "from an earlier error", "own"), shown))
+    title = f"4. Why was a step wrong?  (stepwise-sum, {document['agent']}, {rows[0]['runs']} runs a line)"
+    heads = ("results held", "right", "input missing", "after an earlier error", "own mistake")
+    console.print(table(title, heads, shown))
     arms = {row["arm"]: f"{row['accuracy']:.0%}" for row in rescued["rows"]}
+    millions = document["agent_parameters"] / 1e6
     console.print(
-        f"Give back what was missing and {arms['oracle']} of such steps are right; another value of\n"
-        f"the same length: {arms['sham']}; nothing: {arms['control']}.\n",
+        f"The agent is a neural network of {millions:.1f} million parameters that comes with eirkit.\n"
+        + (f"Step {example['t']}: {example['sentence']}\n" if example else "")
+        + f"Give back what was missing and {arms['oracle']} of such steps are right; another value as long: "
+        f"{arms['sham']}; nothing: {arms['control']}.\n",
         highlight=False,
     )
 
@@ -97,8 +104,7 @@ def _render_recorded(console: Console, found: dict[str, Any]) -> None:
     console.print("5. What did recorded runs need?", style="bold", highlight=False)
     console.print(
         f"{found['run_id']}, {found['turns']} turns: {found['peak_demand_tokens']:,} tokens at its peak; "
-        f"{found['dead_read_tokens']:,} of {found['read_tokens']:,} tokens read led nowhere.\n"
-        f"{found['planted_runs']} planted runs: failed ones needed more with probability {found['failure_auc']:.2f}.",
+        f"{found['dead_read_tokens']:,} of {found['read_tokens']:,} tokens read led nowhere.",
         highlight=False,
     )
 

@@ -13,6 +13,8 @@ from eirkit.cli.output import emit, json_option, table
 from eirkit.diagnosis import examine
 from eirkit.lacuna.stores.environments import install as install_memory
 
+WIDEST_REASON = 72  # characters, so that a table stays within a hundred columns
+
 
 @click.command()
 @click.option(
@@ -34,4 +36,5 @@ def _render(console: Console, document: dict[str, Any]) -> None:
     console.print(f"eirkit {document['eirkit']} on Python {document['python']}", markup=False, highlight=False)
     for family in ("memories", "models", "formats", "engines"):
         rows = [(one["name"], "yes" if one["usable"] else "no", one["reason"]) for one in document[family]]
-        console.print(table(family.capitalize(), ("name", "usable", "what is missing, or how it is used"), rows))
+        columns = ("name", "usable", "what is missing, or what it does")
+        console.print(table(family.capitalize(), columns, rows, folded={columns[-1]: WIDEST_REASON}))

@@ -13,7 +13,7 @@ from rich.console import Console, Group
 
 from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
 from eirkit.cli.engine_options import engine_options
-from eirkit.cli.memory_table import COSTS, FATES, cost_columns, fate_columns, memory_remarks
+from eirkit.cli.memory_table import COSTS, cost_columns, fate_columns, fate_legend, memory_remarks
 from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
@@ -156,10 +156,11 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
         cascade="follows from an earlier wrong answer",
     )
     if stored := [row for row in rows if row["memory_system"] is not None]:
-        console.print(_table("External memory: what became of missing results", stored, fate_columns(stored), True))
-        legend(console, **FATES)
-        console.print(_table("External memory: time, size and its own calls", stored, cost_columns(stored), True))
-        legend(console, **COSTS)
+        fates, costs = fate_columns(stored), cost_columns(stored)
+        console.print(_table("External memory: what became of missing results", stored, fates, True))
+        legend(console, **fate_legend(fates))
+        console.print(_table("External memory: time, size and its own calls", stored, costs, True))
+        legend(console, **{name: text for name, text in COSTS.items() if name.partition(",")[0] in costs})
     for line in _remarks(summary):
         console.print(line, markup=False, highlight=False)
     if not summary.complete:

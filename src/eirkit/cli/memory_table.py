@@ -41,6 +41,11 @@ def fate_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
     }
 
 
+def fate_legend(columns: Mapping[str, Sequence[object]]) -> dict[str, str]:
+    """Return what the fates mean that some result had."""
+    return {name: text for name, text in FATES.items() if any(columns[name])}
+
+
 def cost_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
     """Return time, size and the systems' own calls, if there were any, for the same rows."""
     found = [row["memory_system"] for row in rows]

@@ -75,14 +75,25 @@ class WholeTable:
         yield from console.render(self.table, options.update(width=needed, max_width=needed))
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Group:
-    """Return a titled table whose numbers are right-aligned; brackets in cells are text, not markup."""
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    folded: Mapping[str, int] | None = None,
+) -> Group:
+    """Return a titled table whose numbers are right-aligned; brackets in cells are text, not markup.
+
+    Args:
+        folded: columns whose texts are broken into lines of at most so many characters.
+    """
     listed = [[_cell(value) for value in row] for row in rows]
     made = Table(box=SIMPLE_HEAD, show_edge=False, header_style="bold")
     for position, name in enumerate(columns):
         shown = [row[position] for row in listed if row[position] not in ("", WITHHELD)]
-        numeric = all(cell[0] in "0123456789-+–" for cell in shown)
-        made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=True)
+        numeric = all(cell[0] in "0123456789-−+–<" for cell in shown)
+        widest = (folded or {}).get(name)
+        made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=widest is None, max_width=widest)
     for row in listed:
         made.add_row(*map(Text, row))
     # A title of the table's own would be folded to the table's width.
@@ -90,7 +101,9 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def legend(console: Console, **meanings: str) -> None:
-    """Print what terse headings mean, under their table."""
+    """Print what terse headings mean, under their table; nothing where none needs it."""
+    if not meanings:
+        return
     console.print(
         "; ".join(f"{name}: {text}" for name, text in meanings.items()), style="dim", markup=False, highlight=False
     )

@@ -56,6 +56,11 @@ def say(console: Console, page: Page, written: list[Path]) -> None:
     console.print(f"{head.number}  {head.caption}", markup=False, highlight=False, style="bold")
     for sentence in head.sentences:
         console.print(sentence, markup=False, highlight=False)
+    say_where(console, written)
+
+
+def say_where(console: Console, written: list[Path]) -> None:
+    """Print where a page and what lies beside it are."""
     if len(written) > 1:
         console.print(f"{len(written) - 1} files in {written[1].parent}", markup=False, highlight=False)
     console.print(f"{written[0]}", markup=False, highlight=False, soft_wrap=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +12,27 @@ import click
 from rich.console import Console
 
 from eirkit.cli.agent_options import known_models, read_setting
-from eirkit.cli.engine_options import engine_options
-from eirkit.cli.live_line import LiveLine
+from eirkit.cli.engine_options import bounded_engine_options
 from eirkit.cli.options import NameList, NamingOption, SeedList
 from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.study_progress import StudyProgress
 from eirkit.engine.making import make_engine
 from eirkit.engine.mapping import Bounds, Engine
 from eirkit.errors import UsageError
-from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.model import Batching, ModelOptions
 from eirkit.lacuna.serving.funds import Funds, Purse, is_scripted
-from eirkit.lacuna.serving.making import make_model
+from eirkit.lacuna.serving.making import make_model, preflight
 from eirkit.report.exports import FIGURES, FigureForm
 from eirkit.report.reproducing import Outcome, StudyStore, run_studies
-from eirkit.report.reproduction_page import overview, write_reproduction
-from eirkit.report.study import Setting, Study, document_of
+from eirkit.report.reproduction_page import document_of_all, overview, write_overview, write_study
+from eirkit.report.study import Setting, Study
 from eirkit.report.study_tables import row_tables
 from eirkit.report.table import Table
 from eirkit.studies.catalogue import STUDIES, find_study
 from eirkit.studies.performing import perform
 
 OUT = Path("out/reproduce")
-STUDY_SECONDS, STUDY_BYTES = 3600.0, 8 << 30  # of one study; beyond them something is wrong
+STUDY_SECONDS, STUDY_MIB = 7200.0, 8192  # of one study; beyond them something is wrong
 _PATH = click.Path(path_type=Path)
 
 
@@ -54,7 +55,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--out", type=_PATH, default=OUT, show_default=True, help="Where studies, tables and the page are kept.")
 @click.option("--fresh", is_flag=True, help="Compute again what the folder holds already.")
 @click.option("--figures", type=click.Choice(FIGURES), help="Also draw every figure in this form.")
-@engine_options
+@bounded_engine_options(STUDY_SECONDS, STUDY_MIB)
 @json_option
 def reproduce(
     names: tuple[str, ...], listing: bool, everything: bool, out: Path, fresh: bool, figures: FigureForm | None,
@@ -62,20 +63,27 @@ def reproduce(
 ) -> int:  # fmt: skip
     """Put the paper's tables and figures beside ours: published value, ours, its range and a verdict.
 
-    Reference agents stand in for the published models; --model runs a model of yours instead. A study that is in the
-    folder already is not computed again, so a killed run goes on when it is started again.
+    Reference agents stand in for the published models; --model runs a model of yours instead. The page is written anew
+    whenever a study ends. A study that is in the folder already is not computed again, so a killed run goes on when it
+    is started again.
     """
     if listing:
         _emit_list(as_json)
         return 0
     studies = _chosen(names, everything)
-    outcomes = _run(studies, _setting(out, **given), StudyStore(out), engine, fresh)
-    page = write_reproduction(outcomes, out, figures)
-    lost = [{"id": one.study.id, "reason": one.reason} for one in outcomes if one.findings is None]
-    done = [document_of(one.study, one.findings) for one in outcomes if one.findings is not None]
-    document = {"studies": done, "lost": lost, "page": str(page)}
+    outcomes = _run(studies, _setting(out, **given), _Folder(out, figures), engine, fresh)
+    page = write_overview(outcomes, out)
+    document = {**document_of_all(outcomes), "page": str(page)}
     emit(document, as_json, lambda console: _render(console, outcomes, page))
-    return 1 if lost else 0
+    return 1 if document["lost"] else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Where everything goes, and in which form figures are drawn; None: not at all."""
+
+    path: Path
+    figures: FigureForm | None
 
 
 def _setting(
@@ -88,8 +96,11 @@ def _setting(
         if base_url or extra or cache or cap_usd is not None:
             raise UsageError("--base-url, --set, --cap-usd and --cache go with a model; add --model PROVIDER/NAME")
         return Setting(None, options, data, seeds, tuple(memories or ()))
-    purse = None
-    if not is_scripted(make_model(model, options)):
+    purse, made = None, make_model(model, options)
+    is_free = is_scripted(made) or (isinstance(made, Batching) and cap_usd is None and cache is None)
+    if is_free:
+        preflight(made)
+    else:
         out.mkdir(parents=True, exist_ok=True)
         purse = Purse(Funds(cap_usd, None, cache), out)
         purse.ledger.read()
@@ -106,18 +117,24 @@ def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
 
 
 def _run(
-    studies: Sequence[Study], setting: Setting, store: StudyStore, engine: Engine | None, fresh: bool
+    studies: Sequence[Study], setting: Setting, folder: _Folder, engine: Engine | None, fresh: bool
 ) -> list[Outcome]:
-    """Run studies on all cores; with a model that has a server behind it here, where its spending is counted."""
+    """Run studies on all cores, and write the page anew whenever one ends.
+
+    With a model that has a server behind it they run here, where its spending is counted.
+    """
     if engine is None and setting.purse is None:
-        engine = make_engine("local", bounds=Bounds(STUDY_SECONDS, STUDY_BYTES))
-    found: dict[str, Outcome] = {}
-    with LiveLine("reproducing", len(studies)) as line, closing(engine) if engine else nullcontext():
+        engine = make_engine("local", bounds=Bounds(STUDY_SECONDS, STUDY_MIB << 20))
+    found = {study.id: Outcome(study, None, is_awaited=True) for study in studies}
+    with StudyProgress(len(studies)) as progress, closing(engine) if engine else nullcontext():
         running = engine if setting.purse is None else None
-        for outcome in run_studies(studies, setting, store, running, perform, fresh=fresh):
+        for outcome in run_studies(studies, setting, StudyStore(folder.path), running, perform, fresh=fresh):
             found[outcome.study.id] = outcome
-            line.show(len(found), f"{len(found)} of {len(studies)} studies, last {outcome.study.id}")
-    return [found[study.id] for study in studies]
+            write_study(outcome, folder.path, folder.figures)
+            if not outcome.was_kept:  # those come first and at once
+                write_overview(list(found.values()), folder.path)
+            progress(outcome)
+    return list(found.values())
 
 
 def _emit_list(as_json: bool) -> None:

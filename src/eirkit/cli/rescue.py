@@ -10,17 +10,20 @@ from rich.console import Console
 
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.bench_options import Errand, Finding, control_option, errand_options
+from eirkit.cli.memory_options import Chosen, memory_options
+from eirkit.cli.memory_table import FATES, fate_legend
 from eirkit.cli.options import NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.errors import UsageError
 from eirkit.lacuna.evidence.capability import Cell
 from eirkit.lacuna.evidence.claims import NOT_RUN, gate_all
-from eirkit.lacuna.evidence.rescue import Rescue, Setup, Truth
+from eirkit.lacuna.evidence.rescue import Contrast, Rescue, Setup, Truth
 from eirkit.lacuna.evidence.rescue import rescue as run_rescue
 from eirkit.lacuna.evidence.rescue_document import may_claim, rescue_document
 from eirkit.lacuna.evidence.trial import Bench
+from eirkit.lacuna.managed import ACTION_LIMIT
 from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.policy import find_policy, policies
+from eirkit.lacuna.policy import policies
 from eirkit.lacuna.sweeps.suite_values import show_seeds
 from eirkit.lacuna.task import TaskSpec
 
@@ -32,11 +35,11 @@ from eirkit.lacuna.task import TaskSpec
     "--policy",
     cls=NamingOption,
     known=policies.names,
-    default="fifo",
-    show_default=True,
-    help="Which records are held.",
+    help="Which records are held.  [default: fifo; with --memory the last h stay in sight]",
 )
 @click.option("--managed", is_flag=True, help="In the action loop instead of Controlled Retention.")
+@memory_options
+@click.option("--actions", type=click.IntRange(1), default=ACTION_LIMIT, show_default=True, help="A managed run.")
 @click.option(
     "--truth",
     type=click.Choice(["true", "submitted"]),
@@ -52,8 +55,10 @@ from eirkit.lacuna.task import TaskSpec
 def rescue(
     specs: tuple[TaskSpec, ...],
     h: int,
-    policy: str,
+    policy: str | None,
     managed: bool,
+    memory: Chosen | None,
+    actions: int,
     truth: Truth,
     control: bool | None,
     seeds: Sequence[int],
@@ -62,11 +67,14 @@ def rescue(
     errand: Errand,
     as_json: bool,
 ) -> int:
-    """Run three arms over the same tasks: nothing, the missing result, or a sham of equal length at every miss."""
+    """Run three arms over the same tasks: nothing, the missing result, or a sham of equal length at every miss.
+
+    With --memory the agent has that system behind it in all of them, and the steps that count are those at which the
+    memory did not bring what was missing: were they wrong for want of it?
+    """
     if len(specs) != 1:
         raise UsageError("one workload at a time; run the command again for another")
-    find_policy(policy)
-    setup = Setup(specs[0], h, policy, truth, managed)
+    setup = _setup(specs[0], h, policy, truth, managed, memory, actions)
 
     def work(bench: Bench) -> Finding:
         controls = gate_all(model_names, setup.spec, model_options, control, bench)
@@ -75,19 +83,40 @@ def rescue(
         lost = found.failures or any(cell.failures for cell in controls.values())
         return Finding(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
 
+    names = (*model_names, specs[0].workload, setup.policy, None if memory is None else memory.name)
+
     settings = {
         **setup.as_json(),
         "seeds": show_seeds(seeds),
         "models": list(model_names),
         "options": model_options.asked(),
     }
-    return errand.run("rescue", settings, (*model_names, specs[0].workload, policy), work, as_json)
+    return errand.run("rescue", settings, names, work, as_json)
+
+
+def _setup(
+    spec: TaskSpec, h: int, policy: str | None, truth: Truth, managed: bool, memory: Chosen | None, actions: int
+) -> Setup:
+    """Return the condition of all arms, checked."""
+    if memory is not None and (policy, managed) != (None, False):
+        raise UsageError("with a memory the last h records stay in sight, in the action loop; drop --policy, --managed")
+    if memory is None:
+        setup = Setup(spec, h, policy or "fifo", truth, managed, actions=actions)
+    else:
+        setup = Setup(spec, h, "window", truth, True, memory.plan(h), actions)
+    setup.check()
+    return setup
 
 
 def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str, Cell]) -> None:
+    allowed = may_claim(found, controls)
+    for sentence in _effects(setup, found.repair_effects(allowed)):
+        console.print(sentence, style="bold", markup=False, highlight=False)
     spec = setup.spec
-    title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {setup.policy}: accuracy at steps with a missing input"
-    columns = ("model", "arm", "missed steps", "accuracy", "whole trajectory", "self-consistent", "scored")
+    kept = setup.policy if setup.memory is None else f"{setup.memory.name}, {setup.panel} panel"
+    which = "a missing input" if setup.memory is None else "something that the memory did not bring in the control arm"
+    title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {kept}: accuracy at steps with {which}"
+    columns = ("model", "arm", "steps", "accuracy", "whole trajectory", "self-consistent", "scored")
     rows = [
         (
             row.model,
@@ -108,12 +137,42 @@ def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str
         sham="another value under the same label, as long",
     )
     if not found.contrasts and not found.failures:
-        console.print("Nothing was missing in any arm, so there is nothing to repair; lower --h.")
-    _render_contrasts(console, found, may_claim(found, controls))
+        console.print(_nothing(setup), markup=False, highlight=False)
+    _render_fates(console, found)
+    _render_contrasts(console, found, allowed)
     for line in _remarks(found, controls):
         console.print(line, markup=False, highlight=False)
     lost = Counter(failure.partition(": ")[2] for failure in found.failures)
     show_losses(console, [lost, *(cell.failures for cell in controls.values())])
+
+
+def _effects(setup: Setup, effects: Sequence[Contrast]) -> Iterator[str]:
+    """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
+    lacking = "miss something" if setup.memory is None else f"{setup.memory.name} left lacking"
+    for one in effects:
+        found = one.difference
+        yield (
+            f"{one.model}: at {one.pairs} steps that {lacking}, restoring it gives {100 * found.estimate:+.1f} points "
+            f"over a sham (95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})"
+        )
+
+
+def _nothing(setup: Setup) -> str:
+    if setup.memory is None:
+        return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
+    return (
+        f"{setup.memory.name} brought everything that was missing in the control arm, so there is nothing to repair; "
+        "lower --h, or hold it to h records with --panel strict."
+    )
+
+
+def _render_fates(console: Console, found: Rescue) -> None:
+    """Show what became of missing results in the control arm, where a memory was there for them."""
+    rows = [(row.model, *row.fates.values()) for row in found.rows if row.arm == "control" and row.fates is not None]
+    if rows:
+        console.print(table("Control arm: what became of results out of sight", ("model", *FATES), rows))
+        by_fate = dict(zip(("model", *FATES), zip(*rows, strict=True), strict=True))
+        legend(console, **fate_legend(by_fate))
 
 
 def _render_contrasts(console: Console, found: Rescue, allowed: set[str]) -> None:

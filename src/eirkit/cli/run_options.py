@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from eirkit.cli.agent_options import WorkloadNames, known_models, read_setting
+from eirkit.cli.memory_options import memory_set_option, read_memory_settings
 from eirkit.cli.options import IntegerList, NameList, NamingOption, SeedList
-from eirkit.errors import UsageError
 from eirkit.lacuna.conditions import CONDITIONS
 from eirkit.lacuna.policy import policies
 from eirkit.lacuna.prompt import DIALECTS
@@ -75,12 +74,7 @@ def known_conditions() -> list[str]:
 
 def _how_models_are_asked() -> tuple[Callable[[Any], Any], ...]:
     return (
-        click.option(
-            "--memory-set",
-            multiple=True,
-            metavar="MEMORY.NAME=VALUE",
-            help="A setting of a memory system, such as vector.embedding=minilm.",
-        ),
+        memory_set_option,
         click.option("--base-url", help="An OpenAI-compatible server."),
         click.option("--temperature", type=float, help="Where it is taken.  [default: 0]"),
         click.option("--max-tokens", type=int, help="A reply.  [default: 1024]"),
@@ -110,7 +104,7 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     if options["extra"]:
         asked["extra"] = dict(map(read_setting, options["extra"]))
     if options["memory_set"]:
-        given["memory_options"] = _memory_options(options["memory_set"])
+        given["memory_options"] = read_memory_settings(options["memory_set"])
     return {**given, "model_options": asked} if asked else given
 
 
@@ -119,23 +113,3 @@ def hide_model_options(command: click.Command) -> None:
     for option in command.params:
         if isinstance(option, click.Option) and option.name in (*_MODEL, "model_seed", "extra", "tool_calls"):
             option.hidden = True
-
-
-def _typed(value: Any) -> Any:
-    """Return a number, true, false, null or a list where a text is one in JSON; any other text as it is."""
-    try:
-        return json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-def _memory_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return settings by memory; what stands before the last dot of a name is the memory."""
-    found: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        name, value = read_setting(setting)
-        memory, dot, key = name.rpartition(".")
-        if not dot:
-            raise UsageError(f"{setting!r} names no memory; write MEMORY.NAME=VALUE, such as vector.embedding=minilm")
-        found.setdefault(memory, {})[key] = _typed(value)
-    return found

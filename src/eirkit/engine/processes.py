@@ -2,6 +2,7 @@
 
 A worker says which piece it begins before it begins it. So the parent knows which piece was under way when a worker
 died, gives that one up, hands the rest of its batch to another, and kills whoever exceeds the time for one piece.
+Workers whose parent is gone end by themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from eirkit.engine.fate import deaf_to_interrupts, share_fate
 from eirkit.engine.limits import bound_memory
 from eirkit.engine.mapping import Bounds, Done, Lost, reason_of
 from eirkit.errors import InfrastructureError
@@ -166,14 +168,15 @@ def _start(function: Callable[[Any], Any], bounds: Bounds) -> _Worker:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there, function, bounds), daemon=True)
-    process.start()
+    with deaf_to_interrupts():
+        process.start()
     there.close()
     return _Worker(process, here)
 
 
 def _work(pipe: Connection, function: Callable[[Any], Any], bounds: Bounds) -> None:
     """Carry out batches until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    share_fate()
     bound_memory(bounds.memory_bytes)
     with suppress(EOFError, OSError):  # the parent has closed the pipe, or is gone
         while True:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from eirkit.errors import StoreError
 from eirkit.lacuna.condition import labels_in, records_in
-from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem
+from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem, MemoryUsage
 from eirkit.lacuna.task import Payload
 from eirkit.lacuna.telemetry import Consultation
 
@@ -47,7 +47,7 @@ async def consult(
         took = clock() - start
         if not weigh:
             return Consultation(t, call, (), took)
-        used = await within(seconds, "usage", memory.usage())
+        used = await usage_of(memory, seconds)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
     await within(seconds, "flush", memory.flush())
     found = await within(seconds, "search", memory.search(call.text, SEARCH_LIMIT))
@@ -82,10 +82,28 @@ async def within(seconds: float, verb: str, work: Awaitable[T]) -> T:
             raise StoreError(f"the memory system's {verb} is not async; write it as `async def {verb}`")
         async with asyncio.timeout(seconds):
             return await work
+    except StoreError:
+        raise
     except TimeoutError as error:
         raise StoreError(
             f"the memory system did not finish its {verb} within {seconds:g} s; give it more with timeout_seconds"
         ) from error
+    except Exception as error:
+        error.add_note(f"raised by {verb}")
+        raise
+
+
+async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:
+    """Return what a memory system says that it holds; nothing is known where it returns None."""
+    used: object = await within(seconds, "usage", memory.usage())
+    if used is None:
+        return MemoryUsage()
+    if not isinstance(used, MemoryUsage):
+        kind = type(used).__name__
+        raise StoreError(
+            f"the memory system's usage returned a {kind}; return a MemoryUsage, or None if it cannot tell"
+        )
+    return used
 
 
 class _Begun(Awaitable[T]):

@@ -75,7 +75,9 @@ class MemorySystem(Protocol):
         """Return what is stored under a label, by key or by going through everything, never by similarity."""
         ...
 
-    async def usage(self) -> MemoryUsage: ...
+    async def usage(self) -> MemoryUsage | None:
+        """Return what is held; None where the system cannot tell."""
+        ...
 
     async def teardown(self) -> None:
         """Close and stop everything; also after a failure, and where `setup` did not finish."""
@@ -114,6 +116,13 @@ def find_memory(name: str) -> type[MemorySystem]:
     if not isinstance(kind, type):
         raise UsageError(f"memory {name!r} is no class; name the class of a memory system")
     return kind
+
+
+def memory_aliases(name: str) -> frozenset[str]:
+    """Return what else a memory system may be called: by its class, or by the names that class is registered under."""
+    kind = find_memory(name)
+    registered = (one for one in memories.loaded() if memories.get(one) is kind)
+    return frozenset({name, kind.__name__, *registered})
 
 
 def _classes_of(name: str) -> str:

@@ -17,6 +17,7 @@ from eirkit.report.page import Headline
 from eirkit.report.wording import counted, share
 
 Row = Mapping[str, Any]
+MOST_REASONS = 4  # on the first screen
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Losses:
     cells: int
     runs: int
     external: bool  # of what an external memory was there for; else of what was held in sight
+    memory: str | None  # its name, where there is one alone
     lost_share: float | None
     unasked_share: float | None  # part of it, of an external memory: never written, or never searched for
     wrong_steps: int
@@ -38,23 +40,33 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What the rescue found at steps that miss something."""
+    """What the rescue found at steps that miss something. Of several models the least that it shows for any of them."""
 
     steps: int
-    oracle: float
-    sham: float
-    control: float
+    oracle: float  # the lowest of the models
+    sham: float  # the highest
+    control: float  # the highest
     condition: str
     claims: bool
     alike: bool = True  # measured under a condition of the sweep itself
+    models: int = 1
+    memory: str | None = None  # behind the agent; then the steps are those at which it did not bring what was missing
 
     @property
     def sentence(self) -> str:
         """What came of restoring what was missing; it is called repair only where nothing was right without."""
+        least, most = ("", "") if self.models == 1 else ("at least ", "at most ")
+        each = "" if self.models == 1 else f" with each of {self.models} models"
+        oracle, sham = f"{least}{share(self.oracle)}", f"{most}{share(self.sham)}"
         if self.control == 0:
-            return f"restoring it repairs {share(self.oracle)} (sham {share(self.sham)})"
-        arms = f"sham {share(self.sham)}, nothing {share(self.control)}"
-        return f"of steps that miss something {share(self.oracle)} are right with it restored ({arms})"
+            return f"restoring it repairs {oracle}{each} (sham {sham})"
+        arms = f"sham {sham}, nothing {most}{share(self.control)}"
+        return f"of steps that {self.lacking} {oracle} are right with it restored{each} ({arms})"
+
+    @property
+    def lacking(self) -> str:
+        """Which steps they are, after `steps that`."""
+        return "miss something" if self.memory is None else f"{self.memory} left lacking"
 
 
 def losses_of(rows: Sequence[Row]) -> Losses | None:
@@ -73,6 +85,7 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         cells=len(counted_rows),
         runs=sum(row["scored"] for row in counted_rows),
         external=bool(stored),
+        memory=_only({str(row["memory"]) for row in stored}),
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
         unasked_share=_unasked(stored) if stored else None,
         wrong_steps=wrong,
@@ -80,6 +93,10 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         claims=bool(sound),
         **shares,
     )
+
+
+def _only(names: set[str]) -> str | None:
+    return names.pop() if len(names) == 1 else None
 
 
 def _unanswered(row: Row) -> int:
@@ -117,7 +134,9 @@ def _missed(rows: Sequence[Row]) -> float | None:
 
 
 def repair_of(document: Row, condition: str = "") -> Repair | None:
-    """Return what a rescue says over the models that have not failed the control, steps pooled; None without any.
+    """Return what a rescue says over the models that have not failed the control; None without any.
+
+    Steps of different models are not pooled: of several models it is the least repair and the most that a sham did.
 
     Args:
         condition: what it was measured on; as the document has it unless given.
@@ -128,21 +147,33 @@ def repair_of(document: Row, condition: str = "") -> Repair | None:
     arms = {arm: [row for row in rows if row["arm"] == arm] for arm in ("oracle", "sham", "control")}
     if not all(arms.values()):
         return None
-    condition = condition or f"{document['workload']}, m = {document['m']}, h = {document['h']}"
-    claims = all(row["claims"] for row in rows)
-    oracle, sham, control = (_pooled(arms[arm]) for arm in ("oracle", "sham", "control"))
-    return Repair(sum(row["steps"] for row in arms["oracle"]), oracle, sham, control, condition, claims)
-
-
-def _pooled(rows: Sequence[Row]) -> float:
-    steps: int = sum(row["steps"] for row in rows)
-    return math.fsum(row["accuracy"] * row["steps"] for row in rows) / steps
+    return Repair(
+        steps=sum(row["steps"] for row in arms["oracle"]),
+        oracle=min(row["accuracy"] for row in arms["oracle"]),
+        sham=max(row["accuracy"] for row in arms["sham"]),
+        control=max(row["accuracy"] for row in arms["control"]),
+        condition=condition or f"{document['workload']}, m = {document['m']}, h = {document['h']}",
+        claims=all(row["claims"] for row in rows),
+        models=len({row["model"] for row in arms["oracle"]}),
+        memory=document.get("memory"),
+    )
 
 
 def headline_of(
-    rows: Sequence[Row], losses: Losses | None, repair: Repair | None, rescue_command: str, control_command: str
+    rows: Sequence[Row],
+    losses: Losses | None,
+    repair: Repair | None,
+    rescue_command: str,
+    control_command: str,
+    failures: Sequence[Row] = (),
 ) -> Headline:
-    """Return the first screen: one number, then the answer in sentences."""
+    """Return the first screen: one number, then the answer in sentences.
+
+    Args:
+        failures: groups of runs that the world broke, which are the answer where no other run is left.
+    """
+    if failures and not any(row["scored"] for row in rows):
+        return _breakdown(failures)
     if losses is None:
         return Headline("–", "nothing may be said yet", tuple(_silence(rows, _control(rows, control_command))))
     sentences = [_answer(losses, repair), *_range(rows, losses)]
@@ -159,6 +190,22 @@ def _control(rows: Sequence[Row], command: str) -> str:
     if all(row["model"].startswith("agent/") for row in rows):
         return "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
     return f"run `{command}`"
+
+
+def _breakdown(failures: Sequence[Row]) -> Headline:
+    """Return why no run came to its end: each reason once, with how many runs it cost, the costliest first."""
+    reasons: dict[str, int] = {}
+    for group in failures:
+        reason = f"{group['kind']}: {group['message']}"
+        reasons[reason] = reasons.get(reason, 0) + group["runs"]
+    ordered = sorted(reasons.items(), key=lambda entry: -entry[1])
+    told = [f"{counted(runs, 'run')}: {reason.rstrip('.')}." for reason, runs in ordered[:MOST_REASONS]]
+    if len(ordered) > MOST_REASONS:
+        told.append(f"{len(ordered) - MOST_REASONS} more reasons are listed below.")
+    lost = sum(reasons.values())
+    return Headline(
+        "0", f"of {counted(lost, 'run')} came to an end; all of them failed, and none is scored", tuple(told)
+    )
 
 
 def _silence(rows: Sequence[Row], control: str) -> list[str]:
@@ -187,16 +234,21 @@ def _loss(losses: Losses) -> str:
     lost = share(losses.lost_share)
     if not losses.external:
         if losses.lost_share and not losses.wrong_steps:
-            return f"{lost} of the steps needed what was not held in sight, and the agent had it all the same"
-        return f"Your memory lost what {lost} of the steps needed"
+            return f"{lost} of the steps needed what was no longer in sight, and the agent had it all the same"
+        return f"{lost} of the steps needed an earlier result that was no longer in sight"
     unasked = losses.unasked_share or 0.0
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
         return (
-            f"Your memory was not put to the test by {lost} of what the task needed from it, "
-            "which the agent never wrote or never searched for"
+            f"The agent never wrote or never searched for {lost} of what the task needed from "
+            f"{losses.memory or 'the memories'}, which puts no memory to the test"
         )
     part = f" ({share(unasked)} was never written or never searched for)" if unasked else ""
-    return f"Your memory lost {lost} of what the task needed from it{part}"
+    return f"{_named(losses)} lost {lost} of what the task needed from it{part}"
+
+
+def _named(losses: Losses) -> str:
+    """Return the memory by its name, where there is one alone."""
+    return losses.memory or "The memories together"
 
 
 def _causes(losses: Losses) -> str:

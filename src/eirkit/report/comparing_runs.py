@@ -9,21 +9,16 @@ from operator import itemgetter
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.lacuna.evidence.attribution import RunScore
+from eirkit.report.comparing_measures import FIGURES, Figure
 from eirkit.report.comparison import Change, Comparison, Difference, Pair, changes_between, difference_of
+from eirkit.report.comparison_measures import CAUSES, COSTS, FATES, RESULT, measure_of
 from eirkit.report.coordinates import Coordinates, condition_of
 from eirkit.report.sweep_folder import TASK_AXES, RunFacts, SweepFolder
 
 Row = Mapping[str, Any]
-MEASURES: Mapping[str, Callable[[RunScore], float]] = {
-    "accuracy": lambda score: score.accuracy,
-    "missed": lambda score: score.miss_rate,
-    "task right": lambda score: float(score.final_correct),
-    "missing state": lambda score: score.errors["state_supply"] / max(1, score.steps),
-    "from an earlier error": lambda score: score.errors["cascade"] / max(1, score.steps),
-    "own mistake": lambda score: score.errors["computation"] / max(1, score.steps),
-}
+Match = tuple[RunFacts, RunFacts]  # asked the same task
 OF_LOSS = ("missing state", "from an earlier error")  # said only where both sides may carry claims
+BY_CELL = (RESULT, CAUSES, FATES)  # what is also told cell by cell
 
 
 def _of_task(name: str, row: Row) -> Any:
@@ -57,18 +52,44 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
     named = Coordinates([one for one, _ in couples])
     parts: list[Difference] = []
     pooled: dict[str, list[Pair]] = {}
+    matches: list[Match] = []
     for one, other in couples:
         matched = _matched(left.get(one["cell"], []), right.get(other["cell"], []))
-        for name in _measures(one, other) if matched else ():
-            pairs = [Pair(x.fingerprint, MEASURES[name](x.score), MEASURES[name](y.score)) for x, y in matched]
-            parts.append(difference_of(named.label(one, without=between), name, pairs))
-            pooled.setdefault(name, []).extend(pairs)
+        matches += matched
+        for name in _measures(one, other):
+            if pairs := _pairs(matched, FIGURES[name]):
+                pooled.setdefault(name, []).extend(pairs)
+                if measure_of(name).group in BY_CELL:
+                    parts.append(difference_of(named.label(one, without=between), name, pairs))
     if not pooled:
         raise InputFileError(f"no run of {a.name} was asked the same task as one of {b.name}; use the same seeds")
-    overall = tuple(difference_of("", name, pairs) for name, pairs in pooled.items())
-    warnings = tuple(_warnings(a, b, couples, between))
-    names = (a.name, b.name) if a.name != b.name else (str(a.folder), str(b.folder))
-    return Comparison("lacuna-run", *names, "runs", overall, tuple(parts), manifest_changes(a, b), warnings)
+    return Comparison(
+        "lacuna-run",
+        *((a.name, b.name) if a.name != b.name else (str(a.folder), str(b.folder))),
+        "runs",
+        tuple(difference_of("", name, pairs) for name, pairs in pooled.items() if _is_told(name, pairs)),
+        tuple(parts),
+        manifest_changes(a, b),
+        tuple(_warnings(a, b, couples, between, matches)),
+        contrast=tuple(_contrast(a.rows, b.rows, between)),
+    )
+
+
+def _pairs(matched: Sequence[Match], of: Figure) -> list[Pair]:
+    """Return the pairs of a figure, where both sides have it."""
+    found = ((x.fingerprint, of(x), of(y)) for x, y in matched)
+    return [Pair(task, one, other) for task, one, other in found if one is not None and other is not None]
+
+
+def _is_told(name: str, pairs: Sequence[Pair]) -> bool:
+    """True unless it is an expense that nobody had."""
+    return measure_of(name).group != COSTS or any(pair.a or pair.b for pair in pairs)
+
+
+def _contrast(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[Change]:
+    for name in between:
+        one, other = (next(str(_AXES[name](row)) for row in rows if _AXES[name](row) is not None) for rows in (a, b))
+        yield Change(name, one, other)
 
 
 def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
@@ -105,7 +126,7 @@ def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
     return [name for name, of in _AXES.items() if not {of(row) for row in a} & {of(row) for row in b}]
 
 
-def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[tuple[RunFacts, RunFacts]]:
+def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
     """Return the runs of two cells that were asked the same task."""
     by_seed = {run.seed: run for run in b}
     pairs = [(run, by_seed[run.seed]) for run in a if run.seed in by_seed]
@@ -114,20 +135,25 @@ def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[tuple[RunFact
 
 def _measures(one: Row, other: Row) -> list[str]:
     withheld = any(row["control"] is not None and not row["claims"] for row in (one, other))
-    return [name for name in MEASURES if not (withheld and name in OF_LOSS)]
+    return [name for name in FIGURES if not (withheld and name in OF_LOSS)]
 
 
 def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[Change, ...]:
-    """Return what the manifests say differently; texts of rules are told by their hash."""
+    """Return what the manifests say differently, but for what follows from the rest."""
     first, second = (asdict(sweep.manifest) for sweep in (a, b))
     for document in (first, second):
-        for name in ("suite_sha256", "rules", "places", "cells", "runs"):  # follow from the rest
+        # Prompts follow from what is asked and how; whether those of the pairs agree is a warning of its own.
+        for name in ("suite_sha256", "prompt_sha256", "rules", "places", "cells", "runs"):
             document.pop(name)
     return changes_between(first, second)
 
 
 def _warnings(
-    a: SweepFolder, b: SweepFolder, couples: Sequence[tuple[Row, Row]], between: Sequence[str]
+    a: SweepFolder,
+    b: SweepFolder,
+    couples: Sequence[tuple[Row, Row]],
+    between: Sequence[str],
+    matches: Sequence[Match],
 ) -> Iterator[str]:
     for sweep in (a, b):
         if sweep.scored < sweep.planned:
@@ -141,7 +167,7 @@ def _warnings(
         yield f"the folders differ in {', '.join(between)} at once, so a difference belongs to none of them alone"
     if a.manifest.eirkit != b.manifest.eirkit:
         yield f"made by different versions of eirkit: {a.manifest.eirkit} and {b.manifest.eirkit}"
-    if a.manifest.prompt_sha256 != b.manifest.prompt_sha256 and "memory" not in between:
+    if "memory" not in between and _are_told_otherwise(a, b, matches):
         yield "the prompts are not the same, so part of a difference may be theirs"
     if any(one["panel"] != other["panel"] for one, other in couples):
         yield "native and strict panels: one side kept as much as it liked, the other h records; they do not compare"
@@ -151,3 +177,11 @@ def _warnings(
     for sweep in (a, b):
         for model, workload, reason in sweep.excluded:
             yield f"{sweep.name}: {model} on {workload}: {reason}; causes are withheld"
+
+
+def _are_told_otherwise(a: SweepFolder, b: SweepFolder, matches: Sequence[Match]) -> bool:
+    """True if partners were given different rules, or the same rules and what they see in another dialect."""
+    if any(one.rules != other.rules for one, other in matches):
+        return True
+    alike = set(a.manifest.rules) == set(b.manifest.rules)
+    return alike and a.manifest.prompt_sha256 != b.manifest.prompt_sha256

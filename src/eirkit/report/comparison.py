@@ -56,6 +56,7 @@ class Comparison:
     changes: tuple[Change, ...]
     warnings: tuple[str, ...]
     sides: tuple[Mapping[str, Any], ...] = ()  # figures of each side that are not paired
+    contrast: tuple[Change, ...] = ()  # what tells the folders apart as a whole
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -65,6 +66,7 @@ class Comparison:
             "changes": [asdict(one) for one in self.changes],
             "warnings": list(self.warnings),
             "sides": [dict(side) for side in self.sides],
+            "contrast": [asdict(one) for one in self.contrast],
         }
 
 

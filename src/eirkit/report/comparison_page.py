@@ -9,14 +9,13 @@ from pathlib import Path
 
 from eirkit.report.chart import Axis, Chart, Series
 from eirkit.report.comparison import Comparison, Difference
+from eirkit.report.comparison_measures import TITLES, measure_of
+from eirkit.report.comparison_verdict import fates_sentence, grouped, shown_difference, verdict_of
 from eirkit.report.page import Headline, Listing, Page, Section
 from eirkit.report.table import Column, Table
-from eirkit.report.wording import counted, number, points, share
+from eirkit.report.wording import counted
 
 MOST_ROWS = 40  # of a chart
-SHARES = ("accuracy", "missed", "task right", "missing state", "from an earlier error", "own mistake")
-SHARES_OF_RUNS = ("failed", "goal reached", "any rework")
-LOWER_IS_BETTER = ("missed", "failed", "missing state", "from an earlier error", "own mistake", "any rework")
 
 
 def comparison_page(found: Comparison, a: Path, b: Path) -> Page:
@@ -29,37 +28,15 @@ def comparison_page(found: Comparison, a: Path, b: Path) -> Page:
 def headline_of(found: Comparison) -> Headline:
     """Return the first measure's difference, and whether chance would do."""
     first = found.overall[0]
-    amount = shown(first, first.difference, signed=True)
-    better = (first.difference > 0) != (first.measure in LOWER_IS_BETTER)
-    verdict = "the same as" if first.difference == 0 else "better than" if better else "worse than"
-    sides = f"{shown(first, first.b)} against {shown(first, first.a)}"
-    sentences = [f"{found.b} is {verdict} {found.a} in {first.measure}: {sides}, {_ends(first)}."]
-    sentences.append(
-        f"Paired over {counted(first.pairs, found.unit.removesuffix('s'))} of {counted(first.clusters, 'task')}."
-    )
+    sentences = [verdict_of(found), *filter(None, [fates_sentence(found)])]
     sentences += [f"Mind: {warning}." for warning in found.warnings]
-    return Headline(amount, f"{first.measure}, {found.b} − {found.a}", tuple(sentences))
-
-
-def _ends(one: Difference) -> str:
-    if one.low == one.high == 0:
-        return "the same in every pair"
-    if one.low is None or one.high is None:
-        return "of a single task, so no interval is known"
-    apart = "zero is outside it" if not one.low <= 0 <= one.high else "zero is inside it, so it may be chance"
-    return f"95% interval {shown(one, one.low, signed=True)} to {shown(one, one.high, signed=True)}, {apart}"
-
-
-def shown(one: Difference, value: float, *, signed: bool = False) -> str:
-    """Return a figure of a measure as people read it: shares in per cent, their differences in points."""
-    if one.measure in (*SHARES, *SHARES_OF_RUNS):
-        return f"{points(value)} points" if signed else share(value)
-    text = number(value, 1)
-    return f"+{text}" if signed and value > 0 else text.replace("-", "−")
+    return Headline(shown_difference(first), f"{first.measure}, {found.b} − {found.a}", tuple(sentences))
 
 
 def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
-    yield Section("Differences over all pairs", (), (_table("overall", "All pairs", found, found.overall),))
+    how = "with a 95% interval: whole tasks are drawn again, and their signs flipped for p"
+    told = f"Every difference is {found.b} − {found.a} {how}."
+    yield Section("Differences over all pairs", (told,), tuple(_tables(found)))
     if found.parts:
         measure = found.overall[0].measure
         rows = [part for part in found.parts if part.measure == measure]
@@ -74,18 +51,23 @@ def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
     yield Section("How to make this again", (), (Listing("command", "The command", command),))
 
 
+def _tables(found: Comparison) -> Iterator[Table]:
+    for name, rows in grouped(found.overall):
+        yield _table(name, TITLES[name], found, rows)
+
+
 def _table(name: str, title: str, found: Comparison, rows: Sequence[Difference]) -> Table:
     columns = (
         *((Column("where", "cell"),) if any(row.where for row in rows) else ()),
         Column("measure", "measure"),
         Column("pairs", "pairs"),
-        Column("clusters", "tasks", meaning="drawn again as a whole"),
+        Column("clusters", "tasks"),
         Column("a", found.a, 3),
         Column("b", found.b, 3),
-        Column("difference", "difference", 3, meaning=f"{found.b} − {found.a}"),
-        Column("low", "from", 3, meaning="95% interval"),
+        Column("difference", "difference", 3),
+        Column("low", "from", 3),
         Column("high", "to", 3),
-        Column("p", "p", 3, least=0.001, meaning="sign flips of tasks"),
+        Column("p", "p", 3, least=0.001),
     )
     return Table(name, title, columns, tuple(asdict(row) for row in rows))
 
@@ -103,7 +85,7 @@ def _chart(rows: Sequence[Difference], measure: str) -> Chart:
     none = Series("no difference", "rule", (chosen[0].where,), (0.0,), dashed=True)
     apart = sum(row.low is not None and row.high is not None and not row.low <= 0 <= row.high for row in chosen)
     told = f"In {apart} of {counted(len(chosen), 'cell')} zero lies outside the interval."
-    axes = Axis("cell", "category"), Axis(f"difference in {measure}", percent=measure in SHARES)
+    axes = Axis("cell", "category"), Axis(f"difference in {measure}", percent=measure_of(measure).unit == "share")
     return Chart("differences", f"Difference in {measure}, with 95% intervals", told, *axes, (series, none))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +35,17 @@ STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 WIDTH, HEIGHT = 5.2, 3.0  # inches of one panel
+LETTER = 0.075  # inches
 LONG_NAME = 9  # letters that fit under a column
+MOST_LETTERS = 66  # that fit under a panel on one line
+MOST_INSIDE = 4  # series whose names leave room for the lines
 MOST_COLUMNS = 3
+MOST_NUMBERS = 16  # that stand beside one another under a panel
+STRIDES = (1, 2, 4, 5, 8, 10)  # between numbers that are written, and ten, a hundred … times as many
 FEW_POINTS = 24  # that are marked one by one on a line
+
+
+Shades = tuple[float, float]
 
 
 def save(item: Chart | Figure, path: Path) -> Path:
@@ -67,11 +77,12 @@ def _title_of(item: Chart | Figure) -> str:
 def _draw_panels(canvas: Any, charts: Sequence[Chart], title: str) -> None:
     columns = min(len(charts), MOST_COLUMNS)
     rows = -(-len(charts) // columns)
-    canvas.set_size_inches(WIDTH * columns, max(map(_height, charts)) * rows)
-    places = canvas.subplots(rows, columns, squeeze=False).flat
+    canvas.set_size_inches(max(map(_width, charts)) * columns, max(map(_height, charts)) * rows)
+    places = list(canvas.subplots(rows, columns, squeeze=False).flat)
+    shades = shades_of(charts)
     for place, chart in zip(places, charts, strict=False):
-        draw(place, chart)
-    for place in list(canvas.axes)[len(charts) :]:
+        draw(place, chart, shades)
+    for place in places[len(charts) :]:
         place.set_visible(False)
     if title:
         canvas.suptitle(title)
@@ -81,17 +92,44 @@ def _height(chart: Chart) -> float:
     return max(HEIGHT, 0.9 + 0.24 * len(_places(chart)) * _slots(chart)) if _is_flipped(chart) else HEIGHT
 
 
-def draw(place: Any, chart: Chart) -> None:
-    """Draw a chart into axes of matplotlib's."""
+def _width(chart: Chart) -> float:
+    """Return the width of a panel with room for what stands beside the axes: long names, many series."""
+    beside = max((len(str(place)) for place in _places(chart)), default=0) if _is_flipped(chart) else 0
+    beside += max(len(series.name) for series in chart.series) + 4 if _has_legend_beside(chart) else 0
+    return WIDTH + LETTER * max(0, beside - LONG_NAME)
+
+
+def _has_legend_beside(chart: Chart) -> bool:
+    return len(chart.series) > MOST_INSIDE and not _has(chart, "cells")
+
+
+def shades_of(charts: Sequence[Chart]) -> Shades:
+    """Return what is lightest and what is darkest in all cells: one colour means one value in every panel."""
+    values = [value for chart in charts for series in chart.series for value in series.value if value is not None]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    return (low, high) if low < high else (min(0.0, low), max(1.0, high))
+
+
+def draw(place: Any, chart: Chart, shades: Shades | None = None) -> None:
+    """Draw a chart into axes of matplotlib's.
+
+    Args:
+        shades: what is lightest and what is darkest; the chart's own extremes unless given.
+    """
     flipped = _is_flipped(chart)
     stacks: dict[Value, float] = {}
     for index, series in enumerate(chart.series):
-        _MARKS[series.mark](place, chart, series, index, stacks)
+        if series.mark == "cells":
+            _draw_cells(place, chart, series, shades or shades_of([chart]))
+        else:
+            _MARKS[series.mark](place, chart, series, index, stacks)
     along, across = (place.yaxis, place.xaxis) if flipped else (place.xaxis, place.yaxis)
     _set_axis(place, along, chart.x, "y" if flipped else "x", chart)
     _set_axis(place, across, chart.y, "x" if flipped else "y", chart)
     place.set_title(chart.title)
-    if len(chart.series) > 1 and not _has(chart, "cells"):
+    if _has_legend_beside(chart):
+        place.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    elif len(chart.series) > 1 and not _has(chart, "cells"):
         place.legend()
 
 
@@ -181,13 +219,15 @@ def _draw_bars(place: Any, chart: Chart, series: Series, index: int, stacks: dic
         (place.hlines if flipped else place.vlines)(x, _numbers(series.low), _numbers(series.high), color="black", lw=1)
 
 
-def _draw_cells(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
+def _draw_cells(place: Any, chart: Chart, series: Series, shades: Shades) -> None:
     columns, rows = _places(chart), list(dict.fromkeys(series.y))
     grid = [[float("nan")] * len(columns) for _ in rows]
     for x, y, value in zip(series.x, series.y, series.value, strict=True):
         grid[rows.index(y)][columns.index(x)] = float("nan") if value is None else value
-    drawn = place.imshow(grid, aspect="auto", cmap="Blues")
-    place.figure.colorbar(drawn, ax=place, label=series.name)
+    drawn = place.imshow(grid, aspect="auto", cmap="Blues", vmin=shades[0], vmax=shades[1])
+    steps = range(int(shades[0]), int(shades[1]) + 1)
+    is_counted = len(steps) <= MOST_NUMBERS and all(value in steps for value in series.value if value is not None)
+    place.figure.colorbar(drawn, ax=place, label=series.name, ticks=list(steps) if is_counted else None)
     place.set_yticks(range(len(rows)), [str(row) for row in rows])
     place.grid(visible=False)
 
@@ -210,7 +250,6 @@ _MARKS = {
     "step": _draw_line,
     "points": _draw_points,
     "bars": _draw_bars,
-    "cells": _draw_cells,
     "rule": _draw_rules,
 }
 
@@ -220,18 +259,42 @@ def _colour(index: int) -> str:
 
 
 def _set_axis(place: Any, side: Any, axis: Axis, letter: str, chart: Chart) -> None:
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import FuncFormatter, LogFormatter, PercentFormatter
 
     getattr(place, f"set_{letter}label")(axis.title)
     if axis is chart.x and _is_banded(chart):
-        names = [str(name) for name in _places(chart)]
-        getattr(place, f"set_{letter}ticks")(range(len(names)), names)
+        named = named_places(_places(chart)) if letter == "x" else dict(enumerate(map(str, _places(chart))))
+        is_crowded = letter == "x" and sum(len(name) + 2 for name in named.values()) > MOST_LETTERS
+        turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if is_crowded else {}
+        getattr(place, f"set_{letter}ticks")(list(named), list(named.values()), **turned)
         if letter == "y":
             place.invert_yaxis()
         return
     if axis.scale == "log":
         getattr(place, f"set_{letter}scale")("log")
+        side.set_major_formatter(FuncFormatter(lambda value, _: power(value)))
+        side.set_minor_formatter(LogFormatter())  # as matplotlib labels them, but in plain text
     if axis.percent:
         side.set_major_formatter(PercentFormatter(1.0))
     if not _has(chart, "cells"):
         getattr(place, f"set_{letter}lim")(axis.low, axis.high)
+
+
+def named_places(places: Sequence[Value]) -> dict[int, str]:
+    """Return which places get their name, by position: of many numbers a few at equal distances, else all."""
+    if len(places) <= MOST_NUMBERS or not all(isinstance(place, (int, float)) for place in places):
+        return dict(enumerate(map(str, places)))
+    strides = (stride * 10**tens for tens in count() for stride in STRIDES)
+    stride = next(stride for stride in strides if len(places) <= MOST_NUMBERS * stride)
+    return {position: str(place) for position, place in enumerate(places) if float(place or 0) % stride == 0}
+
+
+def power(value: float) -> str:
+    """Return a place of a logarithmic axis as people read it: 0.01, 1,000, 10⁶."""
+    exponent = round(math.log10(value))
+    if -4 < exponent < 4 or not math.isclose(value, 10.0**exponent):
+        return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+    return "10" + str(exponent).translate(RAISED)
+
+
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -25,6 +25,11 @@ def rescue_section(found: Evidence) -> Section:
         f"{_condition(document)}: whole trajectories with an injection at every step that misses something. The sham "
         "carries the required label and another value of the same length."
     ]
+    if document.get("memory"):
+        words.append(
+            f"{document['memory']} stands behind the agent in every arm. The steps counted are those at which it did "
+            "not bring what was missing in the arm without an injection; they are the same in all arms."
+        )
     words += [f"Withheld: {model} on {workload}: {reason}" for model, workload, reason in document["excluded"]]
     if any(row["control"] is None for row in rows):
         words.append("No full-information control was run: differences describe; add `--control`.")
@@ -35,7 +40,8 @@ def rescue_section(found: Evidence) -> Section:
 
 def _condition(document: Row) -> str:
     loop = "the action loop" if document["managed"] else "Controlled Retention"
-    held = f"m = {document['m']}, h = {document['h']}, {document['policy']}"
+    memory = f"{document['memory']} ({document['panel']} panel)" if document.get("memory") else document["policy"]
+    held = f"m = {document['m']}, h = {document['h']}, {memory}"
     return f"{document['workload']}, {held}, {loop}, {counted(document['seeds'], 'seed')} a model"
 
 
@@ -50,7 +56,7 @@ def rescue_chart(rows: Sequence[Row]) -> Chart:
         Series(f"injected: {name}", "bars", models, tuple(_accuracy(rows, model, arm) for model in models))
         for arm, name in ARMS.items()
     )
-    told = listed([f"{ARMS[arm]} {share(_mean(rows, arm))}" for arm in ARMS])
+    told = listed([f"{ARMS[arm]} {_between(rows, arm)}" for arm in ARMS])
     axes = Axis("model", "category"), Axis("right at missed steps", low=0.0, high=1.0, percent=True)
     return Chart(
         "rescue",
@@ -65,10 +71,11 @@ def _accuracy(rows: Sequence[Row], model: str, arm: str) -> float | None:
     return next((row["accuracy"] for row in rows if row["model"] == model and row["arm"] == arm), None)
 
 
-def _mean(rows: Sequence[Row], arm: str) -> float | None:
-    chosen = [row for row in rows if row["arm"] == arm]
-    steps = sum(row["steps"] for row in chosen)
-    return sum(row["accuracy"] * row["steps"] for row in chosen) / steps if steps else None
+def _between(rows: Sequence[Row], arm: str) -> str:
+    """Return the accuracy of an arm, or from which to which it goes over the models: they are not one number."""
+    found = [row["accuracy"] for row in rows if row["arm"] == arm]
+    ends = dict.fromkeys(share(value) for value in ((min(found), max(found)) if found else (None,)))
+    return " to ".join(ends)
 
 
 def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
@@ -168,17 +175,23 @@ def _rescue_headline(document: Row) -> Headline:
     if found is None:
         words = "Nothing was missing, or no model may carry claims, so there is nothing to repair."
         return Headline("–", "nothing was repaired", (words,))
+    least, most = ("", "") if found.models == 1 else ("at least ", "at most ")
     sentence = (
-        f"Of {counted(found.steps, 'step')} that miss something {share(found.oracle)} are right once it is restored "
-        f"(sham {share(found.sham)}, nothing {share(found.control)})."
+        f"Of {counted(found.steps, 'step')} that {found.lacking} {least}{share(found.oracle)} are right once it is "
+        f"restored (sham {most}{share(found.sham)}, nothing {most}{share(found.control)})"
+        f"{'' if found.models == 1 else f', with each of {found.models} models'}."
     )
-    effect = document["repair_effect"]
-    more = [] if effect is None else [f"Restored against sham: {points(effect)} percentage points, mean over models."]
+    more = [
+        f"Restored against sham, {one['model']}: {points(one['effect'])} percentage points, 95% interval "
+        f"{points(one['low'])} to {points(one['high'])}."
+        for one in document.get("repair_effects", ())
+    ]
     if not found.claims:
         more.append("No full-information control was run, so this describes; add `--control`.")
-    return Headline(
-        share(found.oracle), "of steps that miss something are right once it is restored", (sentence, *more)
-    )
+    caption = f"of steps that {found.lacking} are right once it is restored"
+    if found.models > 1:
+        caption += ", with the model for which it does least"
+    return Headline(share(found.oracle), caption, (sentence, *more))
 
 
 def _capability_headline(document: Row) -> Headline:

@@ -45,14 +45,15 @@ def memory_section(sweep: SweepFolder) -> Section | None:
         for row in rows
         for finding in row["memory_system"]["diagnosis"]
     ]
-    if any(row["panel"] == "native" for row in rows):
+    if any(row["panel"] == "native" and row["scored"] for row in rows):
         words.append(
             "Native panel: each system keeps as much as it likes, so its rows do not compare with those held to h "
             "records; `--panel strict` makes them compare."
         )
     asked = [row for row in rows if sum(row["memory_system"]["fates"].values())]
     charts = (fates_chart(asked, Coordinates(asked)),) if asked else ()
-    return Section("Memory systems", tuple(words), (*charts, _fates_table(rows, named), _costs_table(rows, named)))
+    tables = (_fates_table(rows, named), _costs_table(rows, named)) if any(row["scored"] for row in rows) else ()
+    return Section("Memory systems", tuple(words), (*charts, *tables))
 
 
 def fates_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
@@ -127,8 +128,10 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else 1000 * seconds
 
 
-def spending_section(sweep: SweepFolder) -> Section:
-    """Return calls, tokens and money by model."""
+def spending_section(sweep: SweepFolder) -> Section | None:
+    """Return calls, tokens and money by model; nothing where only agents without tokens were asked."""
+    if not any(row["input_tokens"] or row["output_tokens"] or row["cost_usd"] for row in sweep.rows):
+        return None
     models = dict.fromkeys(row["model"] for row in sweep.rows)
     lines = tuple(_spent(model, [row for row in sweep.rows if row["model"] == model]) for model in models)
     columns = (

@@ -26,7 +26,7 @@ TITLE = "What this memory kept, and why steps were wrong"
 def page_of(sweep: SweepFolder) -> Page:
     """Return the page of what a folder says."""
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
-    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep))
+    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures)
     sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
     answers = {**answers_json(losses, repair), "rows": [dict(row) for row in sweep.rows]}
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
@@ -45,18 +45,25 @@ def repair_near(sweep: SweepFolder) -> Repair | None:
 
 
 def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
-    """Tell whether every model of a rescue was run in the sweep on the very task, policy and capacity."""
+    """Tell whether every model of a rescue was run in the sweep on the very task, policy or memory, and capacity."""
     asked = found.manifest["settings"]
-    if asked["managed"]:
+    memory = asked.get("memory")
+    if asked["managed"] and memory is None:
         return False  # the action loop without recovery, which no cell of a sweep is
     held = {
         row["model"]
         for row in sweep.rows
-        if (row["condition"], row["policy"], row["h"]) == (CONTROLLED, asked["policy"], asked["h"])
+        if row["h"] == asked["h"]
+        and (_has_memory(row, asked) if memory else (row["condition"], row["policy"]) == (CONTROLLED, asked["policy"]))
         and row["cell"] in sweep.tasks
         and without_seed(sweep.tasks[row["cell"]]) == asked["task"]
     }
     return set(asked["models"]) <= held
+
+
+def _has_memory(row: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Tell whether a cell has the memory of a rescue behind it, made and held to the same."""
+    return all(row[name] == asked[name] for name in ("memory", "memory_settings", "panel"))
 
 
 def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) -> Iterable[Section | None]:

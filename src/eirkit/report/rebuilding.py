@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.lacuna.model import ModelOptions
+from eirkit.lacuna.sweeps.cells import NATIVE
 from eirkit.lacuna.sweeps.manifest import Manifest
 from eirkit.lacuna.sweeps.suite import AXES
 from eirkit.lacuna.sweeps.suite_values import DEFAULT, read_seeds, show_seeds
@@ -70,10 +71,13 @@ def evidence_command(manifest: Mapping[str, Any], out: str) -> str:
     tasks = settings["tasks"] if "tasks" in settings else [settings["task"]]
     words = ["eirkit", "lacuna", manifest["command"], "--workload", ",".join(task["workload"] for task in tasks)]
     words += _task_words(tasks[0])
-    for name in ("h", "policy", "truth", "threshold"):
+    stored = bool(settings.get("memory"))  # then what is in sight follows from the memory
+    for name in ("h", *(() if stored else ("policy",)), "truth", "threshold", "actions"):
         if name in settings:
             words += [f"--{name}", str(settings[name])]
-    if settings.get("managed"):
+    if stored:
+        words += _memory_words(settings)
+    elif settings.get("managed"):
         words.append("--managed")
     if "windows" in settings:
         words += ["--windows", ",".join(map(str, settings["windows"]))]
@@ -141,8 +145,18 @@ def rescue_command(
     told = without_seed(task or _told_task(row))
     words = ["eirkit", "lacuna", "rescue", "--workload", row["workload"], *_task_words(told), "--h", str(row["h"])]
     words += ["--policy", row["policy"]] if row["policy"] else []
+    words += _memory_words(row) if row["memory"] else []
     words += ["--model", row["model"], *model_words(options), "--seeds", seeds_text(seeds), "--out", str(out)]
     return shlex.join(words)
+
+
+def _memory_words(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options of a memory system that a row or settings tell of."""
+    yield from ("--memory", told["memory"])
+    if told["panel"] != NATIVE:
+        yield from ("--panel", told["panel"])
+    for key, value in told["memory_settings"].items():
+        yield from ("--memory-set", f"{told['memory']}.{key}={_setting(value)}")
 
 
 def _told_task(row: Mapping[str, Any]) -> TaskSpec:
@@ -153,8 +167,10 @@ def rescue_condition(settings: Mapping[str, Any]) -> str:
     """Return what a rescue was measured on, in words; of its task what is not usual."""
     words = _task_words({"n": "", **settings["task"]})
     told = [f"{name.removeprefix('--')} = {value}" for name, value in zip(words[::2], words[1::2], strict=True)]
-    where = [settings["task"]["workload"], *told, f"h = {settings['h']}", settings["policy"]]
-    return ", ".join([*where, *(["the action loop"] if settings["managed"] else []), " and ".join(settings["models"])])
+    kept = settings.get("memory") or settings["policy"]
+    where = [settings["task"]["workload"], *told, f"h = {settings['h']}", kept]
+    loop = ["the action loop"] if settings["managed"] and not settings.get("memory") else []
+    return ", ".join([*where, *loop, " and ".join(settings["models"])])
 
 
 def seeds_text(seeds: Sequence[int]) -> str:

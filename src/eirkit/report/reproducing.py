@@ -33,12 +33,20 @@ Perform = Callable[[tuple[str, Setting]], dict[str, Any]]  # a study's id and it
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a study."""
+    """What came of a study, or that it is still awaited."""
 
     study: Study
-    findings: Findings | None  # None: lost
+    findings: Findings | None  # None: lost, or awaited
     reason: str = ""  # why it was lost
     was_kept: bool = False  # read back from an earlier run
+    is_awaited: bool = False  # it has not ended yet
+
+    @property
+    def verdict(self) -> str:
+        """The verdict in words, or why there is none."""
+        if self.findings is not None:
+            return self.findings.verdict
+        return "not finished yet" if self.is_awaited else f"lost: {self.reason}"
 
 
 class StudyStore:

@@ -28,7 +28,8 @@ def row_tables(identity: str, findings: Findings) -> tuple[Table, ...]:
 
 def _table(identity: str, title: str, rows: Sequence[Row]) -> Table:
     name = f"{identity}-{anchor(title)}"
-    agents = list(dict.fromkeys(row.ours_by for row in rows))
+    made = [row.ours_by for row in rows if row.ours_by or row.ours is not None]  # what is not here is nobody's column
+    agents = list(dict.fromkeys(made)) or [""]
     models = {row.published_by for row in rows}
     note = f"Published figures by {rows[0].published_by}." if len(models) == 1 and rows[0].published_by else ""
     if len(agents) > 1:
@@ -85,7 +86,7 @@ def _by_agent(name: str, title: str, rows: Sequence[Row], agents: Sequence[str],
 
 def _verdicts(of: Mapping[str, Row], agents: Sequence[str]) -> str:
     """Return the verdicts in the order of the columns; once where they agree."""
-    found = [of[agent].verdict for agent in agents if agent in of]
+    found = [of[agent].verdict for agent in agents if agent in of] or [row.verdict for row in of.values()]
     return found[0] if len(set(found)) == 1 else " / ".join(found)
 
 

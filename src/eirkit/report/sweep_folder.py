@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ class RunFacts:
     seed: int
     fingerprint: str  # of the task's graph
     score: RunScore
+    rules: str = ""  # the hash of its system message
+    usage: Row = field(default_factory=dict)  # what the agent took: calls, tokens, money
+    memory: Row | None = None  # what its external memory did, held and took
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,8 @@ def _facts(record: Row) -> RunFacts:
     counts = (score.steps, score.correct, score.missed, score.consuming_all, *score.errors.values())
     if not all(isinstance(count, int) for count in counts):
         raise TypeError("the score is not made of whole numbers")
-    return RunFacts(str(record["cell"]), seed, str(record["fingerprint"]), score)
+    more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
+    return RunFacts(str(record["cell"]), seed, str(record["fingerprint"]), score, *more)
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:

@@ -61,10 +61,12 @@ def _tests(tests: Sequence[Test]) -> Section:
         Column("n", "n"),
         Column("scale", "scale"),
     )
-    words = ["Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."]
-    words += _missing(tests)
-    items: tuple[Item, ...] = (*_ratio_chart(known), Table("tests", "Tests", columns, tuple(known)), _meanings(known))
-    return Section("Tests", tuple(words), items)
+    if not known:
+        return Section("Tests", (f"These runs are too few or too alike: none of {len(tests)} tests has an estimate.",))
+    words = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
+    tables = (Table("tests", "Tests", columns, tuple(known)), _meanings(known), _missing(tests))
+    items: tuple[Item, ...] = (*_ratio_chart(known), *(table for table in tables if table.rows))
+    return Section("Tests", (words,), items)
 
 
 def _meanings(tests: Sequence[Test]) -> Table:
@@ -100,10 +102,12 @@ def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
     return (Chart("ratios", "Ratios with 95% intervals", told, *axes, (points, none)),)
 
 
-def _missing(tests: Sequence[Test]) -> list[str]:
+def _missing(tests: Sequence[Test]) -> Table:
     """Return why there is no estimate, each reason once with the tests that it stops."""
     reasons: dict[str, list[str]] = {}
     for test in tests:
         if test["estimate"] is None:
             reasons.setdefault(test["note"], []).append(test["name"])
-    return [f"No estimate of {listed(names, most=20)}: {reason}." for reason, names in reasons.items()]
+    rows = tuple({"reason": reason, "tests": ", ".join(dict.fromkeys(names))} for reason, names in reasons.items())
+    columns = (Column("reason", "why there is no estimate"), Column("tests", "tests"))
+    return Table("no-estimate", "Tests without an estimate", columns, rows)

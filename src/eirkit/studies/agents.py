@@ -5,6 +5,7 @@ Reference agents stand in for the published models unless a model is given; then
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -15,12 +16,13 @@ from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
 from eirkit.lacuna.evidence.behaviour import Behaviour, behave
 from eirkit.lacuna.evidence.pooling import mean
-from eirkit.lacuna.evidence.trial import Bench, Trial, Workbench
+from eirkit.lacuna.evidence.trial import Bench, Result, Trial, Workbench
 from eirkit.lacuna.generation import generate_many, graph_of, prepare
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.serving.funds import Purse
 from eirkit.lacuna.sweeps.cells import Access
 from eirkit.lacuna.task import TaskSpec
+from eirkit.lacuna.telemetry import Trace
 from eirkit.report.study import Row, Setting
 from eirkit.studies.judging import THREE, By, compare, trait
 
@@ -43,6 +45,10 @@ class Who:
     def bench(self) -> Bench:
         return Workbench(self.purse)
 
+    def remembering_bench(self) -> Bench:
+        """Return a bench that runs no trial twice: all at once, then again in groups."""
+        return Workbench(self.purse, _Remembered())
+
     def make(self) -> Model:
         return (self.purse or Purse()).make(self.model, self.options)
 
@@ -53,6 +59,24 @@ class Who:
     @property
     def is_reference(self) -> bool:
         return self.model.startswith("reference/")
+
+
+class _Remembered:
+    """Trials in memory; those that the world broke are tried again."""
+
+    def __init__(self) -> None:
+        self._traces: dict[str, Trace] = {}
+
+    def find(self, model: str, options: ModelOptions, trial: Trial) -> Trace | None:
+        return self._traces.get(_name(model, trial))
+
+    def keep(self, model: str, options: ModelOptions, trial: Trial, result: Result) -> None:
+        if isinstance(result, Trace):
+            self._traces[_name(model, trial)] = result
+
+
+def _name(model: str, trial: Trial) -> str:
+    return json.dumps([model, trial.what], sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)

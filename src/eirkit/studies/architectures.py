@@ -173,10 +173,12 @@ def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
     return [fmean(one[seed] for one in found) for seed in whole]
 
 
-def run_system(name: str, who: Who, workloads: Sequence[str]) -> dict[str, list[list[MemoryRun]]]:
+def run_system(
+    name: str, who: Who, workloads: Sequence[str], seeds: Sequence[int] = range(SYSTEM_SEEDS)
+) -> dict[str, list[list[MemoryRun]]]:
     """Return the runs of a system at each of two capacities: m = 8, h = 2, 4; Full Lookup 16, 4, 8."""
     cells = [(_spec(w), external(name, h * (2 if w == "full-lookup" else 1))) for w in workloads for h in (2, 4)]
-    runs = run_memories(cells, range(SYSTEM_SEEDS), who)
+    runs = run_memories(cells, seeds, who)
     return {w: runs[2 * i : 2 * i + 2] for i, w in enumerate(workloads)}
 
 

@@ -103,7 +103,7 @@ def two_by_two(setting: Setting) -> Findings:
     """Compare who chooses what is kept, in what form it is kept, and where a memory is worse than none."""
     who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
     cells = run_cells(who, seeds)
-    takers = {p: run_note_taker(p, seeds, cells) for p in WRITES.values()} if who.is_reference else {}
+    takers = {p: run_note_taker(p, seeds, cells) for p in WRITES.values()} if setting.model is None else {}
     sections = {
         "Store–Recall, the 2×2 pooled over h = 16, 8, 4, 2": [*_square_rows(who, cells), *_taker_rows(takers)],
         "Effects": [*_effect_rows(who, cells), *_taker_effects(takers)],
@@ -111,7 +111,7 @@ def two_by_two(setting: Setting) -> Findings:
     }
     agents: dict[str, Cells] = {who.name: cells}
     tables = []
-    if who.is_reference:
+    if setting.model is None:
         agents["thrasher"] = run_cells(reference("thrasher"), seeds, ["reads"])
         agents |= {f"note-taker, p = {p:.1f}": own for p, own in takers.items()}
         lines = store_recall_shapes(cells, takers, agents["thrasher"])

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from eirkit.lacuna.evidence.claims import gate
-from eirkit.lacuna.evidence.rescue import Arm, ArmRow, Setup, rescue
+from eirkit.lacuna.evidence.rescue import ARMS, Arm, ArmRow, Setup, rescue
+from eirkit.lacuna.generation import generate_many
 from eirkit.lacuna.task import TaskSpec
 from eirkit.report.study import Findings, Row, Setting
 from eirkit.report.table import Table
@@ -40,8 +41,11 @@ Arms = dict[str, list[float]]
 def in_arms(setup: Setup, who: Who, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
     """Return the arms of one agent for every group of three seeds; of fewer than two groups, for every seed."""
     found: dict[Arm, list[ArmRow]] = {"control": [], "oracle": [], "sham": []}
-    for group in groups(seeds):
-        for row in rescue(setup, group, [who.model], who.options, who.bench).rows:
+    bench = who.remembering_bench()
+    tasks = list(generate_many(setup.spec, seeds))
+    bench.run(who.model, who.options, [setup.trial(task, arm) for arm in ARMS for task in tasks])
+    for group in groups(seeds):  # of which every trajectory is there already
+        for row in rescue(setup, group, [who.model], who.options, bench).rows:
             found[row.arm].append(row)
     return found
 

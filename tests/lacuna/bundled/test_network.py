@@ -114,7 +114,35 @@ def test_whoever_looks_sees_shares_of_what_is_there(tmp_path):
     n.forward(weights, given, there, n.Past(2, weights, 5), look)
     assert [layer.shape for layer in look.shares] == [(2, 2, 5, 5), (2, 2, 1, 5)]
     first = look.shares[0]
-    assert (first[0, :, 1:, 0] == 0).all()  # what is not there
+    assert (first[0, :, :4, 4] == 0).all()  # the shorter row has four tokens
     assert (np.triu(first[1, 0], 1) == 0).all()  # what comes later
     rounding = 5 / 2  # half a part a key
     assert (np.abs(first.sum(-1) - n.FULL) <= rounding).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_wanted_of_one_pass_is_what_each_token_alone_would_have_given(tmp_path, seed):
+    weights, given = small.network(tmp_path, small.parameters(seed)), tokens(seed, 3, 6)
+    there = np.random.default_rng(seed).random((3, 6)) < 0.7
+    there[:, -1] = True
+    found = n.forward(weights, given, there, n.Past(3, weights, 6), wanted=there)
+    alone = [
+        n.forward(weights, part, np.ones((1, len(part[0])), np.bool_), n.Past(1, weights, 6))
+        for row in range(3)
+        for end in np.flatnonzero(there[row])
+        if (part := given[row : row + 1, : end + 1][:, there[row, : end + 1]]).size
+    ]
+    assert found.tobytes() == np.concatenate(alone).tobytes()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_was_taken_back_leaves_no_trace(tmp_path, seed):
+    """Rows are cut to lengths of their own, one is dropped, and other tokens follow: as if nothing else had been."""
+    weights, given = small.network(tmp_path, small.parameters(seed)), tokens(seed, 3, 9)
+    past = n.Past(3, weights, 9)
+    n.forward(weights, given[:, :6], np.ones((3, 6), np.bool_), past)
+    past.lengths -= [1, 0, 4]
+    past.keep([0, 2])
+    after = n.forward(weights, given[[0, 2], 6:], np.ones((2, 3), np.bool_), past)
+    kept = [np.concatenate((given[row, :length], given[row, 6:]))[None] for row, length in ((0, 5), (2, 2))]
+    assert after.tobytes() == np.concatenate([scores(weights, one) for one in kept]).tobytes()

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
 from eirkit.lacuna.bundled import features as f
+from eirkit.lacuna.bundled.drafting import draft, nothing
 from eirkit.lacuna.bundled.layout import load_weights
-from eirkit.lacuna.bundled.writing import Question, check, prompt_tokens, write
+from eirkit.lacuna.bundled.network import Attended
+from eirkit.lacuna.bundled.question import Question, check, digits_of, prompt_tokens, tokens_after, values_of, written
+from eirkit.lacuna.bundled.writing import write, write_together
 from eirkit.lacuna.models.bundled import WEIGHTS
 from eirkit.seeds import below, words
 from tests.lacuna.bundled import small
@@ -54,6 +57,62 @@ def test_alone_in_company_and_in_another_order():
     together = write(NETWORK, asked)
     assert [write(NETWORK, [question])[0] for question in asked] == together
     assert write(NETWORK, asked[::-1])[::-1] == together
+
+
+ASKED = questions(24)
+ALONE = write(NETWORK, ASKED, nothing)  # every digit in a pass of its own
+
+
+@given(seed=st.integers(0, 2**32 - 1), honest=st.floats(0, 1))
+@settings(max_examples=8, deadline=None)
+def test_no_guess_changes_what_is_written(seed, honest):
+    """Guesses that are good up to somewhere, then drawn, and of any length."""
+    rng = np.random.default_rng(seed)
+
+    def guess(question, so_far):
+        good = draft(question, so_far)
+        drawn = rng.integers(0, 10, rng.integers(0, question.length - len(so_far) + 1)).tolist()
+        return good if rng.random() < honest else good[: rng.integers(0, len(good) + 1)] + drawn
+
+    assert write(NETWORK, ASKED, guess) == ALONE
+
+
+def test_the_guess_is_good_where_everything_is_there_and_ends_where_it_is_not():
+    question = Question(f.SUM, 4, 1, ((11, (1234,)), (12, (5678,)), (21, (1299,))), (9000,), (11, 12))
+    assert draft(question, []) == [1, 2, 3, 4, 5, 6, 7, 8, 2, 1, 9, 5]  # the sum, 5912, from its end
+    assert draft(question, [1, 2, 3]) == [4, 5, 6, 7, 8, 2, 1, 9, 5]
+    missing = replace(question, refs=(12, 31))
+    assert draft(missing, []) == [5, 6, 7, 8]
+    # 11 and 21 begin like this; both have a label that agrees at one of two places, so the first.
+    assert draft(missing, [5, 6, 7, 8, 1])[:3] == [2, 3, 4]
+    assert draft(missing, [5, 6, 7, 8, 7]) == []  # no record begins like this
+
+
+def test_looking_gives_every_digit_a_pass_of_its_own():
+    looks: list[Attended] = []
+    some = [question for question in ASKED if question.frame == ASKED[1].frame]
+    assert write_together(NETWORK, some, looks) == write(NETWORK, some)
+    assert len(looks) == some[0].length
+    assert {layer.shape[2] for look in looks[1:] for layer in look.shares} <= {1, 2}  # a digit, and a line's start
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_digits_and_values_are_one_another(data):
+    digits, width = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    question = Question(
+        data.draw(st.integers(0, 3)), digits, width, (), None, tuple(range(1, data.draw(st.integers(1, 4))))
+    )
+    values = [
+        tuple(data.draw(st.lists(st.integers(0, 10**digits - 1), min_size=width, max_size=width)))
+        for _ in range(len(question.refs) + 1)
+    ]
+    lines = [digits_of(question, line, one) for line, one in enumerate(values)]
+    assert [values_of(question, line, one) for line, one in enumerate(lines)] == values
+    whole = [digit for line in lines for digit in line]
+    assert (*written(question, whole).operands, written(question, whole).answer) == tuple(values)
+    reply = [token for number, digit in enumerate(whole) for token in tokens_after(question, number, digit)]
+    assert len(prompt_tokens(question)) + 1 + len(reply) == question.size - width  # there is no input
 
 
 def right(question: Question) -> tuple[int, ...]:

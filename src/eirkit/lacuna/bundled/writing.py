@@ -1,90 +1,109 @@
-"""Greedy writing, many steps at a time: questions come in, the digits that the network wrote go out as values.
+"""Greedy writing, many steps at a time: questions come in, what the network wrote goes out.
 
-The frame is given, the digits are the network's own: for each reference, in order, the value it has looked up; then
-the answer. Steps of one frame are written together; what stands beside a step changes nothing in it.
+Each pass takes in what is certain and a guess at what follows, and keeps the digits up to the first that the network
+would have written otherwise. A token sees only what is there and stands before it, so what was guessed wrong, what
+stands beside a step, and in how many passes it was written change nothing in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from eirkit.errors import UsageError
-from eirkit.facts import fact
 from eirkit.lacuna.bundled import features as f
+from eirkit.lacuna.bundled.drafting import draft, nothing
 from eirkit.lacuna.bundled.layout import Weights
-from eirkit.lacuna.bundled.network import LONGEST, Attended, Past, forward
-from eirkit.lacuna.task import Payload
+from eirkit.lacuna.bundled.network import Attended, Past, forward
+from eirkit.lacuna.bundled.question import (
+    Question,
+    Token,
+    Written,
+    check,
+    prompt_tokens,
+    start_token,
+    tokens_after,
+    written,
+)
 
-TOGETHER = 64  # steps; more gain little and take memory
+TOGETHER = 64  # runs that are under way at a time
+TOKENS = 600  # of a pass, about: more leave the processor's cache
 
-Token = tuple[int, ...]
+Draft = Callable[[Question, Sequence[int]], list[int]]
+Ahead = tuple[list[Token], list[int]]  # the tokens of a pass, and those among them after which a digit is wanted
 
 
-@fact
-class Question:
-    """One step as the network reads it."""
+class Reply:
+    """One reply while it is written."""
 
-    operator: int
-    digits: int
-    width: int  # values a record
-    records: tuple[tuple[int, Payload], ...]
-    input: Payload | None
-    refs: tuple[int, ...]
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.digits: list[int] = []
+        self.fresh = [*prompt_tokens(question), start_token(question, 0)]  # what is certain and was not taken in yet
+        self.guess: list[int] = []
+
+    def ahead(self, guess: list[int]) -> Ahead:
+        """Return what the next pass takes in: what is certain, and a guess."""
+        done = len(self.digits)
+        self.guess = guess[: self.question.length - done - 1]  # nothing is asked of the last digit
+        tokens, wanted = list(self.fresh), [len(self.fresh) - 1]
+        for number, digit in enumerate(self.guess, done):
+            tokens += tokens_after(self.question, number, digit)
+            wanted.append(len(tokens) - 1)
+        return tokens, wanted
+
+    def judge(self, chosen: Sequence[int]) -> int:
+        """Take what the network chose at each place, as far as it stands; return at how many places it does."""
+        right = 0
+        while right < len(self.guess) and self.guess[right] == chosen[right]:
+            right += 1
+        self.digits += chosen[: right + 1]
+        if not self.is_whole:
+            self.fresh = tokens_after(self.question, len(self.digits) - 1, self.digits[-1])
+        return right + 1
 
     @property
-    def frame(self) -> tuple[int, int, int]:
-        """What steps must share to be written together."""
-        return self.width, self.digits, len(self.refs)
+    def is_whole(self) -> bool:
+        return len(self.digits) == self.question.length
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What the network wrote."""
-
-    operands: tuple[Payload, ...]  # what it looked up for each reference, there or not
-    answer: Payload
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the frame: a reference or the answer."""
-
-    order: int  # which reference; FAN_IN for the answer
-    starts: list[Token]  # by row
-    labels: list[Token]  # what every token of the line carries, by row
-    places: list[tuple[int, ...]]  # in the order of writing, by row
+def write(weights: Weights, questions: Sequence[Question], guess: Draft = draft) -> list[Written]:
+    """Return what the network writes for each question; equal ones are written once."""
+    found: dict[Question, Written] = {}
+    for some in _groups(questions):
+        found.update(zip(some, write_together(weights, some, guess=guess), strict=True))
+    return [found[question] for question in questions]
 
 
-def check(question: Question) -> None:
-    """Raise UsageError where the network has no words for a step."""
-    limits = (
-        ("digits", question.digits, f.PLACES),
-        ("values a record", question.width, f.WIDTH),
-        ("references", len(question.refs), f.FAN_IN),
-        ("as label", max((label for label, _ in question.records), default=0), f.LARGEST_LABEL),
-        ("as label", max(question.refs, default=0), f.LARGEST_LABEL),
-        ("tokens", _size(question), LONGEST),
-    )
-    for what, found, most in limits:
-        if found > most:
-            raise UsageError(
-                f"the bundled network reads at most {most} {what}, this step has {found}; use a smaller task"
-            )
+def _groups(questions: Sequence[Question]) -> Iterator[list[Question]]:
+    """Yield different questions in groups of similar length, each a pass of not too many tokens."""
+    some: list[Question] = []
+    for question in sorted(set(questions), key=lambda question: question.size):
+        check(question)
+        if (len(some) + 1) * question.size > TOKENS and some:
+            yield some
+            some = []
+        some.append(question)
+    if some:
+        yield some
 
 
-def write(weights: Weights, questions: Sequence[Question]) -> list[Written]:
-    """Return what the network writes for each question."""
-    found: dict[int, Written] = {}
-    for rows in _groups(questions):
-        written = write_together(weights, [questions[row] for row in rows])
-        found.update(zip(rows, written, strict=True))
-    return [found[row] for row in range(len(questions))]
+def write_together(
+    weights: Weights, questions: Sequence[Question], looks: list[Attended] | None = None, guess: Draft = draft
+) -> list[Written]:
+    """Return what is written for questions that share their passes.
+
+    Args:
+        looks: takes where each token looked, an entry for each pass; then every digit has its own. The questions are of
+            one frame.
+    """
+    # The products are small: threads would wait for one another longer than they work.
+    with _libraries().limit(limits=1, user_api="blas"):
+        replies = [Reply(question) for question in questions]
+        _write(weights, replies, guess if looks is None else nothing, looks)
+    return [written(reply.question, reply.digits) for reply in replies]
 
 
 @cache
@@ -93,114 +112,30 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _groups(questions: Sequence[Question]) -> Iterator[list[int]]:
-    """Yield rows of one frame, those of similar length together."""
-    frames: dict[tuple[int, int, int], list[int]] = {}
-    for row, question in enumerate(questions):
-        check(question)
-        frames.setdefault(question.frame, []).append(row)
-    for rows in frames.values():
-        rows.sort(key=lambda row: len(questions[row].records))
-        for start in range(0, len(rows), TOGETHER):
-            yield rows[start : start + TOGETHER]
+def _write(weights: Weights, replies: Sequence[Reply], guess: Draft, looks: list[Attended] | None) -> None:
+    past = Past(len(replies), weights, max((reply.question.size for reply in replies), default=0))
+    while replies:
+        ahead = [reply.ahead(guess(reply.question, reply.digits)) for reply in replies]
+        if looks is not None:
+            looks.append(Attended([]))
+        chosen = _choose(weights, ahead, past, None if looks is None else looks[-1])
+        for row, (reply, (tokens, wanted)) in enumerate(zip(replies, ahead, strict=True)):
+            stands = reply.judge([next(chosen) for _ in wanted])
+            past.lengths[row] -= len(tokens) - 1 - wanted[stands - 1]  # the others were guessed wrong
+        left = [row for row, reply in enumerate(replies) if not reply.is_whole]
+        if len(left) < len(replies):
+            replies = [replies[row] for row in left]
+            past.keep(left)
 
 
-def write_together(
-    weights: Weights, questions: Sequence[Question], looks: list[Attended] | None = None
-) -> list[Written]:
-    """Return what is written for questions of one frame.
-
-    Args:
-        looks: takes where each token looked, an entry for each forward pass.
-    """
-    # The products are small: threads would wait for one another longer than they work.
-    with _libraries().limit(limits=1, user_api="blas"):
-        values = _write(weights, questions, looks)
-    return [_written([array[row] for array in values]) for row in range(len(questions))]
-
-
-def _write(weights: Weights, questions: Sequence[Question], looks: list[Attended] | None) -> list[NDArray[np.int64]]:
-    """Return the values of each line of the frame, (questions, width)."""
-    width, digits, refs = questions[0].frame
-    prompts = [prompt_tokens(question) for question in questions]
-    longest = max(map(len, prompts))
-    past = Past(len(questions), weights, longest + (refs + 1) * (1 + width * digits))
-    fed = [[()] * (longest - len(prompt)) + prompt for prompt in prompts]
-    lines = [_operand_line(questions, i) for i in range(refs)] + [_answer_line(questions)]
-    values: list[NDArray[np.int64]] = []
-    for line in lines:
-        fed = [[*tokens, start] for tokens, start in zip(fed, line.starts, strict=True)]
-        values.append(np.zeros((len(questions), width), np.int64))
-        for slot in range(width * digits):
-            look = None if looks is None else Attended([])
-            scores = _feed(weights, fed, past, look)
-            if look is not None and looks is not None:
-                looks.append(look)
-            index, turn = divmod(slot, digits)
-            chosen = scores.argmax(1)  # of equal scores the smaller digit
-            place = np.array([places[turn] for places in line.places])
-            values[-1][:, index] += chosen * 10**place
-            fed = [
-                [_digit(line.order, label, int(digit), int(at), index)]
-                for label, digit, at in zip(line.labels, chosen, place, strict=True)
-            ]
-    return values
-
-
-def _written(values: list[NDArray[np.int64]]) -> Written:
-    *operands, answer = (tuple(map(int, one)) for one in values)
-    return Written(tuple(operands), answer)
-
-
-def _feed(weights: Weights, fed: list[list[Token]], past: Past, look: Attended | None) -> NDArray[np.float32]:
-    features = np.full((len(fed), len(fed[0]), f.MOST), f.FEATURES, np.int64)
-    for row, tokens in enumerate(fed):
+def _choose(weights: Weights, ahead: Sequence[Ahead], past: Past, look: Attended | None) -> Iterator[int]:
+    """Return the digit that the network would write at each place that is wanted; of equal scores the smaller."""
+    shape = len(ahead), max(len(tokens) for tokens, _ in ahead)
+    features = np.full((*shape, f.MOST), f.FEATURES, np.int64)
+    last = np.zeros(shape, np.bool_)
+    for row, (tokens, wanted) in enumerate(ahead):
+        last[row, wanted] = True
         for place, token in enumerate(tokens):
             features[row, place, : len(token)] = token
-    return forward(weights, features, features[:, :, 0] < f.FEATURES, past, look)
-
-
-def prompt_tokens(question: Question) -> list[Token]:
-    """Return the tokens of a step: its records, the operator, its input and its references."""
-    digits = question.digits
-    records = [
-        (f.RECORD, *_label(label), *_value(value, digits), f.INDEX + index)
-        for label, values in question.records
-        for index, value in enumerate(values)
-    ]
-    operator = (f.operator(question.operator), f.DIGITS + digits - 1, f.SLOTS + question.width - 1)
-    inputs = [(f.INPUT, *_value(value, digits), f.INDEX + i) for i, value in enumerate(question.input or ())]
-    references = [(f.REFERENCE, *_label(label), f.ORDER + i) for i, label in enumerate(question.refs)]
-    return [*records, operator, *inputs, *references]
-
-
-def _operand_line(questions: Sequence[Question], i: int) -> Line:
-    labels = [_label(question.refs[i]) for question in questions]
-    starts = [(f.OPERAND, *label, f.ORDER + i) for label in labels]
-    falling = tuple(range(questions[0].digits - 1, -1, -1))
-    return Line(i, starts, labels, [falling] * len(questions))
-
-
-def _answer_line(questions: Sequence[Question]) -> Line:
-    places = [tuple(f.written_places(question.operator, question.digits)) for question in questions]
-    start = (f.ANSWER, f.ORDER + f.FAN_IN)
-    return Line(f.FAN_IN, [start] * len(questions), [()] * len(questions), places)
-
-
-def _digit(order: int, label: Token, digit: int, place: int, index: int) -> Token:
-    return (f.DIGIT, *label, f.ORDER + order, f.WRITTEN + digit, f.PLACE + place, f.INDEX + index)
-
-
-def _size(question: Question) -> int:
-    prompt = len(question.records) * question.width + 1 + question.width + len(question.refs)
-    return prompt + (len(question.refs) + 1) * (1 + question.width * question.digits)
-
-
-@lru_cache(maxsize=1 << 14)
-def _label(label: int) -> Token:
-    return tuple(f.LABEL + 10 * place + label // 10**place % 10 for place in range(f.PLACES))
-
-
-@lru_cache(maxsize=1 << 16)
-def _value(value: int, digits: int) -> Token:
-    return tuple(f.VALUE + 10 * place + value // 10**place % 10 for place in range(digits))
+    scores = forward(weights, features, features[:, :, 0] < f.FEATURES, past, look, last)
+    return iter(scores.argmax(1).tolist())

@@ -116,8 +116,11 @@ def diagnose(
     return found
 
 
-def memory_record(used: MemoryUsage, consultations: Sequence[Consultation], lookups: Lookups) -> dict[str, object]:
-    """Return what a run's memory did, held and took, as plain data."""
+def memory_record(
+    used: MemoryUsage | None, consultations: Sequence[Consultation], lookups: Lookups
+) -> dict[str, object]:
+    """Return what a run's memory did, held and took, as plain data; None: it cannot tell what it holds."""
+    used = used or MemoryUsage()
     writes = [one.latency_seconds for one in consultations if one.call.verb == "write"]
     searches = [one.latency_seconds for one in consultations if one.call.verb == "search"]
     return {

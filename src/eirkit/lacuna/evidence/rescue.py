@@ -1,28 +1,33 @@
 """The causal rescue: the same task under no injection, under restoration, and under a sham of equal length.
 
 Arms are whole trajectories with an injection at every step that misses something, paired by seed and step. Tasks come
-in, with their answers; accuracies at the missed steps and paired tests go out.
+in, with their answers; accuracies at the missed steps and paired tests go out. With an external memory behind the agent
+the steps are those at which, in the control arm, the memory did not bring what was missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from eirkit.errors import SpecError
 from eirkit.lacuna.condition import Cache
+from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
+from eirkit.lacuna.evidence.lookups import FATES, Fate, look_up
 from eirkit.lacuna.evidence.pooling import deviation, mean
 from eirkit.lacuna.evidence.statistics import Interval, bootstrap, mcnemar, sign_flip
 from eirkit.lacuna.evidence.trial import Bench, Trial, Workbench
 from eirkit.lacuna.generation import generate_many, prepare
-from eirkit.lacuna.managed import ManagedSession
+from eirkit.lacuna.managed import ACTION_LIMIT, ManagedOptions, ManagedSession
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.policy import find_policy
 from eirkit.lacuna.retention import Retention
 from eirkit.lacuna.session import ControlledSession, Injector, Session, inject_nothing
 from eirkit.lacuna.simulation.plain import outlook_of
+from eirkit.lacuna.stores.making import MODEL, RUN_MODEL, MemoryPlan, check_plan
+from eirkit.lacuna.sweeps.cells import EXTERNAL, NATIVE, STRICT, Access
 from eirkit.lacuna.task import Payload, TaskInstance, TaskSpec, without_seed
 from eirkit.lacuna.telemetry import Trace
 from eirkit.lacuna.view import PublicStep, Record, publish
@@ -84,24 +89,64 @@ class Setup:
     policy: str = "fifo"
     truth: Truth = "true"
     managed: bool = False  # the action loop in place of Controlled Retention; recovery is off in both
+    memory: MemoryPlan | None = None  # behind the action loop; then the last h records stay in sight, or none if strict
+    actions: int = ACTION_LIMIT  # of a run in the action loop
 
     def session(self, task: TaskInstance, arm: Arm) -> Session:
+        if self.memory is not None:
+            session = make_session(self._access(self.memory), task, prepare(task.spec))
+            session.inject = INJECTORS[arm](task, self.truth)
+            return session
         public = publish(task, prepare(task.spec))
         retention = Retention(find_policy(self.policy).for_task(outlook_of(task)), self.h)
         inject = INJECTORS[arm](task, self.truth)
         if self.managed:
-            return ManagedSession(public, Cache(retention), inject=inject)
+            return ManagedSession(public, Cache(retention), ManagedOptions(actions=self.actions), inject)
         return ControlledSession(public, retention, inject)
 
+    def _access(self, memory: MemoryPlan) -> Access:
+        return Access(
+            condition=EXTERNAL,
+            policy=None,
+            memory=memory.name,
+            memory_settings=memory.settings,
+            panel=self.panel or NATIVE,
+            h=self.h,
+            actions=self.actions,
+        )
+
+    @property
+    def panel(self) -> str | None:
+        """Strict where the memory is held to h records and nothing else is in sight; None without a memory."""
+        return None if self.memory is None else NATIVE if self.memory.limit is None else STRICT
+
+    def check(self) -> None:
+        """Raise UsageError where the policy or the memory system is unknown, or cannot be had as it is wanted."""
+        find_policy(self.policy)
+        if self.memory is not None:
+            check_plan(self.memory)
+
+    def for_model(self, model: str) -> Setup:
+        """Return the setup in which a memory that is to ask the run's own model asks this one."""
+        if self.memory is None or self.memory.settings.get(MODEL) != RUN_MODEL:
+            return self
+        return replace(self, memory=replace(self.memory, settings={**self.memory.settings, MODEL: model}))
+
     def as_json(self) -> dict[str, Any]:
-        """Return the condition without a task's seed."""
-        how = {"h": self.h, "policy": self.policy, "truth": self.truth, "managed": self.managed}
-        return {"task": without_seed(self.spec), **how}
+        """Return the condition without a task's seed; a memory and its limit of actions only where there is one."""
+        how: dict[str, Any] = {name: getattr(self, name) for name in ("h", "policy", "truth", "managed")}
+        if self.memory is not None:
+            settings = dict(self.memory.settings)
+            how |= {"memory": self.memory.name, "memory_settings": settings, "panel": self.panel}
+        return {"task": without_seed(self.spec), **how, **self._limit()}
+
+    def _limit(self) -> dict[str, int]:
+        return {} if self.actions == ACTION_LIMIT else {"actions": self.actions}
 
     def trial(self, task: TaskInstance, arm: Arm) -> Trial:
         """Return the session with what tells it from all others."""
         what = {**self.as_json(), "task": task.spec.as_json()}
-        return Trial({"evidence": "rescue", "arm": arm, **what}, self.session(task, arm))
+        return Trial({"evidence": "rescue", "arm": arm, **what}, self.session(task, arm), self.memory, task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +155,18 @@ class ArmRow:
 
     model: str
     arm: Arm
-    steps: int  # scored steps with a missing input
+    steps: int  # scored steps with a missing input; with a memory those at which the control arm's did not bring it
     accuracy: float | None  # at those steps, pooled over trajectories; None where nothing was missing
     scored: int  # trajectories
     attempted: int
     trajectory_accuracy: float | None  # over all steps, mean over trajectories
     trajectory_accuracy_sd: float | None
     self_consistent_accuracy: float | None
-    missed_steps: float | None  # a trajectory
+    missed_steps: (
+        float | None
+    )  # a trajectory: steps that need something out of sight, whether a memory brings it or not
+    memory: str | None = None
+    fates: Mapping[Fate, int] | None = None  # what became of missing results; only with a memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +192,17 @@ class Rescue:
 
     @property
     def repair_effect(self) -> float | None:
-        """Accuracy at missed steps, oracle − sham, mean over models."""
+        """Accuracy at missed steps, oracle − sham; None for several models, whose effects are not one number."""
         return self.repair_effect_of({row.model for row in self.rows})
 
     def repair_effect_of(self, models: Collection[str]) -> float | None:
-        """The same over some of the models."""
-        chosen = (c for c in self.contrasts if c.arms == ("oracle", "sham") and c.model in models)
-        return mean(c.difference.estimate for c in chosen)
+        """The same where only some of the models count."""
+        chosen = self.repair_effects(models)
+        return chosen[0].difference.estimate if len(chosen) == 1 else None
+
+    def repair_effects(self, models: Collection[str]) -> list[Contrast]:
+        """The contrast of oracle and sham of each of these models that has one."""
+        return [c for c in self.contrasts if c.arms == ("oracle", "sham") and c.model in models]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -164,9 +217,12 @@ class Rescue:
 class _Run:
     verdicts: tuple[Verdict, ...]
     score: RunScore
+    lacking: frozenset[int]  # steps that missed something which nothing brought
+    fates: Mapping[Fate, int] | None  # of an external memory
 
 
 Runs = Mapping[int, _Run]  # by seed
+Steps = Mapping[int, frozenset[int]]  # by seed
 
 
 def rescue(
@@ -178,12 +234,23 @@ def rescue(
     bench = bench or Workbench()
     rows, contrasts, failures = [], [], []
     for model in models:
-        runs, lost = _run_arms(setup, seeds, model, options, bench)
+        runs, lost = _run_arms(setup.for_model(model), seeds, model, options, bench)
         failures += lost
-        rows += [_row(model, arm, runs[arm], len(seeds)) for arm in ARMS]
+        chosen = _chosen(setup, runs["control"])
+        memory = None if setup.memory is None else setup.memory.name
+        rows += [replace(_row(model, arm, runs[arm], len(seeds), chosen), memory=memory) for arm in ARMS]
         for first, second in (("oracle", "sham"), ("oracle", "control"), ("sham", "control")):
-            contrasts += _contrast(model, (first, second), runs[first], runs[second])  # type: ignore[arg-type, index]
+            contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)  # type: ignore[arg-type, index]
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures))
+
+
+def _chosen(setup: Setup, control: Runs) -> Steps | None:
+    """Return the steps that count, by seed; None where all missed ones do.
+
+    A memory brings some of what is missing. Which steps it leaves lacking is a matter of the control arm, so the same
+    steps count in every arm, however they were answered.
+    """
+    return None if setup.memory is None else {seed: run.lacking for seed, run in control.items()}
 
 
 def _run_arms(
@@ -196,19 +263,24 @@ def _run_arms(
     lost = []
     for (arm, task), result in zip(jobs, results, strict=True):
         if isinstance(result, Trace):
-            runs[arm][task.spec.seed] = _judged(task, result)
+            runs[arm][task.spec.seed] = _judged(task, result, looked_up=setup.memory is not None)
         else:
             lost.append(f"{model}, {arm}, seed {task.spec.seed}: {result}")
     return runs, lost
 
 
-def _judged(task: TaskInstance, trace: Trace) -> _Run:
-    verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-    return _Run(verdicts, score(verdicts, trace.decisions, max_turn=trace.ending == "action-limit"))
+def _judged(task: TaskInstance, trace: Trace, *, looked_up: bool) -> _Run:
+    decisions = trace.decisions
+    verdicts = judge(task, prepare(task.spec), decisions, trace.actions)
+    lacking = frozenset(one.t for one in decisions if not set(one.missing) <= set(one.fetched))
+    fates = look_up(decisions, verdicts, trace.consultations).fates if looked_up else None
+    return _Run(verdicts, score(verdicts, decisions, max_turn=trace.ending == "action-limit"), lacking, fates)
 
 
-def _row(model: str, arm: Arm, runs: Runs, attempted: int) -> ArmRow:
-    missed = [verdict.correct for run in runs.values() for verdict in run.verdicts if _affected(verdict)]
+def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None) -> ArmRow:
+    missed = [
+        verdict.correct for seed, run in runs.items() for verdict in run.verdicts if _counts(verdict, seed, chosen)
+    ]
     scores = [run.score for run in runs.values()]
     accuracies = [found.accuracy for found in scores]
     return ArmRow(
@@ -222,12 +294,18 @@ def _row(model: str, arm: Arm, runs: Runs, attempted: int) -> ArmRow:
         trajectory_accuracy_sd=deviation(accuracies),
         self_consistent_accuracy=mean(found.self_consistent_accuracy for found in scores),
         missed_steps=mean(float(found.missed) for found in scores),
+        fates=_sum_fates(runs.values()),
     )
 
 
-def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs) -> list[Contrast]:
+def _sum_fates(runs: Iterable[_Run]) -> dict[Fate, int] | None:
+    found = [run.fates for run in runs if run.fates is not None]
+    return {fate: sum(fates[fate] for fates in found) for fate in FATES} if found else None
+
+
+def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None) -> list[Contrast]:
     """Return the comparison of two arms, or nothing where they share no missed step."""
-    shared = {seed: _pairs(first[seed], second[seed]) for seed in first if seed in second}
+    shared = {seed: _pairs(first[seed], second[seed], seed, chosen) for seed in first if seed in second}
     by_trajectory = [pairs for pairs in shared.values() if pairs]
     if not by_trajectory:
         return []
@@ -251,10 +329,11 @@ def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs) -> l
     ]
 
 
-def _pairs(first: _Run, second: _Run) -> list[tuple[bool, bool]]:
+def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None) -> list[tuple[bool, bool]]:
     both = zip(first.verdicts, second.verdicts, strict=True)
-    return [(a.correct, b.correct) for a, b in both if _affected(a) and _affected(b)]
+    return [(a.correct, b.correct) for a, b in both if _counts(a, seed, chosen) and _counts(b, seed, chosen)]
 
 
-def _affected(verdict: Verdict) -> bool:
-    return verdict.missed and verdict.scored
+def _counts(verdict: Verdict, seed: int, chosen: Steps | None) -> bool:
+    """True for a scored step that misses something, and is one of those chosen where some are."""
+    return verdict.missed and verdict.scored and (chosen is None or verdict.t in chosen.get(seed, ()))

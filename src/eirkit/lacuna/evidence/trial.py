@@ -17,11 +17,14 @@ from eirkit.errors import InfrastructureError, SpendCapReached, UsageError
 from eirkit.lacuna.blame import side_of
 from eirkit.lacuna.driver import drive, wait_for
 from eirkit.lacuna.model import Model, ModelOptions
-from eirkit.lacuna.serving.funds import Purse
+from eirkit.lacuna.serving.funds import Purse, is_scripted
 from eirkit.lacuna.serving.making import renderer_of, runs_at_once
 from eirkit.lacuna.serving.metered import Metered
 from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.lacuna.session import Session
+from eirkit.lacuna.stores.making import MemoryPlan
+from eirkit.lacuna.stores.pool import Memories
+from eirkit.lacuna.task import TaskInstance
 from eirkit.lacuna.telemetry import Trace
 
 Result = Trace | InfrastructureError  # a run that the world broke is lost, never wrong
@@ -34,6 +37,8 @@ class Trial:
 
     what: Mapping[str, Any]  # plain data that tells it from all others of its model
     session: Session
+    memory: MemoryPlan | None = None  # the external system behind the session
+    task: TaskInstance | None = None  # for a memory that is made of the truth
 
 
 class Bench(Protocol):
@@ -84,19 +89,17 @@ class Workbench:
             if self.log is not None:
                 self.log.keep(model, options, trial, result)
 
-        fresh = iter(
-            wait_for(
-                self._run_and_close(
-                    made, made.at_most if isinstance(made, Metered) else runs_at_once(made, options), left, keep
-                )
-            )
-        )
+        at_once = made.at_most if isinstance(made, Metered) else runs_at_once(made, options)
+        if is_scripted(made) and any(trial.memory for trial in left):
+            at_once = 1  # nobody waits for a script, and every run at a time would start a store of its own
+        fresh = iter(wait_for(self._run_and_close(made, at_once, left, keep)))
         return [next(fresh) if trace is None else trace for trace in found]
 
     async def _run_and_close(
         self, model: Model, at_once: int, trials: Sequence[Trial], keep: Callable[[Trial, Result], None]
     ) -> list[Result]:
         turns, stops = asyncio.Semaphore(at_once), list[_Stop]()
+        idle: list[Memories] = []  # those of runs that have ended; a run takes one to itself
         ended = 0
 
         async def one(trial: Trial) -> Result:
@@ -104,11 +107,14 @@ class Workbench:
             async with turns:
                 if stops:
                     raise stops[0]
+                memories = idle.pop() if idle else Memories(self._model_of_memory)
                 try:
-                    result = await self._drive(trial.session, model)
+                    result = await self._drive(trial, model, memories)
                 except (UsageError, SpendCapReached) as stop:
                     stops.append(stop)
                     raise
+                finally:
+                    idle.append(memories)
                 keep(trial, result)
                 ended += 1
                 self.observe(ended, len(trials))
@@ -117,15 +123,24 @@ class Workbench:
         try:
             outcomes = await asyncio.gather(*map(one, trials), return_exceptions=True)
         finally:
+            for memories in idle:
+                await memories.close()
             await model.close()
         for outcome in stops or outcomes:
             if not isinstance(outcome, Result):
                 raise outcome
         return [outcome for outcome in outcomes if isinstance(outcome, Result)]
 
-    async def _drive(self, session: Session, model: Model) -> Result:
+    def _model_of_memory(self, string: str) -> Model:
+        return self.purse.make(string, ModelOptions())
+
+    async def _drive(self, trial: Trial, model: Model, memories: Memories) -> Result:
         try:
-            return await drive(session, model)
+            if trial.memory is None or trial.task is None:
+                return await drive(trial.session, model)
+            scope = "-".join([str(trial.what.get("arm", "trial")), str(trial.task.spec.seed)])
+            async with memories.scope(trial.memory, scope, trial.task) as memory:
+                return await drive(trial.session, model, memory, memory_seconds=trial.memory.seconds)
         except InfrastructureError as error:
             return error
         except (UsageError, SpendCapReached):

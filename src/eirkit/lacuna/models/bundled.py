@@ -15,7 +15,9 @@ from typing import Any
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.lacuna.bundled.features import OPERATORS
 from eirkit.lacuna.bundled.layout import Weights, load_weights
-from eirkit.lacuna.bundled.writing import TOGETHER, Question, Written, check, write
+from eirkit.lacuna.bundled.question import Question, Written, check
+from eirkit.lacuna.bundled.remembering import write_once
+from eirkit.lacuna.bundled.writing import TOGETHER
 from eirkit.lacuna.model import ModelOptions, Reply, Request, Usage, models
 from eirkit.lacuna.models.reading import Reader, Sight, is_task, read_probe, read_records, read_summary_limit
 from eirkit.lacuna.prompt import COMPACT
@@ -82,7 +84,7 @@ class BundledModel:
         waiting = [one for one in self._waiting if not one[2].done()]  # who was cancelled has gone
         self._waiting = []
         try:
-            written = write(self.weights(), [question for _, question, _ in waiting])
+            written = write_once(self.weights(), [question for _, question, _ in waiting])
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
             for _, _, reply in waiting:
                 reply.set_exception(error)

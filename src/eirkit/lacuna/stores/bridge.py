@@ -70,8 +70,9 @@ class Bridged:
     async def forget(self, label: str) -> None:
         await self._ask("forget", label)
 
-    async def usage(self) -> MemoryUsage:
-        return MemoryUsage(**await self._ask("usage"))
+    async def usage(self) -> MemoryUsage | None:
+        used = await self._ask("usage")
+        return None if used is None else MemoryUsage(**used)
 
     async def teardown(self) -> None:
         child, self._child = self._child, None
@@ -148,7 +149,7 @@ class Bridged:
             )
         kind, answer = json.loads(line)
         if kind == "error":
-            raise StoreError(f"memory {self.name!r}: {answer}")
+            raise StoreError(f"memory {self.name!r}: {answer} (raised by {verb}); put it right, then resume")
         return answer
 
 

@@ -34,7 +34,8 @@ async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
     if verb == "search":
         return list(await memory.search(*arguments))
     if verb == "usage":
-        return asdict(await memory.usage())
+        used = await memory.usage()
+        return None if used is None else asdict(used)
     if verb in ("setup", "reset", "flush", "read", "forget", "teardown"):
         return await getattr(memory, verb)(*arguments)
     raise ValueError(f"no verb {verb!r}")

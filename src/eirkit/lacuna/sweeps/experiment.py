@@ -132,6 +132,7 @@ def _run(sweep: Sweep, control: bool | None) -> Summary:
     sweep.take_in(sweep.store.recover())
     sweep.pool.purse.ledger.read()
     sweep.run_control(control)
+    sweep.run_on_engine()
     wait_for(sweep.run())
     summary = summarise(sweep.suite, sweep.store.folder, sweep.stopped)
     summary.write(sweep.store.folder)
@@ -169,11 +170,25 @@ class Sweep:
         except SpendCapReached as reached:
             self.stopped = (f"the control: {reached}",)
 
-    async def run(self) -> None:
-        """Run everything that is left: on the engine, then reference agents, then all other models side by side."""
+    def run_on_engine(self) -> None:
+        """Let the engine, if there is one, run whatever costs nothing; what it does is done for the lanes.
+
+        Not inside an event loop, which would keep an interrupt to itself until the engine is done.
+        """
         self._show()
-        if self.engine is not None:
-            self._spread(self.engine)
+        free = [(cell, self._seeds_left(cell, seeds)) for cell, seeds in self.suite.plan() if is_free(cell)]
+        for outcomes in spread(self.engine, free, self.suite.texts) if self.engine is not None else ():
+            finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
+            self.store.commit(finished, durable=False)
+            for outcome in outcomes:
+                if isinstance(outcome, Failure):
+                    self.store.fail(outcome.record)
+                record = outcome.record
+                self._done.setdefault(record["cell"], set()).add(record["seed"])
+            self._report([outcome.record for outcome in outcomes])
+
+    async def run(self) -> None:
+        """Run everything that is left: reference agents, then all other models side by side."""
         scripted = [model for model in self.pool.all() if is_scripted(model)]
         first = Lane("the reference agents", self._work(scripted), self.store, self._report, self._model)
         others = [
@@ -190,19 +205,6 @@ class Sweep:
             if skipped := sum(len(lane.skipped) for lane in lanes):
                 self.stopped += (f"{skipped} cells were given up because their memory system kept failing",)
             await self.pool.close()
-
-    def _spread(self, engine: Engine) -> None:
-        """Let an engine run whatever costs nothing; what it does is done for the lanes."""
-        free = [(cell, self._seeds_left(cell, seeds)) for cell, seeds in self.suite.plan() if is_free(cell)]
-        for outcomes in spread(engine, free, self.suite.texts):
-            finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
-            self.store.commit(finished, durable=False)
-            for outcome in outcomes:
-                if isinstance(outcome, Failure):
-                    self.store.fail(outcome.record)
-                record = outcome.record
-                self._done.setdefault(record["cell"], set()).add(record["seed"])
-            self._report([outcome.record for outcome in outcomes])
 
     def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:
         done = self._done.get(cell.id, ())

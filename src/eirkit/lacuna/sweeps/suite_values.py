@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from eirkit.errors import SpecError, UnknownNameError
+from eirkit.lacuna.memory import memory_aliases
 from eirkit.lacuna.model import ModelOptions
 from eirkit.lacuna.prompt import DIALECTS
 from eirkit.lacuna.serving.exchange import canonical
@@ -79,13 +80,19 @@ def read_model_options(given: Any) -> ModelOptions:
 
 
 def read_memory_options(given: Any, named: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each memory system; whether it takes them is checked with the cell."""
+    """Return the settings of each memory system; whether it takes them is checked with the cell.
+
+    A system may be called as it is in the grid, by its class, or by the name under which that is registered.
+    """
     if not isinstance(given, Mapping) or not all(_is_table(settings) for settings in given.values()):
         raise SpecError("memory_options is no table of tables; write [memory_options.NAME] above the settings of one")
-    for name in given:
-        if name not in named:
+    found: dict[str, dict[str, Any]] = {}
+    for name, settings in given.items():
+        meant = [name] if name in named else [one for one in named if name in memory_aliases(one)]
+        if len(meant) != 1:
             raise UnknownNameError("memory of this grid", str(name), named)
-    return {str(name): dict(settings) for name, settings in given.items()}
+        found.setdefault(meant[0], {}).update(settings)
+    return found
 
 
 def _is_whole(least: int) -> Callable[[Any], bool]:

@@ -11,23 +11,24 @@ from eirkit.lacuna.task import TaskSpec
 from eirkit.report.analysed import Analysed
 from eirkit.report.answers import Losses, Repair, headline_of, losses_of
 from eirkit.report.chart import Axis, Chart, Series
-from eirkit.report.demonstration.chain import AGENT, WORKLOAD
+from eirkit.report.demonstration.chain import AGENT, CAPACITIES, RESCUED, WORKLOAD
 from eirkit.report.demonstration.recorded import CORPUS
 from eirkit.report.lacuna_accuracy import accuracy_section, pressure_section
 from eirkit.report.lacuna_causes import causes_section, first_miss_section
 from eirkit.report.lacuna_demand import demand_section
 from eirkit.report.lacuna_evidence import rescue_section
 from eirkit.report.lacuna_page import next_control, next_rescue, rebuilding_section, repair_near
-from eirkit.report.page import Headline, Page, Section
+from eirkit.report.page import Headline, Listing, Page, Section
 from eirkit.report.sweep_folder import SweepFolder
 from eirkit.report.table import Column, Table
 from eirkit.report.vestige_losses import reading_section
 from eirkit.report.vestige_needs import demand_chart
-from eirkit.report.wording import number, share
+from eirkit.report.wording import counted, number, share
 from eirkit.vestige.analysis import Analysis
 
 TITLE = "Three questions about memory, answered"
 SUBTITLE = "How much must an agent remember, does its memory keep it, and what did recorded runs lose?"
+SHOWN = {"prompt": "What it saw", "reply": "What it wrote"}
 
 
 def demonstration_page(document: Mapping[str, Any], sweep: SweepFolder, run: Analysis, corpus: Analysed) -> Page:
@@ -37,7 +38,7 @@ def demonstration_page(document: Mapping[str, Any], sweep: SweepFolder, run: Ana
         survival_section(document["demand"], document["contrast"]),
         retention_section(document["retention"]),
         recovery_section(document["recovery"]),
-        *_chain_sections(sweep),
+        *_chain_sections(sweep, document),
         run_section(run),
         corpus_section(corpus),
         rebuilding_section(sweep),
@@ -54,12 +55,23 @@ def _headline(
     contrast = document["contrast"]
     sentences = (
         answer.sentences[0],
+        f"{_who(document)} It worked through sums with {_held()} of its results in sight.",
         f"It had to carry {contrast['every_step_bits']:.1f} bits across a cut where any sum may be asked for, and "
         f"{contrast['final_only_bits']:.1f} bits where only the total is: the same inputs, another contract.",
         f"A recorded run of {run.run.turns} turns needed {number(run.run.peak_demand_tokens)} tokens at its peak; "
         f"{number(run.run.dead_read_tokens)} of {number(run.run.read_tokens)} tokens that it read led nowhere.",
     )
     return Headline(answer.number, answer.caption, sentences)
+
+
+def _who(document: Mapping[str, Any]) -> str:
+    millions = document["agent_parameters"] / 1e6
+    return f"The agent is `{AGENT}`, a neural network of {millions:.1f} million parameters that comes with the package."
+
+
+def _held() -> str:
+    *more, last = map(str, CAPACITIES)
+    return f"{', '.join(more)} or {last}"
 
 
 def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, float]) -> Section:
@@ -128,21 +140,25 @@ def recovery_section(rows: Sequence[Mapping[str, Any]]) -> Section:
         Column("fetched", "fetched", meaning="reads if the result itself is stored"),
         Column("results_kept", "results kept", 1, meaning="reads if every intermediate result is computed once"),
         Column("nothing_kept", "nothing kept", 1, meaning="reads if nothing is"),
-        Column("depth", "depth", 1),
+        Column("depth", "depth", 1, meaning="steps one after the other that this goes back"),
     )
     table = Table(
-        "recovery", f"Reads to rebuild a lost result, mean of {rows[0]['cones']:,} cones", columns, tuple(rows)
+        "recovery", f"Reads to rebuild a lost result, mean of {rows[0]['cones']:,} results", columns, tuple(rows)
     )
-    return Section("3. What does it cost to rebuild it?", (), (table,))
+    words = ("What was stored is fetched. What was not is computed again from its inputs, which may be lost as well.",)
+    return Section("3. What does it cost to rebuild it?", words, (table,))
 
 
-def _chain_sections(sweep: SweepFolder) -> list[Section | None]:
+def _chain_sections(sweep: SweepFolder, document: Mapping[str, Any]) -> list[Section | None]:
     record = log2(prepare(TaskSpec(WORKLOAD)).alphabet(TaskSpec(WORKLOAD)))
     intro = Section(
         "4. An agent under pressure",
         (
-            f"{AGENT} answers {WORKLOAD} with 16, 12 and 8 of its results in sight; a result is {record:.1f} bits. "
-            "Every figure below comes from the folder `run` beside this page, as `eirkit lacuna run` writes it.",
+            f"{_who(document)} It has learned to look results up and to add, from steps at which nothing was missing; "
+            "what it does where something is missing is its own doing.",
+            f"It answers {WORKLOAD}, where each step adds two of the last 16 results to a fresh number, with {_held()} "
+            f"of its results in sight; a result is {record:.1f} bits. Every figure below comes from the folder `run` "
+            "beside this page, as `eirkit lacuna run` writes it.",
         ),
     )
     rescued = [rescue_section(found) for found in sweep.found_by("rescue")]
@@ -150,11 +166,30 @@ def _chain_sections(sweep: SweepFolder) -> list[Section | None]:
         intro,
         accuracy_section(sweep),
         causes_section(sweep),
+        substitutes_section(document["substitutes"]),
         *rescued,
         pressure_section(sweep),
         demand_section(sweep),
         first_miss_section(sweep),
     ]
+
+
+def substitutes_section(found: Mapping[str, Any]) -> Section | None:
+    """Return what the agent put in the place of a missing result: one step as it was, and how often it copied."""
+    example = found["example"]
+    if example is None:
+        return None
+    mixed = found["lookups"] - found["copied"]
+    words = (
+        "Before its answer the agent writes the values that it looked up, so one sees what it put in the place of a "
+        f"missing one. Step {example['t']} of the first run: {example['sentence']} It does not say that anything is "
+        "missing.",
+        f"So it was at {counted(found['lookups'], 'lookup')} of results out of sight, with {RESCUED} others in sight: "
+        f"{found['copied']:,} times it copied one of those, {mixed:,} times it wrote a value that stands nowhere; "
+        f"{found['right']:,} of all these were the missing value.",
+    )
+    saw, wrote = (Listing(f"substitute-{name}", title, example[name]) for name, title in SHOWN.items())
+    return Section("What stood in for a missing result", words, (saw, wrote))
 
 
 def run_section(analysis: Analysis) -> Section:
@@ -200,8 +235,9 @@ def corpus_section(corpus: Analysed) -> Section:
         )
     )
     words = (
-        f"{CORPUS.runs} planted runs: each doubling of what had to be kept multiplies the odds of failure by {odds}, "
-        f"and the analysis has to find it.{found} In recorded runs the same figure is association, not cause.",
+        f"{CORPUS.runs} made-up runs with a planted effect: each doubling of what had to be kept multiplies the odds "
+        f"of failure by {odds}, and the analysis has to find it.{found} In recorded runs the same figure is "
+        "association, not cause.",
     )
     reads = reading_section(corpus.document)
     chart = demand_chart(corpus.runs, "tokens")

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from eirkit.lacuna.bundled.layout import load_weights
 from eirkit.lacuna.evidence.attribution import CAUSES
-from eirkit.report.demonstration.chain import AGENT, run_chain
+from eirkit.lacuna.models.bundled import WEIGHTS
+from eirkit.report.demonstration.chain import AGENT, RESCUED, run_chain
 from eirkit.report.demonstration.page import demonstration_page
 from eirkit.report.demonstration.recorded import example, planted
+from eirkit.report.demonstration.substitutes import substitutes, substitutes_json
 from eirkit.report.demonstration.theory import theory
 from eirkit.report.making import pages
 from eirkit.report.page import Page
@@ -25,8 +28,10 @@ def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = F
     document: dict[str, Any] = {
         **theory(),
         "agent": AGENT,
+        "agent_parameters": load_weights(WEIGHTS).parameters,
         "causes": _causes(sweep),
         "rescue": {name: rescued.document[name] for name in ("rows", "repair_effect", "contrasts", "failures")},
+        "substitutes": substitutes_json(list(substitutes(sweep.folder, RESCUED))),
         "recorded": {
             "run_id": run.run.run_id,
             "turns": run.run.turns,
@@ -48,6 +53,7 @@ def _causes(sweep: SweepFolder) -> list[dict[str, Any]]:
         {
             "h": row["h"],
             "accuracy": row["accuracy"],
+            "runs": row["scored"],
             "steps": sum(run.score.steps for run in by_cell[row["cell"]]),
             "errors": {cause: row["errors"][cause] for cause in CAUSES},
         }

@@ -1,0 +1,26 @@
+"""How an optional dependency is installed here: the name of an extra comes in, the command to type goes out."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: of the checkout where the package runs from one, else by its name."""
+    return f"pip install '.[{extra}]' in the checkout" if _runs_from_checkout() else f"pip install 'eirkit[{extra}]'"
+
+
+@cache
+def _runs_from_checkout() -> bool:
+    try:
+        return is_of_folder(distribution("eirkit"))
+    except PackageNotFoundError:
+        return True  # nothing is installed, so the sources themselves are on the path
+
+
+def is_of_folder(installed: Distribution) -> bool:
+    """True if a distribution was installed from a folder, editable or not; an index or a wheel has no such note."""
+    note = installed.read_text("direct_url.json")
+    return note is not None and "dir_info" in json.loads(note)

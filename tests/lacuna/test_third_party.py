@@ -1,0 +1,133 @@
+"""A memory system of somebody else's: what it may leave out, how its settings are named, and what it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eirkit.lacuna.memories.kept import Kept
+from eirkit.lacuna.memory import memory_aliases
+from eirkit.testing import check_memory
+from tests.lacuna.running import eirkit
+
+SOURCE = """
+class Mine:
+    def __init__(self, *, keep: int = 99, fails: str = "") -> None:
+        self.keep, self.fails, self.kept = keep, fails, {}
+
+    def _do(self, verb):
+        if self.fails == verb:
+            raise KeyError("no such shelf")
+
+    async def setup(self): pass
+
+    async def reset(self, scope): self.kept = {}
+
+    async def write(self, item):
+        self._do("write")
+        if len(self.kept) < self.keep:
+            self.kept[item.label] = item.text
+
+    async def flush(self): pass
+
+    async def search(self, query, limit):
+        self._do("search")
+        return [text for text in self.kept.values() if text.split(" = ")[0] in query.split()][:limit]
+
+    async def read(self, label): return self.kept.get(label)
+
+    async def usage(self): return {"records": 3} if self.fails == "usage" else None
+
+    async def teardown(self): pass
+
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch, capsys):
+    """Return a way to run the system: exit code, document, complaint."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(SOURCE, "utf-8")
+
+    def run(*more):
+        how = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:2")
+        code = eirkit(
+            "lacuna", "run", *how, "--model", "reference/recoverer", "--memory", "mine.py:Mine", "--json", *more
+        )
+        said = capsys.readouterr()
+        return code, json.loads(said.out) if said.out else None, said.err
+
+    return run
+
+
+def test_a_system_that_cannot_tell_its_size_is_run_and_its_size_unknown(mine):
+    code, found, _ = mine("--out", "out")
+    (row,) = found["rows"]
+    assert (code, row["scored"], row["accuracy"]) == (0, 2, 1.0)
+    assert (row["memory_system"]["records"], row["memory_system"]["bytes"]) == (None, None)
+    assert row["memory_system"]["floor"]["counted"] == "writes", "what it was given is counted in place of its word"
+
+
+@pytest.mark.parametrize("name", ["mine.py:Mine", "Mine"])
+def test_settings_name_the_system_as_the_grid_does_or_by_its_class(mine, name):
+    code, found, _ = mine("--out", "out", "--memory-set", f"{name}.keep=1")
+    (row,) = found["rows"]
+    assert code == 0
+    assert row["memory_settings"] == {"keep": 1}
+    assert row["memory_system"]["fates"]["not_stored"] > 0
+
+
+def test_settings_of_nobody_are_refused_with_the_names_that_count(mine):
+    code, _, complaint = mine("--out", "out", "--memory-set", "yours.keep=1")
+    assert (code, complaint.count("\n")) == (2, 1)
+    assert complaint.rstrip().endswith("known: mine.py:Mine")
+
+
+@pytest.mark.parametrize("verb", ["write", "search"])
+def test_what_it_raises_is_told_with_the_verb_that_raised_it(mine, verb):
+    code, found, _ = mine("--out", "out", "--memory-set", f"Mine.fails={verb}")
+    assert code == 1
+    (failure,) = found["failures"]
+    assert failure["kind"] == "memory"
+    assert failure["message"] == f"KeyError: 'no such shelf' (raised by {verb}); correct the memory system, then resume"
+
+
+def test_a_size_that_is_none_of_ours_is_told_what_to_return(mine):
+    _, found, _ = mine("--out", "out", "--memory-set", "Mine.fails=usage")
+    (failure,) = found["failures"]
+    assert "usage returned a dict; return a MemoryUsage, or None if it cannot tell" in failure["message"]
+
+
+def test_a_system_that_cannot_forget_is_told_what_to_add_for_the_strict_panel(mine):
+    code, _, complaint = mine("--out", "out", "--panel", "strict")
+    assert (code, complaint.count("\n")) == (2, 1)
+    assert "give Mine an `async def forget(self, label: str) -> None`" in complaint
+
+
+def test_a_system_may_be_called_by_its_class_and_by_its_registered_name():
+    assert memory_aliases("vector") == {"vector", "Vector"}
+    module = "eirkit.lacuna.memories.vector:Vector"
+    assert memory_aliases(module) == {module, "vector", "Vector"}
+
+
+class Unclear(Kept):
+    """Finds nothing, says no size, and cannot be closed."""
+
+    async def search(self, query, limit):
+        return []
+
+    async def usage(self):
+        return None
+
+    async def teardown(self):
+        if self._kept:
+            raise OSError("the lid is stuck")
+
+
+def test_the_suite_names_what_is_wrong_first_and_not_what_closing_said():
+    with pytest.raises(AssertionError, match="no record was found by its label") as broken:
+        check_memory(Unclear)
+    finds = next(part for part in str(broken.value).split("; ") if "at least one written record" in part)
+    assert "lid" not in finds
+    assert "usage" not in str(broken.value).lower(), "no size is no fault"
