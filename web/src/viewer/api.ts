@@ -17,6 +17,8 @@ export interface Folder {
   key: string;
   kind: "sweep" | "evidence" | "analysis";
   stamp: string;
+  about: string;
+  changed: number; // seconds since 1970
 }
 
 export interface Folders {

@@ -87,7 +87,15 @@ function Folded({ folders }: { folders: Folder[] }) {
       {folders.map((folder) => (
         <li key={folder.key}>
           <Crumb to={{ at: folder.key }} here={false} text={folder.key === "." ? "this folder" : folder.key} />
-          <span class="quiet"> {KINDS[folder.kind]}</span>
+          <span class="quiet">
+            {" "}
+            {KINDS[folder.kind]}, {new Date(1000 * folder.changed).toLocaleString()}
+          </span>
+          {folder.about && (
+            <div class="about">
+              <Inert text={folder.about} />
+            </div>
+          )}
         </li>
       ))}
     </ul>

@@ -15,11 +15,12 @@ from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.lacuna.evidence.attribution import RunScore
+from eirkit.report.viewer.abstracts import abstract
 from eirkit.report.viewer.analysis_tables import AnalysisTables
 from eirkit.report.viewer.heat import heat
 from eirkit.report.viewer.lacuna_run import LacunaRun
 from eirkit.report.viewer.logs import Logs, lines_around, place_of, turn_document
-from eirkit.report.viewer.places import Place, find_places, place_at, stamp
+from eirkit.report.viewer.places import Place, changed_at, find_places, place_at, stamp
 from eirkit.report.viewer.pressure_lines import pressure_lines
 from eirkit.report.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.report.viewer.replaying import SpokenRun
@@ -75,7 +76,16 @@ class Viewer:
 
     def folders(self, asked: Asked) -> dict[str, Any]:
         """Return everything that can be looked at."""
-        found = [{"key": place.key, "kind": place.kind, "stamp": stamp(place)} for place in find_places(self.root)]
+        found = [
+            {
+                "key": place.key,
+                "kind": place.kind,
+                "stamp": stamp(place),
+                "about": abstract(place),
+                "changed": changed_at(place),
+            }
+            for place in find_places(self.root)
+        ]
         return {"name": self.root.name, "folders": found}
 
     def changes(self, asked: Asked) -> dict[str, Any]:
