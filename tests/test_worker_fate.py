@@ -116,4 +116,4 @@ def test_an_interrupt_of_all_is_one_line_also_while_workers_start(tmp_path, afte
     os.killpg(started.pid, signal.SIGINT)
     said = started.communicate(timeout=LONGEST_SECONDS)[1]
     assert said.strip() == "eirkit: interrupted"
-    assert started.returncode == 130
+    assert started.returncode in (130, -signal.SIGINT)  # by the signal itself where the interpreter was ending
