@@ -239,8 +239,16 @@ def test_infrastructure_failures_are_typed_listed_retried_and_never_zeros(tmp_pa
 
 BROKEN_SIDES = [
     ({"model": f"{HERE}:Broken/calculator"}, "model", "ZeroDivisionError: in the model"),
-    ({"memory": f"{HERE}:BrokenMemory", "model": "reference/recoverer"}, "memory", "KeyError: 'in the memory'"),
-    ({"memory": f"{HERE}:StillbornMemory", "model": "reference/recoverer"}, "memory", "OSError: no store"),
+    (
+        {"memory": f"{HERE}:BrokenMemory", "model": "reference/recoverer"},
+        "memory",
+        "KeyError: 'in the memory' (raised by search)",
+    ),
+    (
+        {"memory": f"{HERE}:StillbornMemory", "model": "reference/recoverer"},
+        "memory",
+        "OSError: no store (raised by reset)",
+    ),
     ({"policy": f"{HERE}:BrokenPolicy"}, "policy", "IndexError: in the policy"),
     ({"condition": f"{HERE}:BrokenPolicy"}, "policy", "IndexError: in the policy"),
     ({"workload": f"{HERE}:BrokenWorkload"}, "workload", "AttributeError: in the workload"),
@@ -254,7 +262,8 @@ def test_a_fault_is_put_down_to_the_side_it_came_from(tmp_path, change, side, me
     summary = start_sweep(both, tmp_path, control=False)
     assert [(row["scored"], row["attempted"]) for row in summary.rows] == [(0, 2), (2, 2)], "the rest is finished"
     (group,) = summary.failures
-    assert (group.kind, group.message) == (side, message)
+    assert group.kind == side
+    assert group.message.startswith(message)
 
 
 def test_a_model_that_keeps_failing_is_left_alone(tmp_path):

@@ -114,5 +114,5 @@ def test_what_inspect_cannot_open(monkeypatch):
 
 @pytest.mark.skipif(HAS_INSPECT, reason="the extra is installed here")
 def test_without_the_extra_it_says_what_to_install():
-    with pytest.raises(MissingExtraError, match=r"eirkit\[inspect\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[inspect\]"):
         make_model("inspect/openai/m", ModelOptions())

