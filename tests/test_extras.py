@@ -38,4 +38,4 @@ def test_a_folder_is_told_from_an_index_and_a_wheel(installed, note, of_folder):
 
 def test_the_command_fits_how_this_package_is_installed():
     here = is_of_folder(distribution("eirkit"))
-    assert install_command("plot").startswith("pip install '.[plot]'" if here else "pip install 'eirkit[plot]'")
+    assert install_command("plot").startswith("pip install -e '.[plot]'" if here else "pip install 'eirkit[plot]'")

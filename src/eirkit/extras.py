@@ -9,7 +9,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: of the checkout where the package runs from one, else by its name."""
-    return f"pip install '.[{extra}]' in the checkout" if _runs_from_checkout() else f"pip install 'eirkit[{extra}]'"
+    return f"pip install -e '.[{extra}]' in the checkout" if _runs_from_checkout() else f"pip install 'eirkit[{extra}]'"
 
 
 @cache

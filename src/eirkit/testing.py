@@ -12,7 +12,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from eirkit.errors import UsageError
-from eirkit.lacuna.consulting import usage_of, within
+from eirkit.lacuna.blame import words_of
+from eirkit.lacuna.consulting import text_under, texts_of, usage_of, within
 from eirkit.lacuna.driver import wait_for
 from eirkit.lacuna.memory import Forgetting, Item, MemorySystem
 from eirkit.lacuna.stores.making import VERBS
@@ -77,7 +78,7 @@ async def _try_all(system: Factory, seconds: float) -> Conformance:
             await requirement(system, seconds)
             held.append(name)
         except Exception as error:  # noqa: BLE001 - whatever the author's code raises is the finding
-            broken.append((name, str(error) or type(error).__name__))
+            broken.append((name, words_of(error)))
     return Conformance(tuple(held), tuple(broken))
 
 
@@ -89,7 +90,7 @@ class _Opened:
 
     async def __aenter__(self) -> _Opened:
         try:
-            await within(self.seconds, "setup", self.memory.setup())
+            await within(self.seconds, "setup", self.memory.setup)
         except BaseException as error:
             await self.__aexit__(type(error), error)
             raise
@@ -98,28 +99,31 @@ class _Opened:
     async def __aexit__(self, *error: object) -> None:
         # Where something is wrong already, that is the finding, not what a half-open system says when it is closed.
         with suppress(Exception) if any(error) else nullcontext():
-            await within(self.seconds, "teardown", self.memory.teardown())
+            await within(self.seconds, "teardown", self.memory.teardown)
 
     async def fill(self, scope: str, first: int = 1) -> list[Item]:
         """Write a few records into a new scope and return them."""
-        await within(self.seconds, "reset", self.memory.reset(scope))
+        await within(self.seconds, "reset", self.memory.reset, scope)
         items = [Item(f"A_{t}", f"A_{t:02} = {1000 + 7 * t}") for t in range(first, first + RECORDS)]
         for item in items:
-            await within(self.seconds, "write", self.memory.write(item))
-        await within(self.seconds, "flush", self.memory.flush())
+            await within(self.seconds, "write", self.memory.write, item)
+        await within(self.seconds, "flush", self.memory.flush)
         return items
 
     async def find(self, item: Item) -> list[str]:
         label = item.text.partition(" = ")[0]
-        return list(await within(self.seconds, "search", self.memory.search(label, LIMIT)))
+        return await self.search(label)
 
     async def read(self, label: str) -> str | None:
-        return await within(self.seconds, "read", self.memory.read(label))
+        return await text_under(self.memory, label, self.seconds)
+
+    async def search(self, query: str) -> list[str]:
+        return texts_of(await within(self.seconds, "search", self.memory.search, query, LIMIT))
 
 
 def _new(system: Factory) -> MemorySystem:
     """Return a new system that has every verb, each of which can be waited for."""
-    memory = system()
+    memory = _called(system)
     if isinstance(memory, type):
         raise UsageError("what was called returned a class and no system; give the class itself")
     if lacking := [verb for verb in VERBS if not callable(getattr(memory, verb, None))]:
@@ -127,6 +131,18 @@ def _new(system: Factory) -> MemorySystem:
     if blocking := [verb for verb in VERBS if _is_plain(getattr(memory, verb))]:
         raise UsageError(f"{', '.join(blocking)} cannot be waited for; write `async def` in place of `def`")
     return memory
+
+
+def _called(system: Factory) -> MemorySystem:
+    try:
+        return system()
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        name = getattr(system, "__name__", "Name")
+        raise UsageError(
+            f"it cannot be made without arguments ({words_of(error)}); give a function, check_memory(lambda: {name}(…))"
+        ) from error
 
 
 def _is_plain(verb: object) -> bool:
@@ -151,7 +167,6 @@ async def _finds(system: Factory, seconds: float) -> None:
     async with _Opened(system, seconds) as opened:
         items = await opened.fill("finds")
         answers = [await opened.find(item) for item in items]
-        assert all(isinstance(text, str) for found in answers for text in found), "a passage is no text"
         assert all(len(found) <= LIMIT for found in answers), f"more than {LIMIT} passages came back"
         hits = sum(any(item.text in passage for passage in found) for item, found in zip(items, answers, strict=True))
         assert hits, "no record was found by its label"
@@ -162,8 +177,8 @@ async def _replaces(system: Factory, seconds: float) -> None:
     async with _Opened(system, seconds) as opened:
         item = (await opened.fill("replaces"))[0]
         again = Item(item.label, item.text.replace("1007", "4242"))
-        await within(seconds, "write", opened.memory.write(again))
-        await within(seconds, "flush", opened.memory.flush())
+        await within(seconds, "write", opened.memory.write, again)
+        await within(seconds, "flush", opened.memory.flush)
         assert again.text in (await opened.read(item.label) or ""), "the label still has its old text"
 
 
@@ -171,7 +186,7 @@ async def _isolates(system: Factory, seconds: float) -> None:
     """Nothing written in one scope can be found in the next."""
     async with _Opened(system, seconds) as opened:
         items = await opened.fill("first")
-        await within(seconds, "reset", opened.memory.reset("second"))
+        await within(seconds, "reset", opened.memory.reset, "second")
         for item in items[:3]:
             assert await opened.read(item.label) is None, f"{item.label} of the scope before can still be read"
             assert not any(item.text in passage for passage in await opened.find(item)), f"{item.label} is still found"
@@ -192,9 +207,9 @@ async def _survives(system: Factory, seconds: float) -> None:
     async with _Opened(system, seconds) as opened:
         await opened.fill("survives")
         for query in ("?", "A_1' OR 1=1 --", "\x07 \u202e A_2", "A_3 " * 500, '{}[]()*"\\'):
-            found = await within(seconds, "search", opened.memory.search(query, LIMIT))
+            found = await opened.search(query)
             assert len(found) <= LIMIT, f"more than {LIMIT} passages came back for {query[:20]!r}"
-        await within(seconds, "write", opened.memory.write(Item("A_77", "A_77 = 0001; DROP TABLE records; 'quoted'")))
+        await within(seconds, "write", opened.memory.write, Item("A_77", "A_77 = 0001; DROP TABLE records; 'quoted'"))
 
 
 async def _reports(system: Factory, seconds: float) -> None:
@@ -211,8 +226,8 @@ async def _forgets(system: Factory, seconds: float) -> None:
     async with _Opened(system, seconds) as opened:
         items = await opened.fill("forgets")
         if isinstance(opened.memory, Forgetting):
-            await within(seconds, "forget", opened.memory.forget(items[0].label))
-            await within(seconds, "flush", opened.memory.flush())
+            await within(seconds, "forget", opened.memory.forget, items[0].label)
+            await within(seconds, "flush", opened.memory.flush)
             assert await opened.read(items[0].label) is None, "a forgotten record can still be read"
             assert await opened.read(items[1].label) is not None, "another record went with it"
 
@@ -220,10 +235,10 @@ async def _forgets(system: Factory, seconds: float) -> None:
 async def _closes(system: Factory, seconds: float) -> None:
     """It can be torn down at once, twice, and without having been set up."""
     memory = _new(system)
-    await within(seconds, "teardown", memory.teardown())
-    await within(seconds, "setup", memory.setup())
-    await within(seconds, "teardown", memory.teardown())
-    await within(seconds, "teardown", memory.teardown())
+    await within(seconds, "teardown", memory.teardown)
+    await within(seconds, "setup", memory.setup)
+    await within(seconds, "teardown", memory.teardown)
+    await within(seconds, "teardown", memory.teardown)
 
 
 REQUIREMENTS: tuple[Requirement, ...] = (

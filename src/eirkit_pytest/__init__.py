@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options; docs/bridge-pytest.md describes them."""
     add = parser.getgroup("eirkit", "memory systems under test").addoption
     add("--eirkit-memory", action="append", default=[], metavar="NAME", help="a memory system, such as mypkg:MyMemory")
-    add("--eirkit-memory-set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the system")
+    add("--eirkit-memory-set", action="append", default=[], metavar="M.NAME=VALUE", help="a setting of memory M")
     add("--eirkit-workload", default="store-recall", metavar="NAMES", help="separated by commas (%(default)s)")
     add("--eirkit-model", default="reference/recoverer", metavar="MODEL", help="the agent (%(default)s)")
     add("--eirkit-seeds", default="0:12", metavar="SEEDS", help="the tasks; they pair the runs (%(default)s)")

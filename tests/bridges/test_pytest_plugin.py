@@ -21,6 +21,12 @@ MEMORY = (Path(__file__).parents[2] / "examples" / "notebook_memory.py").read_te
 LOSSY = MEMORY.replace(
     "self.lines[item.label] = item.text", 'self.lines[item.label] = "gone" if item.label in LOST else item.text'
 ).replace("class Notebook", 'LOST = ("A_1", "A_3", "A_5", "A_7")\n\n\nclass Notebook')
+SIZED = MEMORY.replace(
+    "def __init__(self) -> None:", "def __init__(self, size: int = 64) -> None:\n        self.size = size"
+).replace(
+    "self.lines[item.label] = item.text",
+    "self.lines = dict([*self.lines.items(), (item.label, item.text)][-self.size :])",
+)
 MODEL = """
 from eirkit.errors import ModelError
 from eirkit.lacuna.models.reference import make_reference
@@ -109,6 +115,35 @@ def test_a_system_that_keeps_no_contract_or_breaks_is_told_so(here):
     done.stdout.fnmatch_lines(["the memory system failed at seed 0: OSError: disk on fire (raised by search)*"])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("words = query.split()", "return None", "search returned None; return a list of texts*"),
+        (
+            "write(self, item: Item)",
+            "write(self, label, text)",
+            "write cannot be called *write it as `async def write*",
+        ),
+    ],
+)
+def test_a_beginners_mistake_fails_and_says_what_to_write(here, old, new, said):
+    assert old in MEMORY
+    (here.path / "mine.py").write_text(MEMORY.replace(old, new))
+    done = run(here, *SYSTEM)
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines([f"the memory system's {said}", f"the memory system failed at seed 0: *{said}"])
+
+
+def test_a_setting_is_spelt_as_for_lacuna_run(here):
+    (here.path / "mine.py").write_text(SIZED)
+    run(
+        here, *SYSTEM, "-k", "store-recall", "--eirkit-memory-set", "Notebook.size=64", "--eirkit-at-least", "1"
+    ).assert_outcomes(passed=1, deselected=1)
+    run(here, *SYSTEM, "-k", "store-recall", "--eirkit-memory-set", "size=1", "--eirkit-at-least", "1").assert_outcomes(
+        failed=1, deselected=1
+    )
+
+
 def test_a_model_that_is_out_skips_and_does_not_fail(here):
     (here.path / "shaky.py").write_text(MODEL)
     done = run(here, *SYSTEM, "-k", "store-recall", "--eirkit-model", "shaky.py:Shaky/down", "-rs")
@@ -132,6 +167,12 @@ def test_workers_report_home(here):
             "*4 seeds cannot decide at this level; give at least 6*",
         ),
         (("--eirkit-alpha", "7"), "*a level of 7 is none; give one between 0 and 1*"),
+        (("--eirkit-at-least", "2"), "--eirkit-at-least 2 is no accuracy; give one between 0 and 1"),
+        (("--eirkit-workload", "store-recal"), "no workload named 'store-recal'; did you mean 'store-recall'?*"),
+        (("--eirkit-memory", "mine.py:Notebok"), "no memory in mine.py named 'Notebok'; did you mean 'Notebook'?*"),
+        (("--eirkit-memory-set", "size"), "--eirkit-memory-set 'size' sets nothing; write MEMORY.NAME=VALUE*"),
+        (("--eirkit-memory-set", "Notebook.size=3"), "no setting of memory 'mine.py:Notebook' named 'size'*"),
+        (("--eirkit-memory-set", "Other.size=3"), "no memory of this grid named 'Other'*"),
     ],
 )
 def test_wrong_usage_is_told_before_anything_runs(here, options, said):

@@ -108,14 +108,17 @@ def test_the_chart_of_a_run_has_both_axes(analysed):
 
 def test_a_break_says_what_each_number_counts():
     cost = {
-        "live_files": 3, "live_tokens": 4100, "dropped_tokens": 2900, "reread_files": 2, "reread_tokens": 1950,
+        "live_files": 3, "live_tokens": 4100, "dropped_tokens": 2900, "reread_files": 2, "reread_tokens": 2010,
         "overwritten_files": 0, "never_reread_files": 1, "never_reread_tokens": 950,
+        "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True,
     }  # fmt: skip
     assert _break_line(cost) == (
-        "3 files of 4,100 tokens were still needed; 2,900 tokens of that not carried over; 2 files read again "
-        "(1,950 tokens shown); 0 files overwritten; 1 file never read again (950 tokens not carried over)"
+        "3 files of 4,100 tokens were still needed; 2,900 tokens of that not carried over; "
+        "2 files (1,950 of these) read again, which showed 2,010 tokens; "
+        "0 files (0 of these) edited without rereading; 1 file (950 of these) never read again"
     )
     assert _break_line({**cost, "live_files": 0}) == "no file was still needed"
+    assert "not measured" in _break_line({**cost, "live_files": 0, "measured": False})
 
 
 def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(tmp_path, capsys):
@@ -144,6 +147,40 @@ def test_a_torn_line_is_skipped_and_named_and_refused_by_strict(log, tmp_path):
     assert not (tmp_path / "strict").exists()
 
 
+SILENT = {  # a session that edits nothing, loses its context, and is lost sight of
+    **{key: value for key, value in BY_HAND.items() if key != "goal_files"},
+    "run_id": "a-session-whose-name-is-so-long-that-no-table-of-eighty-columns-has-room-for-it/agent-7",
+    "turns": [{"reads": [], "writes": [], "tokens": 5}] * 4,
+}
+
+
+def test_what_no_goal_measures_is_not_shown_as_zero(tmp_path):
+    (tmp_path / "one.jsonl").write_text(json.dumps(SILENT) + "\n")
+    shown = call("analyze", tmp_path / "one.jsonl", "--out", tmp_path / "out").stdout
+    assert "– (no goal was given and none of 1 run edited a file)" in shown
+    assert "0.0%" not in shown
+    assert "largest demand" not in shown
+    one = call("show", tmp_path / "out", SILENT["run_id"]).stdout
+    assert "not the same as no need" in one
+    assert "nothing was needed" not in one
+
+
+def test_a_name_is_shortened_to_the_terminal_and_still_finds_its_run(tmp_path):
+    run = {**BY_HAND, "run_id": SILENT["run_id"]}
+    (tmp_path / "one.jsonl").write_text(json.dumps(run) + "\n")
+    shown = call("analyze", tmp_path / "one.jsonl", "--out", tmp_path / "out").stdout
+    (name,) = re.findall(r"a-ses\S*…\S*", shown)
+    assert max(map(len, shown.splitlines()[:-1])) <= 100  # the last line is a command
+    assert answer("show", tmp_path / "out", name)["run_id"] == SILENT["run_id"]
+
+
+def test_a_wide_row_is_printed_one_column_to_a_line(analysed):
+    lines = call("query", analysed, "SELECT * FROM runs").stdout.splitlines()
+    assert lines[0] == "row 1"
+    assert ["peak_demand_tokens", "350"] in [line.split() for line in lines]
+    assert "row 1" not in call("query", analysed, "SELECT run_id, turns FROM runs").stdout
+
+
 def test_own_edits_are_stated_as_the_goal(tmp_path):
     session = {key: value for key, value in BY_HAND.items() if key != "goal_files"}
     (tmp_path / "one.jsonl").write_text(json.dumps(session) + "\n")
@@ -161,7 +198,9 @@ REFUSALS = [
     (("analyze", "{log}", "--out", "{log}.out", "--format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--windows", "no/such"), "no/such"),
     (("show", "no/such", "r1"), "holds no analysis; make one with"),
-    (("show", "{analysed}", "r2"), "no run named 'r2' in .*; did you mean 'r1'"),
+    (("show", "{analysed}", "r11"), "no run named 'r11' in .*; did you mean r1\\?"),
+    (("show", "{analysed}", "nope"), "no run named 'nope' in .*; name one of r1$"),
+    (("show", "{analysed}"), "which run of .*\\? name one of r1$"),
 ]
 
 

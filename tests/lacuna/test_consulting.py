@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
 from eirkit.errors import StoreError
-from eirkit.lacuna.consulting import consult, within
+from eirkit.lacuna.blame import side_of, words_of
+from eirkit.lacuna.consulting import consult, signature_of, within
 from eirkit.lacuna.memories.key_value import KeyValue
 from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem
 from eirkit.lacuna.task import Payload
@@ -127,14 +129,67 @@ def test_a_write_has_its_time_and_no_more():
         asyncio.run(consult(Hanging("write"), 1, call, SUBMITTED, ticking(0.0), LATE))
 
 
-@pytest.mark.parametrize("found", ["A_1 = 5", [b"A_1 = 5"], ["A_1 = 5", None]])
-def test_what_is_no_sequence_of_texts_is_refused(found):
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, r"search returned None; return a list of texts, \[\] if nothing is found"),
+        ("A_1 = 5", "search returned a str; return a list of texts"),
+        ({"A_1": "A_1 = 5"}, "search returned a dict; return a list of texts"),
+        (iter(["A_1 = 5"]), "search returned a list_iterator; return a list of texts"),
+        ([b"A_1 = 5"], "search returned a list with a bytes in it; return a list of texts"),
+        (["A_1 = 5", None], "search returned a list with a NoneType in it; return a list of texts"),
+    ],
+)
+def test_what_is_no_sequence_of_texts_is_the_memorys_failure(found, said):
     class Odd(KeyValue):
         async def search(self, query: str, limit: int) -> Sequence[str]:
             return found  # type: ignore[no-any-return]
 
-    with pytest.raises(StoreError, match="did not return a sequence of texts; correct the adapter"):
+    with pytest.raises(StoreError, match=said) as raised:
         search(Odd())
+    assert side_of(raised.value) == "memory"
+
+
+def test_what_is_read_is_a_text_or_nothing():
+    class Odd(Answering):
+        async def read(self, label: str) -> str | None:
+            return {"text": "A_1 = 5"}  # type: ignore[return-value]
+
+    with pytest.raises(StoreError, match="read returned a dict; return the text under the label, None without one"):
+        search(Odd())
+
+
+def test_a_verb_that_takes_other_arguments_is_told_its_signature():
+    class Odd(KeyValue):
+        async def write(self, label: str, text: str) -> None:  # type: ignore[override]
+            pass
+
+    call = MemoryCall("write", "A_1 = 5", (1,))
+    with pytest.raises(
+        StoreError, match=r"write cannot be called .*; write it as `async def write\(self, item: Item\)"
+    ):
+        asyncio.run(consult(Odd(), 1, call, SUBMITTED, ticking(0.0)))
+    assert signature_of("forget") == "async def forget(self, label: str) -> None"
+
+
+def test_a_type_error_inside_a_verb_stays_what_it_is():
+    def fails() -> Awaitable[None]:
+        return len(5)  # type: ignore[arg-type, return-value]
+
+    with pytest.raises(TypeError, match="has no len") as raised:
+        asyncio.run(within(5.0, "search", fails))
+    assert words_of(raised.value) == "TypeError: object of type 'int' has no len() (raised by search)"
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_verb_that_exits_ends_its_run_alone(waits):
+    async def exits() -> None:
+        if waits:
+            await asyncio.sleep(0)
+        sys.exit(3)
+
+    with pytest.raises(StoreError, match=r"write ended the program \(SystemExit: 3\); let it raise an error"):
+        asyncio.run(within(5.0, "write", exits))
 
 
 def test_a_timeout_of_the_systems_own_is_its_own_failure():
@@ -142,12 +197,12 @@ def test_a_timeout_of_the_systems_own_is_its_own_failure():
         raise TimeoutError("inside")
 
     with pytest.raises(StoreError, match="did not finish its search"):
-        asyncio.run(within(5.0, "search", fails()))
+        asyncio.run(within(5.0, "search", fails))
 
 
 def test_whoever_stops_the_run_is_not_taken_for_a_slow_store():
     async def stopped() -> None:
-        work = asyncio.create_task(within(60.0, "search", asyncio.sleep(60)))
+        work = asyncio.create_task(within(60.0, "search", asyncio.sleep, 60))
         await asyncio.sleep(0)
         work.cancel()
         await work
@@ -173,7 +228,7 @@ def test_work_of_any_form_is_waited_for():
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(future.set_result, "told")
         nested = asyncio.wait_for(several(), 5)
-        return [await within(5.0, "search", work) for work in (several(), mending(), future, nested)]
+        return [await within(5.0, "search", lambda work=work: work) for work in (several(), mending(), future, nested)]
 
     assert asyncio.run(all_of_them()) == ["slept", "mended", "told", "slept"]
 
@@ -184,9 +239,9 @@ def test_what_is_raised_after_a_wait_is_passed_on():
         raise KeyError("later")
 
     with pytest.raises(KeyError, match="later"):
-        asyncio.run(within(5.0, "search", fails()))
+        asyncio.run(within(5.0, "search", fails))
 
 
 def test_a_verb_that_is_not_async_is_an_error_of_the_adapter():
     with pytest.raises(StoreError, match="flush is not async; write it as `async def flush`"):
-        asyncio.run(within(5.0, "flush", None))  # type: ignore[arg-type]
+        asyncio.run(within(5.0, "flush", lambda: None))  # type: ignore[arg-type]

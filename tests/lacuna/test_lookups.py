@@ -108,7 +108,7 @@ def fates(**counts: int) -> dict[Fate, int]:
         ({}, 2, {}, ["returns far more than can be read (2 searches above 100,000 characters)"]),
         ({}, 0, {"it did not finish its search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),
         ({}, 0, {"ConnectionError: gone": 2, "KeyError: x": 1}, ["raises (3 runs lost)"]),
-        ({}, 0, {"did not finish": 1, "gone": 1}, ["answers late (1 runs lost)", "raises (1 runs lost)"]),
+        ({}, 0, {"did not finish": 1, "gone": 1}, ["answers late (1 run lost)", "raises (1 run lost)"]),
     ],
 )
 def test_a_system_is_told_what_is_wrong_with_it(counts, flooded, failures, said):

@@ -178,6 +178,19 @@ def test_a_memory_that_brings_everything_leaves_nothing_to_repair():
     assert [row.accuracy for row in found.rows] == [None] * 3
     assert found.contrasts == ()
     assert found.rows[0].fates["used"] > 0
+    assert [row.trajectory_accuracy for row in found.rows] == [1.0] * 3  # nothing is injected where it is not lacking
+
+
+def test_only_what_the_control_arms_memory_did_not_bring_is_injected():
+    setup, task = under("broken-drops"), generate(under("broken-drops").spec.with_seed(1))
+    bench = Workbench()
+    (control,) = bench.run("reference/recoverer", OPTIONS, [setup.trial(task, "control")])
+    lacking = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in control.decisions}
+    lacking = {t: refs for t, refs in lacking.items() if refs}
+    trials = [setup.trial(task, arm, lacking) for arm in ("oracle", "sham")]
+    for trace in bench.run("reference/recoverer", OPTIONS, trials):
+        assert {one.t: frozenset(r for r, _ in one.restored) for one in trace.decisions if one.restored} == lacking
+    assert trials[0].what["injected"] == [[t, sorted(refs)] for t, refs in sorted(lacking.items())] != []
 
 
 def test_a_strict_panel_holds_the_memory_to_h_records():

@@ -43,6 +43,31 @@ class Mine:
 
 """
 
+OTHERS = """
+import sys
+from eirkit.lacuna.memory import Item, MemorySystem
+
+
+class Needs(Mine):
+    def __init__(self, path): super().__init__()
+
+
+class Bare:
+    async def search(self, query, limit): return []
+
+
+def make(): return Mine()
+
+
+instance = Mine()
+"""
+LEAVES = """
+class Leaves(Mine):
+    def __init__(self): raise SystemExit(3)
+"""
+TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:2")
+COMMAND = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--memory", "mine.py:Mine")
+
 
 @pytest.fixture
 def mine(tmp_path, monkeypatch, capsys):
@@ -51,10 +76,7 @@ def mine(tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(SOURCE, "utf-8")
 
     def run(*more):
-        how = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:2")
-        code = eirkit(
-            "lacuna", "run", *how, "--model", "reference/recoverer", "--memory", "mine.py:Mine", "--json", *more
-        )
+        code = eirkit(*COMMAND, "--json", *more)
         said = capsys.readouterr()
         return code, json.loads(said.out) if said.out else None, said.err
 
@@ -90,7 +112,33 @@ def test_what_it_raises_is_told_with_the_verb_that_raised_it(mine, verb):
     assert code == 1
     (failure,) = found["failures"]
     assert failure["kind"] == "memory"
-    assert failure["message"] == f"KeyError: 'no such shelf' (raised by {verb}); correct the memory system, then resume"
+    said = f"KeyError: 'no such shelf' (raised by {verb}); correct it and start anew with another --out"
+    assert failure["message"] == said
+
+
+def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_drawn(mine, capsys):
+    code = eirkit(*COMMAND, "--out", "out", "--memory-set", "Mine.fails=write")
+    shown = capsys.readouterr().out.splitlines()
+    assert (code, shown[0]) == (1, "none of 2 runs is scored")
+    assert shown[1].startswith("not scored: 2 of reference/recoverer, store-recall (memory): KeyError")
+    assert not any("Accuracy" in line or "--resume" in line or "native panel" in line for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Needs", "memory 'mine.py:Needs' is made with path; give --memory-set Needs.path=VALUE"),
+        ("Bare", "has no setup, reset, write, flush, read, usage, teardown; see docs/add-a-memory.md"),
+        ("Mien", "no memory in mine.py named 'Mien'; did you mean 'Mine'? known: Bare, Mine, Needs\n"),
+        ("Leaves", "memory 'mine.py:Leaves' cannot be made (SystemExit: 3); correct its settings"),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_told_what_it_lacks(mine, capsys, tmp_path, name, said):
+    (tmp_path / "mine.py").write_text(SOURCE + OTHERS, "utf-8")
+    if name == "Leaves":
+        (tmp_path / "mine.py").write_text(SOURCE + LEAVES, "utf-8")
+    assert eirkit(*COMMAND[:-1], f"mine.py:{name}", "--out", "out") == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_size_that_is_none_of_ours_is_told_what_to_return(mine):

@@ -13,6 +13,7 @@ from eirkit.lacuna.generation import demand_of, generate
 from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS
 from eirkit.lacuna.task import TaskSpec
 from eirkit.report.answers import headline_of, losses_of, repair_of
+from eirkit.report.lacuna_accuracy import accuracy_section
 from eirkit.report.lacuna_demand import curve_of, demand_chart
 from eirkit.report.lacuna_page import next_rescue, page_of, repair_near
 from eirkit.report.sweep_folder import read_sweep
@@ -200,6 +201,19 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
     assert losses_of(alone).memory == "null"
     assert headline_of(alone, losses_of(alone), None, "R", "C").sentences[0].startswith("null lost 100% of what")
     assert "Memory systems" in [section.title for section in page.sections]
+    best = [row for row in sweep.rows if row["memory"] == "key-value"]
+    headline = headline_of(best, losses_of(best), None, "R", "C")
+    needed = sum(sum(row["memory_system"]["fates"].values()) for row in best)
+    assert (headline.number, headline.caption.endswith(f"came back into use ({needed} of {needed})")) == ("100%", True)
+    assert headline.sentences == ("key-value brought back all that the task needed from it; no step was wrong.",)
+
+
+def test_what_was_out_of_sight_is_not_called_missed_where_a_memory_serves(tmp_path, chain):
+    run_memory(tmp_path / "run", "--memory", "bm25")
+    with_memory, without = (accuracy_section(sweep).items[-1] for sweep in (read_sweep(tmp_path / "run"), chain))
+    titles = [[column.title for column in table.columns] for table in (with_memory, without)]
+    assert ["if local" in names for names in titles] == [False, True]
+    assert all("out of sight" in names and "missed" not in names for names in titles)
 
 
 @given(st.floats(0, 1))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.report import comparison
 from eirkit.report.comparing_runs import compare_sweeps, contrast_axes
@@ -88,6 +89,40 @@ def test_no_pair_is_made_of_different_tasks(sweeps):
     # Another fan-in is another graph under the same seed.
     with pytest.raises(InputFileError, match="was asked the same task"):
         compare(sweeps / "a", sweeps / "d")
+
+
+def test_what_keeps_folders_apart_is_named_with_both_values(sweeps, tmp_path):
+    how = (
+        "--workload",
+        "stepwise-sum",
+        "--model",
+        "reference/calculator",
+        "--n",
+        24,
+        "--h",
+        4,
+        "--no-control",
+        "--json",
+    )
+    for m in (8, 16):
+        command("lacuna", "run", *how, "--m", m, "--seeds", "0:2", "--out", tmp_path / f"m{m}")
+    with pytest.raises(InputFileError, match=r"the tasks differ in m: 16 / 8; run both with the same$"):
+        compare(tmp_path / "m16", tmp_path / "m8")
+    command("lacuna", "run", *how, "--m", 8, "--seeds", "4:6", "--out", tmp_path / "later")
+    with pytest.raises(InputFileError, match=r"use the same seeds \(0:2 / 4:6\)$"):
+        compare(tmp_path / "m8", tmp_path / "later")
+    command("lacuna", "run", *how, "--m", 8, "--h", "2,3", "--seeds", "0:2", "--out", tmp_path / "small")
+    with pytest.raises(InputFileError, match=r"no cell of m8 has a partner in small \(h: 4 / 2, 3\); run both"):
+        compare(tmp_path / "m8", tmp_path / "small")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_folder_without_scored_runs_is_named_first(sweeps, tmp_path, swapped):
+    how = ("--workload", "store-recall", "--model", "reference/recoverer", "--memory", "broken-raises", "--no-control")
+    assert run(["lacuna", "run", *how, "--m", "8", "--h", "4", "--out", str(tmp_path / "bad"), "--json"]) == 1
+    folders = [sweeps / "a", tmp_path / "bad"]
+    with pytest.raises(InputFileError, match=r"^no scored runs in bad \(memory: .*\); run it again, then compare$"):
+        compare(*(reversed(folders) if swapped else folders))
 
 
 def test_folders_of_different_kinds_are_refused(sweeps, planted):
@@ -214,6 +249,15 @@ def test_the_same_runs_measured_otherwise_are_paired_by_run(planted, tmp_path):
     assert by_name["failed"].pairs == PLANTED.runs
     assert by_name["failed"].clusters == PLANTED.tasks
     assert any("visibility is not the same" in warning for warning in found.warnings)
+    assert "have the same share of failed runs in every pair" in verdict_of(found)
+
+
+def test_fewer_runs_with_the_same_kind_of_goal_are_no_other_setting(planted, tmp_path):
+    kept = write_plain(PLANTED, 0, tmp_path / "runs.jsonl").read_text("utf-8").splitlines()[:90]
+    (tmp_path / "runs.jsonl").write_text("\n".join(kept) + "\n", "utf-8")
+    found = compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
+    assert [change.name for change in found.changes] == []
+    assert found.warnings == ()
 
 
 def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):

@@ -268,7 +268,7 @@ def test_the_command_lists_studies(capsys):
     ("arguments", "words"),
     [
         (["reproduce"], "--all"),
-        (["reproduce", "--all", "rescue"], "not both"),
+        (["reproduce", "--all", "rescue"], "leave one of them out"),
         (["reproduce", "rescu"], "did you mean 'rescue'"),
         (["reproduce", "rescue", "--set", "p=1"], "--model"),
         (["reproduce", "rescue", "--model", "nobody/x"], "nobody"),

@@ -1,6 +1,7 @@
 """The page of analysed runs: its figures against the tables, its words, and the tests that it repeats."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,8 @@ from eirkit.report.html import render
 from eirkit.report.making import page_for
 from eirkit.report.table import Table
 from eirkit.report.vestige_needs import _bin, _bin_name, demand_chart
-from eirkit.report.vestige_page import page_of
+from eirkit.report.vestige_page import headline_of, page_of
+from eirkit.report.vestige_words import bounds, break_words
 from eirkit.vestige.planting import Planted, write_plain
 from eirkit.vestige.tables import read_rows
 from tests.report.conftest import PLANTED
@@ -37,13 +39,63 @@ def test_the_headline_is_the_mean_over_covered_runs(planted, page):
 
 def test_the_area_is_the_share_of_pairs_in_order(planted, page):
     # A second way: compare every failed run with every resolved one.
-    rows = read_rows(planted, "runs")
+    everything = read_rows(planted, "runs")
+    rows = [row for row in everything if row["goal_accessed"]]
     failed = [row["peak_demand_tokens"] for row in rows if not row["resolved"]]
     resolved = [row["peak_demand_tokens"] for row in rows if row["resolved"]]
     wins = sum((f > r) + (f == r) / 2 for f in failed for r in resolved)
     area = wins / (len(failed) * len(resolved))
     assert read_analysed(planted, tests=False).auc.estimate == pytest.approx(area, abs=ROUNDING)
-    assert f"with probability {area:.2f}" in " ".join(page.headline.sentences)
+    words = " ".join(page.headline.sentences)
+    assert f"with probability {area:.2f}" in words
+    assert f"{len(everything) - len(rows)} runs are left out" in words
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(0.497, 0.665, "0.497 to 0.665"), (0.52, 0.66, "0.52 to 0.66"), (0.41, 0.5, "0.410 to 0.500")],
+)
+def test_a_bound_at_a_threshold_is_not_rounded_onto_it(low, high, shown):
+    assert bounds(low, high) == shown
+
+
+def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
+    found = read_analysed(planted, tests=False)
+    sources = {"own-edits": 370}
+    mixed = {**found.document, "runs": 690, "goal_sources": sources, "covered_runs": 339, "goal_access": 339 / 370}
+    words = " ".join(headline_of(replace(found, document=mixed)).sentences)
+    assert "92% of 370 runs edited a file; of all 690 runs " in words
+
+
+@pytest.mark.parametrize(
+    ("compactions", "clears", "unmeasured", "said"),
+    [
+        (3, 4, 0, "3 compactions and 4 clears dropped 10 tokens still needed."),
+        (
+            3,
+            4,
+            2,
+            "3 compactions and 4 clears dropped 10 tokens still needed; not measured for 2 of 7: no file was used.",
+        ),
+        (1, 0, 0, "1 compaction dropped 10 tokens still needed."),
+        (1, 1, 2, "1 compaction and 1 clear: what they dropped is not measured, since no file was used."),
+    ],
+)
+def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured, said):
+    breaks = {"compactions": compactions, "clears": clears, "unmeasured": unmeasured, "dropped_tokens": 10}
+    assert break_words(breaks) == said
+
+
+def test_a_page_of_sessions_without_a_goal_draws_no_zero(tmp_path):
+    session = {"run_id": "s", "turns": [{"reads": [{"path": "a.py", "tokens": 9}]}, {"reads": []}, {"reads": []}]}
+    (tmp_path / "runs.jsonl").write_text(json.dumps(session) + "\n", "utf-8")
+    page = page_for(make_analysis(tmp_path / "out", tmp_path / "runs.jsonl"))
+    words = " ".join(page.headline.sentences)
+    assert page.headline.number == "–"
+    assert "none of 1 run edited a file" in words
+    titles = [section.title for section in page.sections]
+    assert "What had to be kept" not in titles
+    assert "Runs to look at first" not in titles
 
 
 def test_the_distribution_counts_every_run_once(planted):

@@ -63,6 +63,9 @@ def test_the_cost_of_a_break_is_summed() -> None:
     assert cost.dropped_tokens == 75 + 40 + 8 + 4
     assert (cost.reread_files, cost.reread_tokens, cost.reread_turns) == (1, words(A), 1)
     assert (cost.overwritten_files, cost.never_reread_files, cost.never_reread_tokens) == (1, 2, 8 + 4)
+    # In the same tokens of files: what was not carried over was read again, edited unread, or neither.
+    assert (cost.reread_dropped_tokens, cost.overwritten_tokens) == (75, 40)
+    assert cost.dropped_tokens == cost.reread_dropped_tokens + cost.overwritten_tokens + cost.never_reread_tokens
 
 
 def test_a_break_with_nothing_live_still_has_a_row() -> None:

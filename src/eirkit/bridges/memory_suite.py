@@ -44,11 +44,16 @@ def run_case(name: str, workload: str, settings: Settings, grid: Settings, cap_u
     Raises:
         AssertionError: the memory system itself failed.
     """
-    named = {"workload": workload, "memory": name, "memory_options": {name: dict(settings)}, "texts": False}
-    suite = read_suite({**grid, **named})
+    suite = suite_of(name, workload, settings, grid)
     with TemporaryDirectory(prefix="eirkit-") as scratch:
         start_sweep(suite, Path(scratch), Funds(cap_usd=cap_usd), control=False)
         return _case(name, workload, suite, Path(scratch))
+
+
+def suite_of(name: str, workload: str, settings: Settings, grid: Settings) -> Suite:
+    """Return the sweep of one case, checked: UsageError where the system or the workload cannot be had."""
+    named = {"workload": workload, "memory": name, "memory_options": {name: dict(settings)}, "texts": False}
+    return read_suite({**grid, **named})
 
 
 def _case(name: str, workload: str, suite: Suite, folder: Path) -> Case:

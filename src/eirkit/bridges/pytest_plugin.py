@@ -8,15 +8,16 @@ workers of pytest-xdist carry it, and is written or compared where pytest itself
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eirkit.bridges.memory_suite import conform, run_case
+from eirkit.bridges.memory_suite import conform, run_case, suite_of
 from eirkit.bridges.regression import (
     Case,
     Change,
@@ -34,7 +35,7 @@ from eirkit.lacuna.generation import generate, prepare
 from eirkit.lacuna.session import Session
 from eirkit.lacuna.sweeps.cells import Cell
 from eirkit.lacuna.sweeps.suite import read_suite
-from eirkit.lacuna.sweeps.suite_values import read_seeds
+from eirkit.lacuna.sweeps.suite_values import read_memory_options, read_seeds
 from eirkit.lacuna.task import TaskInstance
 
 PROPERTY = "eirkit_case"  # of a report: the case as JSON
@@ -45,7 +46,7 @@ class Options:
     """What was asked for on the command line of pytest."""
 
     memories: tuple[str, ...]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Mapping[str, Any]]  # by memory
     workloads: tuple[str, ...]
     grid: Mapping[str, Any]  # the rest of a suite
     cap_usd: float | None
@@ -70,10 +71,15 @@ def _options(config: pytest.Config) -> Options:
     baseline = Path(given("baseline")) if given("baseline") else None
     if baseline is not None and not recorded and len(seeds) < needed:
         raise UsageError(f"{len(seeds)} seeds cannot decide at this level; give at least {needed} --eirkit-seeds")
+    if given("at-least") is not None and not 0 <= given("at-least") <= 1:
+        raise UsageError(f"--eirkit-at-least {given('at-least'):g} is no accuracy; give one between 0 and 1")
     grid = {name: given(name) for name in ("model", "seeds", "h", "m", "n")}
+    settings = _settings(given("memory-set"), memories)
+    for name, workload in product(() if recorded else memories, workloads):
+        suite_of(name, workload, settings.get(name, {}), grid)
     return Options(
         memories=memories,
-        settings=dict(_setting(text) for text in given("memory-set")),
+        settings=settings,
         workloads=workloads,
         grid=grid,
         cap_usd=given("cap-usd"),
@@ -86,8 +92,22 @@ def _options(config: pytest.Config) -> Options:
     )
 
 
+def _settings(given: Sequence[str], memories: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the settings of each memory; one that names none is of them all."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in memories}
+    for text in given:
+        name, value = _setting(text)
+        memory, _, key = name.rpartition(".")
+        meant = read_memory_options({memory: {key: value}}, memories) if memory else memories
+        for one in meant:
+            found[one][key] = value
+    return found
+
+
 def _setting(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--eirkit-memory-set {text!r} sets nothing; write MEMORY.NAME=VALUE, such as Mine.size=3")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -173,14 +193,14 @@ class MemoryItem(pytest.Item):
 
 
 def _conform(name: str, options: Options, item: MemoryItem) -> None:
-    held = conform(name, options.settings).held
+    held = conform(name, options.settings.get(name, {})).held
     item.user_properties.append(("eirkit_requirements", len(held)))
 
 
 def _regress(name: str, workload: str, options: Options, item: MemoryItem) -> None:
     """Run a memory system on a workload, or take what was recorded, and decide what the options ask to be decided."""
     case = options.recorded.get(f"{name} {workload}") or run_case(
-        name, workload, options.settings, options.grid, options.cap_usd
+        name, workload, options.settings.get(name, {}), options.grid, options.cap_usd
     )
     if not case.runs:
         pytest.skip(f"no run was scored: {', '.join(case.lost) or 'none was planned'}")

@@ -50,7 +50,7 @@ def _render(console: Console, document: dict[str, Any], report: Path) -> None:
 def _render_demand(console: Console, rows: list[dict[str, Any]], contrast: dict[str, float]) -> None:
     shown = [(r["workload"], _spark(r["bits"][::4]), f"{r['peak_bits']:.1f}", f"{r['records']:.1f}") for r in rows]
     title = "1. How much must survive?  (64 steps, a window of 16 results of 4 digits)"
-    console.print(table(title, ("task", "bits after each step", "peak bits", "as results"), shown))
+    console.print(table(title, ("task", "bits after each step", "peak bits", "own results"), shown))
     console.print(
         f"The same inputs: {contrast['every_step_bits']:.1f} bits if every sum is asked for, "
         f"{contrast['final_only_bits']:.1f} if only the total is.\n",

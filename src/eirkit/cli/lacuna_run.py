@@ -29,6 +29,7 @@ from eirkit.lacuna.sweeps.experiment import recorded_suite, resume_sweep, start_
 from eirkit.lacuna.sweeps.suite import Suite, load_suite, read_suite
 from eirkit.lacuna.sweeps.suite_values import UNLIMITED
 from eirkit.lacuna.sweeps.summary import Summary
+from eirkit.report.wording import counted
 
 
 @click.command()
@@ -138,7 +139,26 @@ def _render_estimates(console: Console, estimates: list[CellEstimate], document:
 
 
 def _render(console: Console, folder: Path, summary: Summary) -> None:
-    rows = summary.rows
+    if summary.scored:
+        _render_figures(console, summary.rows)
+    else:
+        console.print(
+            f"none of {counted(summary.planned, 'run')} is scored", style="bold", markup=False, highlight=False
+        )
+    for line in _remarks(summary):
+        console.print(line, markup=False, highlight=False)
+    if not summary.complete and not _must_begin_anew(summary):
+        console.print(f"continue with `eirkit lacuna run --resume {folder}`", markup=False, highlight=False)
+    console.print(f"records in {folder}", markup=False, highlight=False)
+
+
+def _must_begin_anew(summary: Summary) -> bool:
+    """True where a memory in the user's own file spoilt every run: once corrected, it is not the one of this sweep."""
+    own = any(".py:" in str(row["memory"] or "") for row in summary.rows)
+    return own and not summary.scored and any(failure.kind == "memory" for failure in summary.failures)
+
+
+def _render_figures(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     columns: dict[str, Sequence[object]] = {
         "scored": [f"{row['scored']}/{row['attempted']}" for row in rows],
         "accuracy": [_with_spread(row) for row in rows],
@@ -161,11 +181,6 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
         legend(console, **fate_legend(fates))
         console.print(_table("External memory: time, size and its own calls", stored, costs, True))
         legend(console, **{name: text for name, text in COSTS.items() if name.partition(",")[0] in costs})
-    for line in _remarks(summary):
-        console.print(line, markup=False, highlight=False)
-    if not summary.complete:
-        console.print(f"continue with `eirkit lacuna run --resume {folder}`", markup=False, highlight=False)
-    console.print(f"records in {folder}", markup=False, highlight=False)
 
 
 def _claim(row: Mapping[str, Any], figure: object) -> object:

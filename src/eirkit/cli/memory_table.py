@@ -77,7 +77,7 @@ def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
             f"{EXTRACTOR} answered what the systems asked of a model: a script, not a model, and its tokens are an "
             "estimate; give them a model with --memory-set NAME.model=PROVIDER/MODEL"
         )
-    if any(row["panel"] == "native" for row in rows):
+    if any(row["panel"] == "native" and row["scored"] for row in rows):
         remedy = "" if several else "; add --panel strict"
         yield (
             "native panel: each system keeps as much as it likes, so its rows do not compare with those held to h"

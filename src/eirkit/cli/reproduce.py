@@ -110,8 +110,10 @@ def _setting(
 
 def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
     """Return the studies that were asked for, in the order of the paper's story."""
-    if everything == bool(names):
-        raise UsageError("name studies or give --all, not both; `eirkit reproduce --list` shows them")
+    if everything and names:
+        raise UsageError("studies are named and --all is given; leave one of them out")
+    if not everything and not names:
+        raise UsageError("name a study, or give --all; `eirkit reproduce --list` shows them")
     wanted = {find_study(name).id for name in names}
     return [study for study in STUDIES if everything or study.id in wanted]
 

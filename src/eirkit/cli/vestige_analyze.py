@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ from rich.console import Console
 
 from eirkit.cli.corpus_progress import CorpusProgress
 from eirkit.cli.engine_options import engine_options
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.fitting import named_table, paired_table, room_of
+from eirkit.cli.output import emit, json_option, legend
 from eirkit.engine.making import make_engine
 from eirkit.engine.mapping import Engine
+from eirkit.report.vestige_words import break_counts, goal_is_known, goal_runs
 from eirkit.report.wording import counted
 from eirkit.vestige.analysis import Options
 from eirkit.vestige.demand import VISIBILITIES, Visibility
@@ -39,6 +41,12 @@ GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
     "own-edits": "none given: the files that the run itself edited last",
+}
+SIGNATURES = {
+    "edit_failures": ("failed edit",),
+    "repeated_commands": ("repeated command",),
+    "repeated_edits": ("repeated edit",),
+    "submits_after_failed_test": ("submission after a failed test", "submissions after a failed test"),
 }
 ALL_EDITS = "none given: all files that the run itself edited"
 
@@ -93,12 +101,13 @@ def analyze(
 
 
 def _render(console: Console, document: Mapping[str, Any], options: Options) -> None:
-    console.print(table("What these runs needed and lost", ("figure", "value"), list(_lines(document, options))))
+    lines = list(_lines(document, options))
+    console.print(paired_table(console, "What these runs needed and lost", ("figure", "value"), lines))
     _render_largest(console, document["largest"])
     _render_breaks(console, document["costliest_breaks"])
     repeated = [(row["path"], row["repeat_reads"], f"{row['repeat_tokens']:,}") for row in document["repeated_files"]]
     if repeated:
-        console.print(table("Shown again though unchanged", ("file", "reads", "tokens"), repeated))
+        console.print(named_table(console, "Shown again though unchanged", ("file", "reads", "tokens"), repeated))
     _render_skipped(console, document["skipped"])
     say = f"tables in {document['out']}; one run: `eirkit vestige show {document['out']} RUN_ID`"
     console.print(say, markup=False, highlight=False, soft_wrap=True)
@@ -114,7 +123,9 @@ def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str,
     yield from _demand_lines(document, options)
     for unit, found in document["later_used"].items():
         shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
-        yield "used later, peak", f"{shares} {unit}, over {counted(found['runs'], 'run')} of three tool turns or more"
+        long = f"{counted(found['runs'], 'run')} of three tool turns or more"
+        said = f"{shares} {unit}, over {long}" if found["peak_p99"] else f"nothing that {long} had seen"
+        yield "used later, peak", said
     if document["read_tokens"]:
         yield "read", f"{document['read_tokens']:,} tokens of file content"
         yield (
@@ -122,7 +133,8 @@ def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str,
             f"{document['repeat_tokens']:,} tokens, {document['repeat_share']:.1%}: unchanged, shown before",
         )
         dead = f"{document['dead_read_tokens']:,} tokens, {document['dead_read_share']:.1%}"
-        yield "… in vain", f"{dead}: nothing that led to the goal used them"
+        known = document["covered_runs"]
+        yield "… in vain", f"{dead}: nothing that led to the goal used them" if known else "– (no goal was reached)"
     yield from _loss_lines(document)
 
 
@@ -130,7 +142,12 @@ def _demand_lines(document: Mapping[str, Any], options: Options) -> Iterator[tup
     if document["goal_access"] is None:
         return
     reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "read or wrote a goal file"
-    yield "goal reached", f"{document['goal_access']:.1%} of runs {reached}"
+    runs = counted(goal_runs(document), "run")
+    share = f"{document['goal_access']:.1%} of {runs} {reached}"
+    yield (
+        "goal reached",
+        share if goal_is_known(document) else f"– (no goal was given and none of {runs} edited a file)",
+    )
     if not document["goal_access"]:
         yield "peak demand", "not measured: no run reached a goal file, which is not the same as no need"
         return
@@ -148,44 +165,48 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "context", f"{document['mean_peak_context_share']:.1%} of the model's window at the peak, in the mean"
     breaks = document["breaks"]
     if breaks["compactions"] or breaks["clears"]:
-        yield "context lost", f"{counted(breaks['compactions'], 'compaction')}, {counted(breaks['clears'], 'clear')}"
-        needed = f"{breaks['live_tokens']:,} tokens of files that were still to be used"
-        yield "… still needed", f"{needed}; {breaks['dropped_tokens']:,} of these tokens not carried over"
-        yield "… read again", f"{breaks['reread_tokens']:,} tokens shown once more"
-        yield "… never again", f"{breaks['never_reread_tokens']:,} tokens not carried over and not read again"
+        yield "context lost", break_counts(breaks)
+        yield from _break_lines(breaks)
     if document["clipped_views"]:
         yield "clipped views", f"{document['clipped_views']:,}, {document['clipped_goal_views']:,} of goal files"
-    kinds = ("edit_failures", "repeated_commands", "repeated_edits", "submits_after_failed_test")
-    found = [f"{document[kind]} {kind.replace('_', ' ')}" for kind in kinds if document[kind]]
+    found = [counted(document[kind], *words) for kind, words in SIGNATURES.items() if document[kind]]
     if found:
         yield "signatures", ", ".join(found)
 
 
+def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    total = breaks["compactions"] + breaks["clears"]
+    if breaks["unmeasured"]:
+        yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
+    if breaks["unmeasured"] == total:
+        return
+    yield "… still needed", f"{counted(breaks['live_tokens'], 'token')} of files that were still to be used"
+    yield "… not carried", f"{counted(breaks['dropped_tokens'], 'token')} of these, which are"
+    yield "  … read again", f"{breaks['reread_dropped_tokens']:,}, in files that were shown once more"
+    yield "  … edited unread", f"{breaks['overwritten_tokens']:,}, in files that were edited without rereading them"
+    yield (
+        "  … never again",
+        f"{breaks['never_reread_tokens']:,}, in files that were neither read again nor edited first",
+    )
+
+
 def _render_largest(console: Console, runs: list[dict[str, Any]]) -> None:
-    rows = [
-        (
-            run["run_id"],
-            run["turns"],
-            _amount(run["peak_demand_tokens"]),
-            run["peak_cut"],
-            f"{run['later_used_peak']:,}",
-            _amount(run["read_tokens"]),
-            _amount(run["repeat_tokens"]),
-            _amount(run["dead_read_tokens"]),
-            _amount(run["peak_context_tokens"]),
-        )
-        for run in runs
-    ]
-    columns = ("run", "turns", "peak demand", "at cut", "used later", "read", "again", "in vain", "context")
-    console.print(table("Runs with the largest demand", columns, rows))
+    shown = [run for run in runs if run["goal_accessed"] or run["later_used_peak"]]
+    columns = [name for name in LARGEST if name not in LEFT_OUT or room_of(console) >= NARROW]
+    rows = [[LARGEST[name](run) for name in columns] for run in shown]
+    if rows:
+        console.print(named_table(console, "Runs with the largest demand", columns, rows))
 
 
 def _render_breaks(console: Console, breaks: list[dict[str, Any]]) -> None:
-    names = ("live_tokens", "dropped_tokens", "reread_tokens", "never_reread_tokens")
-    rows = [(one["run_id"], one["kind"], one["cut"], *(f"{one[name]:,}" for name in names)) for one in breaks]
+    names = ("live_tokens", "dropped_tokens", "reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
+    measured = [one for one in breaks if one["measured"]]
+    rows = [(one["run_id"], one["kind"], one["cut"], *(f"{one[name]:,}" for name in names)) for one in measured]
     if rows:
-        columns = ("run", "what", "before turn", "still needed", "not carried", "read again", "never again")
-        console.print(table("Where context was lost", columns, rows))
+        columns = ("run", "what", "turn", "needed", "not carried", "reread", "edited", "neither")
+        console.print(named_table(console, "Where context was lost, in tokens of files", columns, rows))
+        meaning = "the sum of what was in files read again, edited without rereading them, or neither"
+        legend(console, **{"not carried": meaning})
 
 
 def _amount(value: int | None) -> str | None:
@@ -197,3 +218,18 @@ def _render_skipped(console: Console, skipped: list[dict[str, str]]) -> None:
         console.print(f"skipped: {one['source']}: {one['reason']}", markup=False, highlight=False, soft_wrap=True)
     if len(skipped) > SKIPPED_SHOWN:
         console.print(f"skipped: {len(skipped) - SKIPPED_SHOWN} more; --json and analysis.json name them all")
+
+
+NARROW = 95  # columns, below which a table leaves some out
+LEFT_OUT = ("again", "context")
+LARGEST: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
+    "run": lambda run: run["run_id"],
+    "turns": lambda run: run["turns"],
+    "peak demand": lambda run: _amount(run["peak_demand_tokens"] if run["goal_accessed"] else None),
+    "at cut": lambda run: run["peak_cut"],
+    "used later": lambda run: f"{run['later_used_peak']:,}",
+    "read": lambda run: _amount(run["read_tokens"]),
+    "again": lambda run: _amount(run["repeat_tokens"]),
+    "in vain": lambda run: _amount(run["dead_read_tokens"] if run["goal_accessed"] else None),
+    "context": lambda run: _amount(run["peak_context_tokens"]),
+}

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
 from rich.console import Console
 
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.fitting import named_table, room_of
+from eirkit.cli.output import emit, json_option, legend, table
+from eirkit.report.vestige_words import cohort_sentence, goal_is_known
+from eirkit.report.wording import counted
 from eirkit.vestige.analyses.cohort_runs import By
 from eirkit.vestige.analyses.plan import Plan, read_plan
 from eirkit.vestige.analyses.setting import Resampled
 from eirkit.vestige.cohort import ANALYSES, BY, TESTS, analyse_cohorts
 from eirkit.vestige.covariates import read_base_lines
 
+Test = Mapping[str, Any]
+
+NOTES = "; "  # between the notes on a test
+UNCOVERED = "runs of n that touched no goal file and enter with demand 0: missing coverage, not lack of need"
 _PATH = click.Path(path_type=Path)
 
 
@@ -53,22 +61,13 @@ def cohort(
 
 
 def _render(console: Console, document: Mapping[str, Any]) -> None:
-    columns = ("cohort", "runs", "resolved", "unknown", "tasks", "goal access", "mean peak", "failure AUC", "95%")
-    rows = [
-        (
-            row["cohort"],
-            f"{row['runs']:,}",
-            f"{row['resolved']:,}",
-            row["unknown"],
-            row["tasks"],
-            _share(row["goal_access"]),
-            _peak(row),
-            row["failure_auc"],
-            _interval(row["auc_low"], row["auc_high"]),
-        )
-        for row in document["cohorts"]
-    ]
-    console.print(table("Cohorts", columns, rows))
+    for row in document["cohorts"]:
+        name = f"{row['cohort']}: " if len(document["cohorts"]) > 1 else ""
+        _say(console, f"{name}{cohort_sentence(row)}")
+    rows = document["cohorts"]
+    columns = [name for name in COHORT if name != "unknown" or any(row["unknown"] for row in rows)]
+    console.print(named_table(console, "Cohorts", columns, [[COHORT[name](row) for name in columns] for row in rows]))
+    _render_uncovered(console, document["cohorts"])
     for row in document["cohorts"]:
         if row["note"]:
             _say(console, f"{row['cohort']}: {row['note']}")
@@ -79,32 +78,61 @@ def _render(console: Console, document: Mapping[str, Any]) -> None:
 
 def _render_tests(console: Console, name: str, tests: list[dict[str, Any]]) -> None:
     shown = [test for test in tests if test["estimate"] is not None and not _is_quantile(test)]
-    rows = [
-        (
-            test["name"],
-            _number(test["estimate"]),
-            _interval(test["low"], test["high"]),
-            _p(test["p"]),
-            _p(test["p_holm"]),
-            f"{test['n']:,}",
-            "planned" if test["planned"] else "exploratory",
-        )
-        for test in shown
-    ]
-    if rows:
-        columns = ("test", "estimate", "95%", "p", "p, Holm", "n", "fixed")
+    columns = [column for column, is_shown in _columns(shown).items() if is_shown]
+    if shown:
+        rows = [[CELLS[column](test) for column in columns] for test in shown]
         console.print(table(f"Tests on {name}", columns, rows))
-    for test in shown:
-        _explain(console, test)
+    if "uncovered" in columns:
+        legend(console, uncovered=UNCOVERED)
+    _explain(console, shown)
     _render_quantiles(console, name, [test for test in tests if _is_quantile(test)])
-    _render_missing(console, [test for test in tests if test["estimate"] is None])
+    _render_missing(console, [test for test in tests if test["estimate"] is None], shown)
 
 
-def _explain(console: Console, test: Mapping[str, Any]) -> None:
-    limits = f" It does not show {test['does_not_show']}." if test["does_not_show"] else ""
-    _say(console, f"{test['name']}: {test['scale']}. It shows {test['shows']}.{limits}")
-    if test["note"]:
-        _say(console, f"  note: {test['note']}")
+def _columns(tests: Sequence[Test]) -> dict[str, bool]:
+    """Return the columns of a table of tests, and whether each says anything here."""
+    planned = any(test["planned"] for test in tests)
+    told = {"p, Holm": planned, "fixed": planned, "uncovered": any(map(_uncovered, tests))}
+    return {column: told.get(column, True) for column in CELLS}
+
+
+def _uncovered(test: Test) -> int | None:
+    return test["details"].get("uncovered") or None
+
+
+def _explain(console: Console, tests: Sequence[Test]) -> None:
+    """Print what the tests show; a scale, a limit or a note that several share is printed once."""
+    for (limits,), alike in _grouped(tests, "does_not_show"):
+        said: list[str] = []
+        for (scale,), group in _grouped(alike, "scale"):
+            for line in said:
+                _say(console, line, indent=2)
+            for test in group:
+                _say(console, f"{test['name']} shows {test['shows']}.")
+            said = [f"{'Each is' if len(group) > 1 else 'It is'} the {scale}."]
+        shown = f"{'None of them shows' if len(alike) > 1 else 'It does not show'} {limits}."
+        _say(console, " ".join([*said, *([shown] if limits else [])]), indent=2)
+    for names, note in _notes(tests):
+        _say(console, f"note on {', '.join(names)}: {note}")
+
+
+def _grouped(tests: Sequence[Test], *names: str) -> Iterable[tuple[tuple[str, ...], list[Test]]]:
+    groups: dict[tuple[str, ...], list[Test]] = {}
+    for test in tests:
+        groups.setdefault(tuple(test[name] for name in names), []).append(test)
+    return groups.items()
+
+
+def _notes(tests: Iterable[Test]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield each note once with the tests that it is on; notes on the same tests together."""
+    tests_of: dict[str, list[str]] = {}
+    for test in tests:
+        for part in filter(None, test["note"].split(NOTES)):
+            tests_of.setdefault(part, []).append(test["name"])
+    together: dict[tuple[str, ...], list[str]] = {}
+    for part, names in tests_of.items():
+        together.setdefault(tuple(names), []).append(part)
+    return ((names, NOTES.join(parts)) for names, parts in together.items())
 
 
 def _is_quantile(test: Mapping[str, Any]) -> bool:
@@ -117,15 +145,18 @@ def _render_quantiles(console: Console, name: str, tests: list[dict[str, Any]]) 
         for test in tests
     ]
     if rows:
-        console.print(table(f"Held at the peak for later use, {name}", ("quantile", "value", "95%", "runs"), rows))
+        columns = ("quantile", "value", "95%", "runs")
+        console.print(named_table(console, f"Held at the peak for later use, {name}", columns, rows))
         _say(console, f"It does not show {tests[0]['does_not_show']}.")
 
 
-def _render_missing(console: Console, tests: list[dict[str, Any]]) -> None:
-    """Print why there is no estimate, each reason once with the tests that it stops."""
+def _render_missing(console: Console, tests: Sequence[Test], shown: Sequence[Test]) -> None:
+    """Print why there is no estimate, each reason once with the tests that it stops; not what was noted before."""
+    noted = {part for test in shown for part in test["note"].split(NOTES)}
     reasons: dict[str, list[str]] = {}
     for test in tests:
-        reasons.setdefault(test["note"], []).append(test["name"])
+        own = NOTES.join(part for part in test["note"].split(NOTES) if part not in noted)
+        reasons.setdefault(own or test["note"], []).append(test["name"])
     for reason, names in reasons.items():
         _say(console, f"no estimate of {', '.join(names)}: {reason}")
 
@@ -133,7 +164,8 @@ def _render_missing(console: Console, tests: list[dict[str, Any]]) -> None:
 def _render_plan(console: Console, document: Mapping[str, Any]) -> None:
     plan = document["plan"]
     if document["repeated_runs"]:
-        _say(console, f"{document['repeated_runs']} runs occur more than once; every interval takes them for new runs")
+        runs = counted(document["repeated_runs"], "run occurs", "runs occur")
+        _say(console, f"{runs} more than once; every interval takes them for new runs")
     if not plan["planned"]:
         _say(console, "nothing was fixed in advance: every test is exploratory; a suite file (--suite) fixes some")
         return
@@ -143,8 +175,28 @@ def _render_plan(console: Console, document: Mapping[str, Any]) -> None:
     )
 
 
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+def _say(console: Console, line: str, *, indent: int = 0) -> None:
+    margin = " " * indent
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    for part in wrap(line, room_of(console), initial_indent=margin, subsequent_indent=margin, **how):
+        console.print(part, markup=False, highlight=False, soft_wrap=True)
+
+
+def _area(row: Mapping[str, Any]) -> tuple[float | None, str | None]:
+    """Return the failure AUC of runs whose need is known, with its interval."""
+    names = ("failure_auc", "auc_low", "auc_high")
+    area, low, high = (row[f"covered_{name}" if row["unit"] == "tokens" else name] for name in names)
+    return area, _interval(low, high)
+
+
+def _render_uncovered(console: Console, rows: Sequence[Test]) -> None:
+    """Print what the area would be if runs without coverage had needed nothing."""
+    for row in rows:
+        left = row["auc_n"] - (row["covered_auc_n"] or 0) if row["unit"] == "tokens" else 0
+        if left and row["failure_auc"] is not None:
+            ends = _interval(row["auc_low"], row["auc_high"])
+            who = counted(left, "run that touched no goal file", "runs that touched no goal file")
+            _say(console, f"{row['cohort']}: with {who} as needing 0, AUC {row['failure_auc']:.3f} ({ends})")
 
 
 def _share(value: float | None) -> str | None:
@@ -152,6 +204,8 @@ def _share(value: float | None) -> str | None:
 
 
 def _peak(row: Mapping[str, Any]) -> str | None:
+    if row["unit"] == "tokens" and not row["covered_runs"]:
+        return None
     if row["mean_peak_tokens"] is not None:
         return f"{row['mean_peak_tokens']:,.0f} tokens"
     return None if row["mean_peak_entities"] is None else f"{row['mean_peak_entities']:.1f} entities"
@@ -169,3 +223,27 @@ def _number(value: float | None) -> str | None:
 
 def _p(value: float | None) -> str | None:
     return None if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+CELLS: Mapping[str, Callable[[Test], object]] = {
+    "test": lambda test: test["name"],
+    "estimate": lambda test: _number(test["estimate"]),
+    "95%": lambda test: _interval(test["low"], test["high"]),
+    "p": lambda test: _p(test["p"]),
+    "p, Holm": lambda test: _p(test["p_holm"]),
+    "n": lambda test: f"{test['n']:,}",
+    "uncovered": _uncovered,
+    "fixed": lambda test: "planned" if test["planned"] else "exploratory",
+}
+
+COHORT: Mapping[str, Callable[[Test], object]] = {
+    "cohort": lambda row: row["cohort"],
+    "runs": lambda row: f"{row['runs']:,}",
+    "resolved": lambda row: f"{row['resolved']:,}",
+    "unknown": lambda row: row["unknown"],
+    "tasks": lambda row: row["tasks"],
+    "goal access": lambda row: _share(row["goal_access"] if goal_is_known(row) else None),
+    "mean peak": lambda row: _peak(row),
+    "failure AUC": lambda row: _area(row)[0],
+    "95%": lambda row: _area(row)[1],
+}

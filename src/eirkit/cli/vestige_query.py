@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from eirkit.cli.fitting import expanded, width_of
 from eirkit.cli.output import emit, json_option, table
 from eirkit.report.wording import counted
 from eirkit.vestige.querying import Answer, query
@@ -33,7 +34,12 @@ def run_query(folder: Path, sql: str, rows: int, as_json: bool) -> None:
 
 
 def _render(console: Console, answer: Answer) -> None:
-    console.print(table(counted(len(answer.rows), "row"), answer.columns, answer.rows))
+    whole = table(counted(len(answer.rows), "row"), answer.columns, answer.rows)
+    if width_of(console, whole) <= console.width:
+        console.print(whole)
+    else:
+        for line in expanded(answer.columns, answer.rows):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
     if answer.cut:
         console.print("there are more; ask for them with --rows", markup=False, highlight=False)
 

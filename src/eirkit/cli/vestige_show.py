@@ -11,12 +11,14 @@ import click
 from rich.console import Console
 
 from eirkit.cli.chart import bars
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.fitting import GAP, matches, named_table
+from eirkit.cli.output import emit, json_option
 from eirkit.errors import UsageError
-from eirkit.report.wording import counted
+from eirkit.report.wording import counted, listed, number
 from eirkit.vestige.tables import RUN, read_analysis, read_rows, run_ids
 
 CHART_COLUMNS, CHART_LINES = 100, 8
+SUGGESTED = 5  # names of runs in a message
 LISTED = 15  # rows of a table for reading; --json has them all
 # Tables of which a run has few rows; the larger ones are for queries.
 SMALL = ("files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "gaps", "entities")
@@ -25,12 +27,12 @@ GOALS = {"gold": "reference patch", "log": "the log", "own-edits": "the run's ow
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("run_id")
+@click.argument("run_id", required=False)
 @json_option
-def show(folder: Path, run_id: str, as_json: bool) -> None:
+def show(folder: Path, run_id: str | None, as_json: bool) -> None:
     """Show what the run RUN_ID in the analysis DIR needed at each cut; cut t lies just before turn t."""
     visibility = read_analysis(folder)["options"]["visibility"]
-    document = _document(folder, run_id, visibility)
+    document = _document(folder, _chosen(folder, run_id), visibility)
     emit(document, as_json, lambda console: _render(console, document))
 
 
@@ -44,10 +46,26 @@ def _document(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
     return {**found[0], "visibility": visibility, "cuts": cuts, "live_at_peak": at_peak, **tables}
 
 
+def _chosen(folder: Path, run_id: str | None) -> str:
+    """Return the run that is meant: by its name, or by a name as tables shorten it."""
+    if run_id is None:
+        raise UsageError(f"which run of {folder}? {_known(run_ids(folder))}")
+    meant = [name for name in run_ids(folder) if matches(run_id, name)] if GAP in run_id else []
+    return meant[0] if len(meant) == 1 else run_id
+
+
 def _unknown(folder: Path, run_id: str) -> str:
     known = run_ids(folder)
-    near = get_close_matches(run_id, known, n=1) or [name for name in known if run_id in name][:1] or known[:1]
-    return f"no run named {run_id!r} in {folder}; did you mean {near[0]!r}?"
+    near = [name for name in known if run_id in name or matches(run_id, name)] or get_close_matches(run_id, known)
+    if near:
+        return f"no run named {run_id!r} in {folder}; did you mean {' or '.join(near[:SUGGESTED])}?"
+    return f"no run named {run_id!r} in {folder}; {_known(known)}"
+
+
+def _known(names: Sequence[str]) -> str:
+    if not names:
+        return "it holds no runs; analyse a corpus that has some"
+    return f"name one of {listed(names, SUGGESTED + 1)}"
 
 
 def _without_run(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -75,9 +93,10 @@ def _render(console: Console, run: Mapping[str, Any]) -> None:
     if run["unit"] == "tokens":
         files = ", ".join(run["goal_files"]) or "none"
         say(f"goal: {files} ({GOALS[run['goal_source']]})")
-    values = [cut["demand_tokens" if run["unit"] == "tokens" else "later_used"] for cut in run["cuts"]]
+    in_goal = run["unit"] == "tokens" and run["goal_accessed"]
+    values = [cut["demand_tokens" if in_goal else "later_used"] for cut in run["cuts"]]
     say(_peak_line(run))
-    for line in _chart(values, console.width):
+    for line in _chart(values, console.width) if in_goal or any(values) else ():
         say(line)
     _render_tables(console, run)
     _render_losses(run, say)
@@ -88,7 +107,9 @@ def _peak_line(run: Mapping[str, Any]) -> str:
         peak = counted(run["later_used_peak"], "entity", "entities")
         return f"peak: {peak} used later, at cut {run['later_used_peak_cut']}"
     if not run["goal_accessed"]:
-        return "no goal file was read or written: no coverage, which is not the same as no need"
+        used = run["later_used_peak"]
+        drawn = f"; used later for anything: {used:,} tokens at cut {run['later_used_peak_cut']}" if used else ""
+        return f"no goal file was read or written: no coverage, which is not the same as no need{drawn}"
     context = "unknown" if run["peak_context_tokens"] is None else f"{run['peak_context_tokens']:,}"
     peak = f"peak demand: {run['peak_demand_tokens']:,} tokens at cut {run['peak_cut']}"
     return f"{peak} ({run['visibility']}); used later for anything: {run['later_used_peak']:,}; context: {context}"
@@ -122,11 +143,17 @@ def _render_tables(console: Console, run: Mapping[str, Any]) -> None:
         for row in run["live_at_peak"][:LISTED]
     ]
     if live:
-        console.print(table("Live at the peak", ("file", "version", "tokens", "seen in turn", "last used"), live))
+        console.print(
+            named_table(console, "Live at the peak", ("file", "version", "tokens", "seen in turn", "last used"), live)
+        )
     spent = sorted(run["files"], key=lambda row: (-row["read_tokens"], row["path"]))[:LISTED]
-    counts = ("reads", "read_tokens", "repeat_tokens", "dead_tokens", "writes")
+    counts = {"reads": "reads", "read_tokens": "tokens", "repeat_tokens": "again", "dead_tokens": "in vain"}
+    if run["unit"] == "tokens" and not run["goal_accessed"]:
+        del counts["dead_tokens"]  # without a goal nothing says what led to it
+    counts["writes"] = "writes"
     rows = [(row["path"], *(f"{row[name]:,}" for name in counts)) for row in spent]
-    console.print(table("Files", ("file", "reads", "tokens", "again", "in vain", "writes"), rows))
+    if rows:
+        console.print(named_table(console, "Files", ("file", *counts.values()), rows))
 
 
 def _render_losses(run: Mapping[str, Any], say: Any) -> None:
@@ -141,15 +168,22 @@ def _render_losses(run: Mapping[str, Any], say: Any) -> None:
 
 def _break_line(cost: Mapping[str, Any]) -> str:
     """Return what became of the files that were still needed, each number with what it counts."""
+    if not cost.get("measured", True):
+        return "what was still needed is not measured: no file was used"
     if not cost["live_files"]:
         return "no file was still needed"
     was = "was" if cost["live_files"] == 1 else "were"
     needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
     fates = (
         f"{cost['dropped_tokens']:,} tokens of that not carried over",
-        f"{counted(cost['reread_files'], 'file')} read again ({counted(cost['reread_tokens'], 'token')} shown)",
-        f"{counted(cost['overwritten_files'], 'file')} overwritten",
-        f"{counted(cost['never_reread_files'], 'file')} never read again"
-        f" ({counted(cost['never_reread_tokens'], 'token')} not carried over)",
+        f"{_of_files(cost, 'reread_files', 'reread_dropped_tokens')} read again, which showed "
+        f"{counted(cost['reread_tokens'], 'token')}",
+        f"{_of_files(cost, 'overwritten_files', 'overwritten_tokens')} edited without rereading",
+        f"{_of_files(cost, 'never_reread_files', 'never_reread_tokens')} never read again",
     )
     return "; ".join((needed, *fates))
+
+
+def _of_files(cost: Mapping[str, Any], files: str, tokens: str) -> str:
+    """Return how many files, and what of their tokens was not carried over; an older analysis may not say it."""
+    return f"{counted(cost[files], 'file')} ({number(cost.get(tokens))} of these)"

@@ -7,6 +7,7 @@ stored can be told from what was stored and not found.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from functools import partial
 from types import CoroutineType
@@ -14,7 +15,15 @@ from typing import Any, TypeVar, cast
 
 from eirkit.errors import StoreError
 from eirkit.lacuna.condition import labels_in, records_in
-from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem, MemoryUsage
+from eirkit.lacuna.memory import (
+    LONGEST_PASSAGE,
+    SEARCH_LIMIT,
+    Forgetting,
+    Item,
+    MemoryCall,
+    MemorySystem,
+    MemoryUsage,
+)
 from eirkit.lacuna.task import Payload
 from eirkit.lacuna.telemetry import Consultation
 
@@ -43,16 +52,16 @@ async def consult(
     start = clock()
     if call.verb == "write":
         (step,) = call.steps
-        await within(seconds, "write", memory.write(Item(label_of(step), call.text)))
+        await within(seconds, "write", memory.write, Item(label_of(step), call.text))
         took = clock() - start
         if not weigh:
             return Consultation(t, call, (), took)
         used = await usage_of(memory, seconds)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
-    await within(seconds, "flush", memory.flush())
-    found = await within(seconds, "search", memory.search(call.text, SEARCH_LIMIT))
+    await within(seconds, "flush", memory.flush)
+    found = await within(seconds, "search", memory.search, call.text, SEARCH_LIMIT)
     took = clock() - start
-    texts = _texts(found)
+    texts = texts_of(found)
     returned = len("".join(texts))
     passages = tuple(texts[:SEARCH_LIMIT])
     if returned > LONGEST_PASSAGE:
@@ -70,9 +79,14 @@ async def consult(
     return Consultation(t, call, passages, took, returned, lacking, tuple(held), mislabelled)
 
 
-async def within(seconds: float, verb: str, work: Awaitable[T]) -> T:
-    """Return what a verb of a memory system returns; StoreError if it takes too long, or cannot be waited for."""
+async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:
+    """Return what a verb of a memory system returns.
+
+    Raises:
+        StoreError: it takes too long, cannot be called or waited for as a memory system's, or ends the program.
+    """
     try:
+        work = _begin(verb, method, arguments)
         if isinstance(work, CoroutineType):
             try:
                 work = _Begun(work, work.send(None))
@@ -88,14 +102,36 @@ async def within(seconds: float, verb: str, work: Awaitable[T]) -> T:
         raise StoreError(
             f"the memory system did not finish its {verb} within {seconds:g} s; give it more with timeout_seconds"
         ) from error
+    except SystemExit as error:
+        raise StoreError(
+            f"the memory system's {verb} ended the program (SystemExit: {error}); let it raise an error of its own"
+        ) from error
     except Exception as error:
         error.add_note(f"raised by {verb}")
         raise
 
 
+def _begin(verb: str, method: Callable[..., Awaitable[T]], arguments: tuple[object, ...]) -> Awaitable[T]:
+    try:
+        return method(*arguments)
+    except TypeError as error:
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+            raise  # from inside the method, not from calling it
+        raise StoreError(
+            f"the memory system's {verb} cannot be called ({error}); write it as `{signature_of(verb)}`"
+        ) from error
+
+
+def signature_of(verb: str) -> str:
+    """Return how a verb of a memory system is declared."""
+    protocol = MemorySystem if hasattr(MemorySystem, verb) else Forgetting
+    declared = str(inspect.signature(getattr(protocol, verb))).replace("'", "")  # annotations are texts here
+    return f"async def {verb}{declared}"
+
+
 async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:
     """Return what a memory system says that it holds; nothing is known where it returns None."""
-    used: object = await within(seconds, "usage", memory.usage())
+    used: object = await within(seconds, "usage", memory.usage)
     if used is None:
         return MemoryUsage()
     if not isinstance(used, MemoryUsage):
@@ -132,12 +168,28 @@ def label_of(step: int) -> str:
     return f"A_{step}"
 
 
-def _texts(found: Sequence[str]) -> list[str]:
-    if isinstance(found, str) or not all([isinstance(text, str) for text in found]):  # noqa: C419 - a list is quicker
-        raise StoreError("the memory system's search did not return a sequence of texts; correct the adapter")
+def texts_of(found: object) -> list[str]:
+    """Return what a search returned, if it is a sequence of texts; StoreError if not."""
+    if isinstance(found, str) or not isinstance(found, Sequence):
+        kind = "None" if found is None else f"a {type(found).__name__}"
+        raise StoreError(f"the memory system's search returned {kind}; return a list of texts, [] if nothing is found")
+    for text in found:
+        if not isinstance(text, str):
+            kind = type(text).__name__
+            raise StoreError(f"the memory system's search returned a list with a {kind} in it; return a list of texts")
     return list(found)
 
 
+async def text_under(memory: MemorySystem, label: str, seconds: float) -> str | None:
+    """Return what a memory system has under a label; StoreError if that is neither a text nor None."""
+    text: object = await within(seconds, "read", memory.read, label)
+    if text is None or isinstance(text, str):
+        return text
+    raise StoreError(
+        f"the memory system's read returned a {type(text).__name__}; return the text under the label, None without one"
+    )
+
+
 async def _holds(memory: MemorySystem, step: int, submitted: Mapping[int, Payload], seconds: float) -> bool:
-    text = await within(seconds, "read", memory.read(label_of(step)))
+    text = await text_under(memory, label_of(step), seconds)
     return text is not None and step in records_in(text[:LONGEST_PASSAGE], submitted)

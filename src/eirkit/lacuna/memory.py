@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from eirkit.errors import InputFileError, UsageError
-from eirkit.registry import Registry, located
+from eirkit.errors import InputFileError, UnknownNameError, UsageError
+from eirkit.registry import Registry, load_object, located
 
 SEARCH_LIMIT = 5  # passages a search shows
 LONGEST_PASSAGE = 2_000  # characters of one passage
@@ -112,7 +112,13 @@ def find_memory(name: str) -> type[MemorySystem]:
     """
     if name.endswith(".py"):
         raise UsageError(f"memory {name!r} names a file and no class in it; write {_classes_of(name)}")
-    kind = memories.get(name)
+    try:
+        kind = memories.get(name)
+    except UnknownNameError as error:
+        if ":" not in name:
+            raise
+        module, _, sought = name.rpartition(":")
+        raise UnknownNameError(error.family, sought, (one for one in error.known if _is_system(module, one))) from None
     if not isinstance(kind, type):
         raise UsageError(f"memory {name!r} is no class; name the class of a memory system")
     return kind
@@ -123,6 +129,12 @@ def memory_aliases(name: str) -> frozenset[str]:
     kind = find_memory(name)
     registered = (one for one in memories.loaded() if memories.get(one) is kind)
     return frozenset({name, kind.__name__, *registered})
+
+
+def _is_system(module: str, name: str) -> bool:
+    """True for a class that is meant to be a memory system; imports, functions and instances are none."""
+    kind = load_object(f"{module}:{name}")
+    return isinstance(kind, type) and kind is not MemorySystem and hasattr(kind, "search")
 
 
 def _classes_of(name: str) -> str:

@@ -36,7 +36,7 @@ class Analysed:
     name: str
     document: Mapping[str, Any]  # as `vestige analyze` sums up
     runs: tuple[Outcome, ...]
-    auc: Auc | None  # of peak demand against failure; None where no run is measured in tokens
+    auc: Auc | None  # of peak demand against failure over covered runs; None where there is none of known outcome
     cohorts: Mapping[str, Any] | None  # as `vestige cohort` says; None where it was not run
     options: Mapping[str, Any]
 
@@ -58,8 +58,8 @@ def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
 
 
 def auc_of(runs: Sequence[Outcome]) -> Auc | None:
-    """Return how well peak demand tells failed runs from resolved ones, no coverage as 0."""
-    judged = [run for run in runs if run.peak is not None and run.failed is not None]
+    """Return how well peak demand tells failed runs from resolved ones, of those that touched a goal file."""
+    judged = [run for run in runs if run.peak is not None and run.covered and run.failed is not None]
     if not judged:
         return None
     return failure_auc(np.array([run.peak for run in judged]), np.array([float(bool(run.failed)) for run in judged]))

@@ -28,6 +28,7 @@ class Losses:
     runs: int
     external: bool  # of what an external memory was there for; else of what was held in sight
     memory: str | None  # its name, where there is one alone
+    needed: int | None  # results that were needed from an external memory
     lost_share: float | None
     unasked_share: float | None  # part of it, of an external memory: never written, or never searched for
     wrong_steps: int
@@ -36,6 +37,11 @@ class Losses:
     computation_share: float | None
     unanswered_share: float | None  # of wrong steps; part of the former: never reached, or left without an answer
     claims: bool  # the cells pass the control; else this describes and claims nothing
+
+    @property
+    def all_came_back(self) -> bool:
+        """True where an external memory lost nothing."""
+        return self.external and self.lost_share == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         runs=sum(row["scored"] for row in counted_rows),
         external=bool(stored),
         memory=_only({str(row["memory"]) for row in stored}),
+        needed=sum(map(_asked, stored)) if stored else None,
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
         unasked_share=_unasked(stored) if stored else None,
         wrong_steps=wrong,
@@ -181,8 +188,10 @@ def headline_of(
         sentences.append(f"Whether restoring it repairs them was not measured; run `{rescue_command}`.")
     if repair is not None and losses.wrong_steps and not repair.claims:
         sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
-    sentences.append(_standing(losses, _control(rows, control_command)))
-    return Headline(share(losses.lost_share), _caption(losses), tuple(sentences))
+    if losses.lost_share or losses.wrong_steps or not losses.claims:  # else nothing is claimed that could be doubted
+        sentences.append(_standing(losses, _control(rows, control_command)))
+    number = share(1.0 if losses.all_came_back else losses.lost_share)
+    return Headline(number, _caption(losses), tuple(sentences))
 
 
 def _control(rows: Sequence[Row], command: str) -> str:
@@ -218,6 +227,9 @@ def _silence(rows: Sequence[Row], control: str) -> list[str]:
 
 
 def _caption(losses: Losses) -> str:
+    if losses.all_came_back:
+        counts = f"{losses.needed:,} of {losses.needed:,}"
+        return f"of the results that the task needed back from the memory came back into use ({counts})"
     if losses.external:
         return "of the results that the task needed back from the memory did not come back into use"
     return "of the steps that build on earlier results lacked one of them"
@@ -236,6 +248,8 @@ def _loss(losses: Losses) -> str:
         if losses.lost_share and not losses.wrong_steps:
             return f"{lost} of the steps needed what was no longer in sight, and the agent had it all the same"
         return f"{lost} of the steps needed an earlier result that was no longer in sight"
+    if losses.all_came_back:
+        return f"{_named(losses)} brought back all that the task needed from {'it' if losses.memory else 'them'}"
     unasked = losses.unasked_share or 0.0
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
         return (
@@ -243,7 +257,7 @@ def _loss(losses: Losses) -> str:
             f"{losses.memory or 'the memories'}, which puts no memory to the test"
         )
     part = f" ({share(unasked)} was never written or never searched for)" if unasked else ""
-    return f"{_named(losses)} lost {lost} of what the task needed from it{part}"
+    return f"{_named(losses)} lost {lost} of what the task needed from {'it' if losses.memory else 'them'}{part}"
 
 
 def _named(losses: Losses) -> str:
@@ -274,7 +288,7 @@ def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
     (least, best), (most, worst) = min(known, key=_first), max(known, key=_first)
     where = f"That is over {counted(losses.cells, 'cell')} and {counted(losses.runs, 'run')}"
     if least == most:
-        return [f"{where}, {share(least)} in each."]
+        return [f"{where}." if losses.all_came_back else f"{where}, {share(least)} in each."]
     return [f"{where}: from {share(least)} ({named.label(best)}) to {share(most)} ({named.label(worst)})."]
 
 

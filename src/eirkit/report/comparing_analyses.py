@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.report.comparison import Comparison, Pair, changes_between, difference_of
@@ -44,15 +45,18 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
         if pairs:
             overall.append(difference_of("", name, pairs))
     documents = [read_analysis(folder) for folder in (a, b)]
-    told = [
-        {name: document[name] for name in ("eirkit", "options", "formats", "goal_sources")} for document in documents
-    ]
-    changes = changes_between(told[0], told[1])
+    changes = changes_between(*map(_settings, documents))
     names = folder_names([a, b])
     sides = analyse_cohorts([a, b], Plan(), by="folder", analyses=())["cohorts"]
     warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
     unit = "runs" if by_run else "tasks"
     return Comparison("vestige-analysis", names[0], names[1], unit, tuple(overall), (), changes, warnings, tuple(sides))
+
+
+def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how an analysis was made; how many runs each format and goal had is a result, not a setting."""
+    kinds = {name: sorted(document[name]) for name in ("formats", "goal_sources")}
+    return {"eirkit": document["eirkit"], "options": document["options"], **kinds}
 
 
 def _pairs(left: Runs, right: Runs, key: str, of: Callable[[Runs], Floats]) -> Iterator[Pair]:

@@ -13,6 +13,7 @@ from eirkit.report.comparing_measures import FIGURES, Figure
 from eirkit.report.comparison import Change, Comparison, Difference, Pair, changes_between, difference_of
 from eirkit.report.comparison_measures import CAUSES, COSTS, FATES, RESULT, measure_of
 from eirkit.report.coordinates import Coordinates, condition_of
+from eirkit.report.rebuilding import seeds_text
 from eirkit.report.sweep_folder import TASK_AXES, RunFacts, SweepFolder
 
 Row = Mapping[str, Any]
@@ -32,6 +33,7 @@ _AXES: Mapping[str, Callable[[Row], Any]] = {
     **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
     **{name: partial(_of_task, name) for name in TASK_AXES},
 }
+_TASK_SHAPE = ("workload", "n", "m", "lookback", "fan_in", *TASK_AXES)  # what a task is generated from
 OF_TASK = ("workload", *TASK_AXES)  # a run of another one shares its graph at most
 
 
@@ -41,13 +43,13 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
     Raises:
         InputFileError: no cell of one has a partner in the other, or no run the same task.
     """
+    for sweep in (a, b):
+        _refuse_unscored(sweep)
     between = contrast_axes(a.rows, b.rows)
     couples = list(_couples(a.rows, b.rows, between))
     if not couples:
-        raise InputFileError(
-            f"no cell of {a.name} has a partner in {b.name}: they share no "
-            f"{' and '.join(_unshared(a.rows, b.rows)) or 'setting'}; run both over the same grid"
-        )
+        told = ", ".join(_unshared(a.rows, b.rows)) or "each value is there, and not together"
+        raise InputFileError(f"no cell of {a.name} has a partner in {b.name} ({told}); run both over the same grid")
     left, right = a.by_cell(), b.by_cell()
     named = Coordinates([one for one, _ in couples])
     parts: list[Difference] = []
@@ -62,7 +64,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
                 if measure_of(name).group in BY_CELL:
                     parts.append(difference_of(named.label(one, without=between), name, pairs))
     if not pooled:
-        raise InputFileError(f"no run of {a.name} was asked the same task as one of {b.name}; use the same seeds")
+        raise InputFileError(f"no run of {a.name} was asked the same task as one of {b.name}; {_why_apart(a, b)}")
     return Comparison(
         "lacuna-run",
         *((a.name, b.name) if a.name != b.name else (str(a.folder), str(b.folder))),
@@ -72,6 +74,25 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
         manifest_changes(a, b),
         tuple(_warnings(a, b, couples, between, matches)),
         contrast=tuple(_contrast(a.rows, b.rows, between)),
+    )
+
+
+def _refuse_unscored(sweep: SweepFolder) -> None:
+    """Raise InputFileError where a folder has nothing to compare, with the costliest reason."""
+    if sweep.scored:
+        return
+    worst = max(sweep.failures, key=lambda group: int(group["runs"]), default=None)
+    why = "none has come to its end" if worst is None else f"{worst['kind']}: {worst['message']}"
+    raise InputFileError(f"no scored runs in {sweep.name} ({why}); run it again, then compare")
+
+
+def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
+    """Return what keeps the runs of two folders from being asked the same, and what to do."""
+    if not {run.seed for run in a.runs} & {run.seed for run in b.runs}:
+        return f"use the same seeds ({seeds_text(a.seeds)} / {seeds_text(b.seeds)})"
+    apart = [told for told in _unshared(a.rows, b.rows) if told.partition(":")[0] in _TASK_SHAPE]
+    return (
+        f"the tasks differ in {', '.join(apart)}; run both with the same" if apart else "run both over the same tasks"
     )
 
 
@@ -123,7 +144,18 @@ def _by_place(rows: Sequence[Row], between: Sequence[str]) -> dict[tuple[Any, ..
 
 
 def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
-    return [name for name, of in _AXES.items() if not {of(row) for row in a} & {of(row) for row in b}]
+    """Return the settings of which two folders have no value in common, as `m: 16 / 8`."""
+    sides = {name: [{of(row) for row in rows} - {None} for rows in (a, b)] for name, of in _AXES.items()}
+    return [
+        f"{name}: {' / '.join(', '.join(sorted(map(str, side))) for side in both)}"
+        for name, both in sides.items()
+        if all(both) and not both[0] & both[1] and not (name == "lookback" and _follows_window(*a, *b))
+    ]
+
+
+def _follows_window(*rows: Row) -> bool:
+    """True where nobody chose a lookback of its own."""
+    return all(row["lookback"] == row["m"] for row in rows)
 
 
 def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:

@@ -28,6 +28,7 @@ class Measure:
     unit: Unit = "share"
     better: Better = "less"
     meaning: str = ""  # where the name does not say it
+    said: str = ""  # in a sentence, where the name does not fit one
 
 
 _ALL = (
@@ -60,7 +61,7 @@ _ALL = (
     Measure("agent’s calls", COSTS, "number", meaning="a run, as its tokens and cost"),
     Measure("agent’s tokens", COSTS, "number"),
     Measure("agent’s cost, $", COSTS, "dollars"),
-    Measure("failed", RUNS),
+    Measure("failed", RUNS, said="share of failed runs"),
     Measure("goal reached", RUNS, better="more"),
     Measure("any rework", RUNS),
     Measure("peak demand, tokens", RUNS, "number", "neither"),

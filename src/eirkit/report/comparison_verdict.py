@@ -27,15 +27,15 @@ def verdict_of(found: Comparison) -> str:
     a, b = sides_of(found)
     over = f"over {counted(first.pairs, 'pair')} of {found.unit} of {counted(first.clusters, 'task')}"
     both = f"{shown(first, first.b)} against {shown(first, first.a)}"
-    amount = shown_difference(first)
+    amount, said = shown_difference(first), measure_of(first.measure).said or first.measure
     if first.low is None or first.high is None:
-        return f"{b} − {a} in {first.measure}: {amount} ({both}), of a single task, so no interval is known."
+        return f"{b} − {a} in {said}: {amount} ({both}), of a single task, so no interval is known."
     if first.low == first.high == 0:
-        return f"{b} and {a} have the same {first.measure} in every pair: {shown(first, first.a)}, {over}."
+        return f"{b} and {a} have the same {said} in every pair: {shown(first, first.a)}, {over}."
     ends = f"95% interval {shown_difference(first, first.low, bare=True)} to {shown_difference(first, first.high)}"
     if first.low <= 0 <= first.high:
-        return f"{b} and {a} cannot be told apart in {first.measure}: {amount} ({ends}), {both}, {over}."
-    return f"{b} {_comparative(first)} {a} in {first.measure}: {amount} ({ends}), {both}, {over}."
+        return f"{b} and {a} cannot be told apart in {said}: {amount} ({ends}), {both}, {over}."
+    return f"{b} {_comparative(first)} {a} in {said}: {amount} ({ends}), {both}, {over}."
 
 
 def _comparative(one: Difference) -> str:

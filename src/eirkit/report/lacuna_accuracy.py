@@ -30,7 +30,7 @@ def accuracy_section(sweep: SweepFolder) -> Section:
         words.append(f"The {MOST_CELLS} cells with the lowest accuracy of {len(rows):,}; `summary.json` has them all.")
     chart = accuracy_chart(rows, named, intervals) if len(rows) > 1 else None
     table = Table(
-        "accuracy-by-cell", "Accuracy by cell", _columns(named), tuple(_line(r, named, intervals) for r in shown)
+        "accuracy-by-cell", "Accuracy by cell", _columns(named, shown), tuple(_line(r, named, intervals) for r in shown)
     )
     return Section("Accuracy by cell", tuple(words), (chart, table) if chart else (table,))
 
@@ -44,7 +44,11 @@ def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
     }
 
 
-def _columns(named: Coordinates) -> tuple[Column, ...]:
+def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
+    away = "steps that build on an earlier result which was no longer in sight"
+    local = Column(
+        "local", "if local", 3, percent=True, meaning="accuracy if exactly the steps out of sight were wrong"
+    )
     return (
         *(Column(name, name) for name in named.varying),
         Column("pressure", "m/h", 2, meaning="the window over the records held"),
@@ -52,15 +56,15 @@ def _columns(named: Coordinates) -> tuple[Column, ...]:
         Column("accuracy", "accuracy", 3, percent=True),
         Column("low", "from", 3, percent=True, meaning="95% interval, runs resampled"),
         Column("high", "to", 3, percent=True),
-        Column("miss_rate", "missed", 3, percent=True, meaning="steps that build on earlier results and lacked one"),
-        Column("local", "if local", 3, percent=True, meaning="accuracy if exactly those steps were wrong"),
+        Column("miss_rate", "out of sight", 3, percent=True, meaning=away),
+        *((local,) if any(row["memory_system"] is None for row in rows) else ()),
         Column("final", "task right", 3, percent=True, meaning="runs whose last answer is right"),
     )
 
 
 def _line(row: Row, named: Coordinates, intervals: Mapping[str, Interval]) -> dict[str, Any]:
     found = intervals.get(row["cell"])
-    missed = row["missed_steps"]
+    missed = row["missed_steps"] if row["memory_system"] is None else None  # a memory may bring it all the same
     return {
         **named.cells(row),
         "pressure": row["pressure"],

@@ -104,4 +104,4 @@ def number(value: float | None) -> str | None:
         return None
     if abs(value) >= _HUGE:
         return f"{value:.3g}"
-    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value + 0.0:.3f}"  # no minus before a zero
+    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value:z.3f}"

@@ -40,7 +40,7 @@ class Column:
         if isinstance(cell, float) and self.least is not None and 0 <= cell < self.least:
             return f"< {self.least:g}"
         if isinstance(cell, float):
-            return f"{cell:.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:,.{self.digits}f}"
+            return f"{cell:z.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:z,.{self.digits}f}"
         return f"{cell:,}" if isinstance(cell, int) else cell
 
 

@@ -10,6 +10,7 @@ from eirkit.report.analysed import Analysed
 from eirkit.report.chart import Axis, Chart, Series
 from eirkit.report.page import Item, Section
 from eirkit.report.table import Column, Table
+from eirkit.report.vestige_words import goal_is_known
 from eirkit.report.wording import listed
 
 Test = Mapping[str, Any]
@@ -38,18 +39,31 @@ def _areas(rows: Sequence[Test]) -> Section:
         Column("tasks", "tasks"),
         Column("goal_access", "goal access", 3, percent=True),
         Column("mean_peak_tokens", "mean peak", 0, meaning="tokens, no coverage as 0"),
-        Column("failure_auc", "failure AUC", 3, meaning="probability that a failed run needed more, ties half"),
-        Column("auc_low", "from", 3, meaning="95% interval"),
-        Column("auc_high", "to", 3),
-        Column("covered_failure_auc", "covered only", 3, meaning="the AUC over runs that touched a goal file"),
+        Column("covered_failure_auc", "failure AUC", 3, meaning="probability that a failed run needed more, ties half"),
+        Column("covered_auc_low", "from", 3, meaning="95% interval"),
+        Column("covered_auc_high", "to", 3),
+        Column("failure_auc", "uncovered as 0", 3, meaning="the AUC with runs that touched no goal file as needing 0"),
     )
-    table = Table("cohorts", "Cohorts", columns, tuple(rows))
+    table = Table("cohorts", "Cohorts", columns, tuple(map(_with_area, rows)))
     notes = tuple(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])
     return Section("Does need go with failure?", notes, (table,))
 
 
+def _with_area(row: Test) -> Test:
+    """Return a cohort's row; runs over entities have no goal to touch, so all of them count."""
+    if row["unit"] == "tokens":
+        unknown = {} if row["covered_runs"] else {"mean_peak_tokens": None}
+        return {**row, **unknown, **({} if goal_is_known(row) else {"goal_access": None})}
+    own = {"covered_failure_auc": "failure_auc", "covered_auc_low": "auc_low", "covered_auc_high": "auc_high"}
+    return {**row, **{name: row[whole] for name, whole in own.items()}, "failure_auc": None}
+
+
 def _tests(tests: Sequence[Test]) -> Section:
     known = [test for test in tests if test["estimate"] is not None]
+    rows = [{**test, "uncovered": test["details"].get("uncovered") or None} for test in known]
+    uncovered = Column(
+        "uncovered", "of these uncovered", meaning="touched no goal file and enter with 0; not lack of need"
+    )
     several = len({test["cohort"] for test in tests}) > 1
     columns = (
         *((Column("cohort", "cohort"),) if several else ()),
@@ -59,12 +73,13 @@ def _tests(tests: Sequence[Test]) -> Section:
         Column("high", "to", 3, least=0.001),
         Column("p", "p", 3, least=0.001),
         Column("n", "n"),
+        *((uncovered,) if any(row.get(uncovered.key) for row in rows) else ()),
         Column("scale", "scale"),
     )
     if not known:
         return Section("Tests", (f"These runs are too few or too alike: none of {len(tests)} tests has an estimate.",))
     words = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
-    tables = (Table("tests", "Tests", columns, tuple(known)), _meanings(known), _missing(tests))
+    tables = (Table("tests", "Tests", columns, tuple(rows)), _meanings(known), _missing(tests))
     items: tuple[Item, ...] = (*_ratio_chart(known), *(table for table in tables if table.rows))
     return Section("Tests", (words,), items)
 

@@ -8,6 +8,7 @@ from typing import Any
 from eirkit.report.chart import Axis, Chart, Series
 from eirkit.report.page import Section
 from eirkit.report.table import Column, Table
+from eirkit.report.vestige_words import break_words
 from eirkit.report.wording import counted, number, share
 
 Document = Mapping[str, Any]
@@ -24,12 +25,18 @@ def reading_section(document: Document) -> Section | None:
     """Return how much of what was read was read again or in vain."""
     if not document["read_tokens"]:
         return None
+    known = bool(document["covered_runs"])
+    vain = f", {share(document['dead_read_share'])} in vain." if known else "; what was in vain is not known."
     told = (
         f"{number(document['read_tokens'])} tokens of file content were read: {share(document['repeat_share'])} again "
-        f"though unchanged, {share(document['dead_read_share'])} in vain."
+        f"though unchanged{vain}"
     )
-    names = ("all reads", "read again", "in vain")
-    values = tuple(float(document[name]) for name in ("read_tokens", "repeat_tokens", "dead_read_tokens"))
+    kinds = {
+        "all reads": "read_tokens",
+        "read again": "repeat_tokens",
+        **({"in vain": "dead_read_tokens"} if known else {}),
+    }
+    names, values = tuple(kinds), tuple(float(document[key]) for key in kinds.values())
     axes = Axis("reads", "category"), Axis("tokens", low=0.0)
     chart = Chart("reads", "Tokens of file content", told, *axes, (Series("tokens", "bars", names, values),))
     columns = (Column("path", "file"), Column("repeat_reads", "reads"), Column("repeat_tokens", "tokens"))
@@ -77,19 +84,25 @@ def breaks_section(document: Document) -> Section | None:
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None
-    words = (
-        f"{counted(breaks['compactions'], 'compaction')} and {counted(breaks['clears'], 'clear')}: "
-        f"{number(breaks['live_tokens'])} tokens were live, {number(breaks['dropped_tokens'])} were not carried over, "
-        f"{number(breaks['reread_tokens'])} were read again, {number(breaks['never_reread_tokens'])} never again."
+    words = (break_words(breaks),)
+    if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
+        return Section("Compactions and clears", words)
+    fates = (
+        f"Of {counted(breaks['live_tokens'], 'token')} still needed {number(breaks['dropped_tokens'])} were not "
+        f"carried over: {number(breaks.get('reread_dropped_tokens'))} in files that were read again, "
+        f"{number(breaks.get('overwritten_tokens'))} in files edited without reading them again, "
+        f"{number(breaks['never_reread_tokens'])} in files never read again."
     )
     columns = (
         Column("run_id", "run"),
         Column("kind", "kind"),
         Column("cut", "at cut"),
         Column("live_tokens", "live"),
-        Column("dropped_tokens", "dropped"),
-        Column("reread_tokens", "read again"),
+        Column("dropped_tokens", "not carried", meaning="the sum of the next three"),
+        Column("reread_dropped_tokens", "read again"),
+        Column("overwritten_tokens", "edited unread", meaning="edited without reading it again"),
         Column("never_reread_tokens", "never again"),
     )
-    table = Table("breaks", "The costliest breaks", columns, tuple(document["costliest_breaks"]))
-    return Section("Compactions and clears", (words,), (table,))
+    rows = tuple(one for one in document["costliest_breaks"] if one.get("measured", True))
+    table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)
+    return Section("Compactions and clears", (*words, fates), (table,))

@@ -9,7 +9,8 @@ from eirkit.report.analysed import Analysed, Outcome
 from eirkit.report.chart import Axis, Chart, Series
 from eirkit.report.page import Section
 from eirkit.report.table import Column, Table
-from eirkit.report.wording import number, share
+from eirkit.report.vestige_words import goal_is_known
+from eirkit.report.wording import counted, number, share
 
 GOALS = {
     "gold": "the reference patch",
@@ -21,8 +22,8 @@ OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
 
 def demand_section(found: Analysed) -> Section | None:
     """Return the distribution of what runs needed at their peak."""
-    in_tokens = [run for run in found.runs if run.peak is not None]
-    runs = in_tokens or list(found.runs)
+    in_tokens = [run for run in found.runs if run.peak is not None and run.covered]
+    runs = in_tokens or [run for run in found.runs if run.unit == "entities"]
     if not runs:
         return None
     unit = "tokens" if in_tokens else runs[0].unit
@@ -32,7 +33,10 @@ def demand_section(found: Analysed) -> Section | None:
         if in_tokens
         else "These runs have no goal files, so whatever a later step used counts as needed."
     )
-    return Section("What had to be kept", (words,), (demand_chart(runs, unit), _quantiles(found)))
+    uncovered = sum(1 for run in found.runs if run.peak is not None and not run.covered)
+    left_out = f"{counted(uncovered, 'run')} that touched no goal file {'is' if uncovered == 1 else 'are'} not drawn."
+    said = (words, left_out) if uncovered else (words,)
+    return Section("What had to be kept", said, (demand_chart(runs, unit), _quantiles(found)))
 
 
 def demand_chart(runs: Sequence[Outcome], unit: str) -> Chart:
@@ -49,9 +53,8 @@ def demand_chart(runs: Sequence[Outcome], unit: str) -> Chart:
         series.append(Series(OUTCOMES[outcome], "bars", names, tuple(float(tally[place]) for place in bins)))
     values = sorted(value for _, value in needed)
     middle = values[len(values) // 2]
-    told = (
-        f"Half of {len(values):,} runs needed {middle:,.0f} {unit} or more; the most any needed is {values[-1]:,.0f}."
-    )
+    half = f"Half of {counted(len(values), 'run')} needed {middle:,.0f} {unit} or more"
+    told = f"{half}; the most any needed is {values[-1]:,.0f}."
     axes = Axis(f"peak, {unit}", "category"), Axis("runs", low=0.0)
     return Chart("demand", "Peak demand of runs", told, *axes, tuple(series), stacked=True)
 
@@ -89,7 +92,7 @@ def _quantiles(found: Analysed) -> Table:
 def goal_section(found: Analysed) -> Section | None:
     """Return how the goal was known, and how many runs touched it."""
     document = found.document
-    if document["goal_access"] is None:
+    if document["goal_access"] is None or not goal_is_known(document):
         return None
     rows = [
         ("runs that touched a goal file", f"{document['covered_runs']:,} ({share(document['goal_access'])})"),
@@ -99,7 +102,10 @@ def goal_section(found: Analysed) -> Section | None:
             "mean peak if all of the environment is visible",
             f"{number(document['mean_peak_environment_tokens'])} tokens",
         ),
-        *((f"goal from {GOALS.get(source, source)}", f"{n:,} runs") for source, n in document["goal_sources"].items()),
+        *(
+            (f"goal from {GOALS.get(source, source)}", counted(n, "run"))
+            for source, n in document["goal_sources"].items()
+        ),
     ]
     columns = (Column("figure", "figure"), Column("value", "value"))
     table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))

@@ -12,6 +12,7 @@ from eirkit.report.table import Column, Table
 from eirkit.report.vestige_cohorts import cohort_sections
 from eirkit.report.vestige_losses import breaks_section, clipping_section, reading_section, signatures_section
 from eirkit.report.vestige_needs import demand_section, goal_section
+from eirkit.report.vestige_words import break_words, goal_is_known, goal_runs, is_reached, need_sentence
 from eirkit.report.wording import counted, number, share
 
 TITLE = "What these recorded runs needed, and what they lost"
@@ -61,11 +62,12 @@ def headline_of(found: Analysed) -> Headline:
         first = f"At their peak your runs had to keep {peak} tokens to reach their goal; {_read(document)}"
         return Headline(peak, caption, (first, *_more(found)))
     unit, quantiles = next(iter(document["later_used"].items()), ("tokens", None))
-    if quantiles is None:
+    if quantiles is None or not quantiles["peak_p99"]:
         words = (
-            "No run is long enough, or reached a goal file, so nothing was measured; that is not the same as no need."
+            "No run reached a goal file or used later what it had seen, so nothing was measured; that is not the same "
+            "as no need."
         )
-        return Headline("–", "nothing was measured", (words,))
+        return Headline("–", "nothing was measured", (words, *_more(found)))
     peak = number(quantiles["peak_p50"])
     caption = f"{unit} held at the peak that a later step used, median over runs"
     first = f"Half of your runs held {peak} {unit} or more that a later step used; {_read(document)}"
@@ -75,8 +77,10 @@ def headline_of(found: Analysed) -> Headline:
 def _read(document: Mapping[str, Any]) -> str:
     if not document["read_tokens"]:
         return "reads of files were not recorded."
-    dead, again = share(document["dead_read_share"]), share(document["repeat_share"])
-    return f"{dead} of what they read was used by nothing that led there, {again} had been read before, unchanged."
+    again = f"{share(document['repeat_share'])} had been read before, unchanged."
+    if not document["covered_runs"]:
+        return f"of what they read {again}"
+    return f"{share(document['dead_read_share'])} of what they read was used by nothing that led there, {again}"
 
 
 def _more(found: Analysed) -> Iterator[str]:
@@ -84,37 +88,47 @@ def _more(found: Analysed) -> Iterator[str]:
     access = document["goal_access"]
     outcomes = document["outcomes"]
     known = outcomes["resolved"] + outcomes["failed"]
-    runs = counted(document["runs"], "run")
-    if access is not None:
+    runs = counted(goal_runs(document), "run")
+    if access is not None and goal_is_known(document):
         reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "touched a goal file"
         succeeded = (
             f"{outcomes['resolved']:,} of {known:,} with a known outcome succeeded" if known else "no outcome is known"
         )
-        yield f"{share(access)} of {runs} {reached}; {succeeded}."
+        whole = "" if document["runs"] == goal_runs(document) else f"of all {counted(document['runs'], 'run')} "
+        yield f"{share(access)} of {runs} {reached}; {whole}{succeeded}."
+    elif access is not None:
+        yield f"No goal was given and none of {runs} edited a file, so what a goal needed is not known; give `--gold`."
     auc = found.auc
     if auc is not None and auc.estimate is not None:
-        ends = "" if auc.low is None or auc.high is None else f" (95% interval {auc.low:.2f} to {auc.high:.2f})"
-        yield (
-            f"A failed run needed more than a successful one with probability {auc.estimate:.2f}{ends}; 0.50 would be "
-            "chance. This is association, not cause."
-        )
-    elif access is not None:
+        yield need_sentence(auc.estimate, auc.low, auc.high, _uncovered(found))
+    elif access and known:
+        yield "Whether need goes with failure is not measured: covered runs of both outcomes are needed."
+    elif access:
         yield "Whether need goes with failure is not measured: outcomes of both kinds are needed; give `--outcomes`."
     breaks = document["breaks"]
     if breaks["compactions"] + breaks["clears"]:
-        lost = number(breaks["dropped_tokens"])
-        yield f"{breaks['compactions']} compactions and {breaks['clears']} clears dropped {lost} tokens still needed."
+        yield break_words(breaks)
+
+
+def _uncovered(found: Analysed) -> int:
+    """Return how many runs with a known outcome touched no goal file."""
+    return sum(1 for run in found.runs if run.peak is not None and not run.covered and run.failed is not None)
 
 
 def worst_section(found: Analysed, where: str) -> Section | None:
     """Return the runs with the largest demand."""
-    rows = found.document["largest"]
+    rows = [_without_unknown(row) for row in found.document["largest"] if row["later_used_peak"] or is_reached(row)]
     if not rows:
         return None
     table = Table("largest", "Runs with the largest demand", WORST, tuple(rows))
     return Section(
         "Runs to look at first", (f"One of them: `eirkit vestige show {shlex.quote(where)} RUN`.",), (table,)
     )
+
+
+def _without_unknown(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a run's row without the zeros of a run that touched no goal file."""
+    return row if is_reached(row) else {**row, "peak_demand_tokens": None, "dead_read_tokens": None}
 
 
 def skipped_section(found: Analysed) -> Section | None:

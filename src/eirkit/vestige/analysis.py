@@ -99,7 +99,7 @@ def analyze(trajectory: Trajectory, goal: Goal, options: Options, count: Counter
         "clips": columns_of(ClippedView, clips),
         "hidden_lines": columns_of(HiddenLine, hidden),
         "anomalies": columns_of(Anomaly, events),
-        "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count)),
+        "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured))),
         "dropped": columns_of(DroppedState, dropped),
     }
     audits = {**anomaly_counts(events), **clip_counts(clips, hidden)}
@@ -130,6 +130,13 @@ def _row(
     flow = traffic(trajectory, run)
     filled = occupancy(trajectory.recording, options.windows, flow["trajectory_tokens"])
     return run_row(identity(trajectory.recording), flow, needed, context(filled), audits)
+
+
+def _tells_need(goal: Goal, run: Measured) -> bool:
+    """Tell whether a run used a file from which what it needed at a break can be told."""
+    if goal.source == "own-edits":
+        return any(run.graph.reads) or any(run.graph.writes)
+    return run.needed.sinks > 0
 
 
 def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: Measured) -> dict[int, dict[str, int]]:

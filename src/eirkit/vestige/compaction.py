@@ -36,7 +36,7 @@ class DroppedState:
     carried_share: float  # of its telling lines, those that the carried text repeats word for word
     named: bool  # the carried text names the file
     dropped_tokens: int  # tokens × (1 − carried_share), rounded
-    fate: Fate  # overwritten: the agent changed the file before reading it again
+    fate: Fate  # overwritten: the agent edited the file, which takes what it held, without reading it again
     reread_turn: int | None
     reread_tokens: int  # that the reading of it put before the agent again, in that turn
     turns_until: int | None  # turns from the break to that one, itself included
@@ -59,6 +59,9 @@ class BreakCost:
     overwritten_files: int
     never_reread_files: int
     never_reread_tokens: int  # what of them was dropped
+    reread_dropped_tokens: int  # the same of those read again; with the next and the former it is dropped_tokens
+    overwritten_tokens: int  # the same of those that were changed without reading them again
+    measured: bool  # False: the run used no file from which need could be told
 
 
 class _Ahead:
@@ -118,33 +121,45 @@ def dropped_states(
     return tuple(found)
 
 
-def break_costs(trajectory: Trajectory, dropped: Iterable[DroppedState], count: Counter) -> tuple[BreakCost, ...]:
-    """Return one row for every break, those with nothing live included."""
+def break_costs(
+    trajectory: Trajectory, dropped: Iterable[DroppedState], count: Counter, *, measured: bool = True
+) -> tuple[BreakCost, ...]:
+    """Return one row for every break, those with nothing live included.
+
+    Args:
+        measured: the run used a file from which need can be told.
+    """
     by_cut: dict[int, list[DroppedState]] = {}
     for state in dropped:
         by_cut.setdefault(state.cut, []).append(state)
-    return tuple(
-        _cost(turn, by_cut.get(turn.number, []), count) for turn in trajectory.turns if turn.recorded.broken is not None
-    )
+    broken = [turn for turn in trajectory.turns if turn.recorded.broken is not None]
+    return tuple(_cost(turn, by_cut.get(turn.number, []), count, measured=measured) for turn in broken)
 
 
-def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter) -> BreakCost:
-    reread = [state for state in states if state.fate == "reread"]
-    never = [state for state in states if state.fate == "never"]
+def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measured: bool) -> BreakCost:
+    fates: tuple[Fate, ...] = ("reread", "overwritten", "never")
+    reread, overwritten, never = ([state for state in states if state.fate == fate] for fate in fates)
     return BreakCost(
         cut=turn.number,
         kind=turn.recorded.broken or "compaction",
         carried_tokens=count(turn.recorded.carried),
         live_files=len(states),
         live_tokens=sum(state.tokens for state in states),
-        dropped_tokens=sum(state.dropped_tokens for state in states),
+        dropped_tokens=_dropped_tokens(states),
         reread_files=len(reread),
         reread_tokens=sum(state.reread_tokens for state in reread),
         reread_turns=len({state.reread_turn for state in reread}),
-        overwritten_files=sum(1 for state in states if state.fate == "overwritten"),
+        overwritten_files=len(overwritten),
         never_reread_files=len(never),
-        never_reread_tokens=sum(state.dropped_tokens for state in never),
+        never_reread_tokens=_dropped_tokens(never),
+        reread_dropped_tokens=_dropped_tokens(reread),
+        overwritten_tokens=_dropped_tokens(overwritten),
+        measured=measured,
     )
+
+
+def _dropped_tokens(states: Iterable[DroppedState]) -> int:
+    return sum(state.dropped_tokens for state in states)
 
 
 def _dropped(turn: Turn, live: Mapping[str, int], seen: Mapping[str, set[str]], ahead: _Ahead) -> list[DroppedState]:

@@ -40,7 +40,14 @@ _SUMS = (
     "submits_after_failed_test",
     "overflow_errors",
 )
-_BREAK_SUMS = ("live_tokens", "dropped_tokens", "reread_tokens", "never_reread_tokens")
+_BREAK_SUMS = (
+    "live_tokens",
+    "dropped_tokens",
+    "reread_tokens",
+    "never_reread_tokens",
+    "reread_dropped_tokens",
+    "overwritten_tokens",
+)
 
 
 @dataclass(slots=True)
@@ -90,11 +97,12 @@ class Summary:
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
-        names = ("kind", "cut", *_BREAK_SUMS)
+        names = ("kind", "cut", *_BREAK_SUMS, "measured")
         columns: list[Sequence[Any]] = [table.get(name, ()) for name in names]
         for values in zip(*columns, strict=True):
             row = dict(zip(names, values, strict=True))
-            self._breaks.update({f"{row['kind']}s": 1, **{name: row[name] for name in _BREAK_SUMS}})
+            sums = {name: row[name] for name in _BREAK_SUMS}
+            self._breaks.update({f"{row['kind']}s": 1, "unmeasured": int(not row["measured"]), **sums})
             listed = [*self._costliest, {"run_id": analysis.run.run_id, **row}]
             self._costliest = nlargest(LISTED, listed, key=lambda one: int(one["live_tokens"]))
 
@@ -121,13 +129,14 @@ class Summary:
             "mean_peak_seen_tokens": _share(self._measured["seen"], runs),
             "mean_peak_environment_tokens": _share(self._measured["environment"], runs),
             "covered_runs": covered,
+            "goal_runs": runs,  # that can have a goal: runs over files
             "goal_sources": dict(sorted(self._goals.items())),
             "formats": dict(sorted(self._formats.items())),
             "outcomes": {name: self._outcomes[name] for name in ("resolved", "failed", "unknown")},
             **{name: self._sums[name] for name in _SUMS},
             "dead_read_share": _share(self._sums["dead_read_tokens"], self._sums["read_tokens"]),
             "repeat_share": _share(self._sums["repeat_tokens"], self._sums["read_tokens"]),
-            "breaks": {name: self._breaks[name] for name in ("compactions", "clears", *_BREAK_SUMS)},
+            "breaks": {name: self._breaks[name] for name in ("compactions", "clears", *_BREAK_SUMS, "unmeasured")},
             "later_used": {unit: _quantiles(peaks) for unit, peaks in sorted(self._later.items())},
             "mean_peak_context_share": _share(sum(self._shares), len(self._shares)),
             "costliest_breaks": self._costliest,
@@ -140,13 +149,22 @@ class Summary:
         return [{"path": path, "repeat_tokens": tokens, "repeat_reads": reads} for path, (tokens, reads) in most]
 
 
-def _rank(run: RunRow) -> int:
-    return run.later_used_peak if run.peak_demand_tokens is None else run.peak_demand_tokens
+def _rank(run: RunRow) -> tuple[int, int]:
+    needed = run.later_used_peak if run.peak_demand_tokens is None else run.peak_demand_tokens
+    return needed, run.later_used_peak
 
 
 def _listed(run: RunRow) -> dict[str, Any]:
     names = ("run_id", "unit", "turns", "peak_demand_tokens", "peak_cut", "later_used_peak", "later_used_peak_cut")
-    more = ("goal_source", "goal_files", "read_tokens", "repeat_tokens", "dead_read_tokens", "peak_context_tokens")
+    more = (
+        "goal_source",
+        "goal_files",
+        "goal_accessed",
+        "read_tokens",
+        "repeat_tokens",
+        "dead_read_tokens",
+        "peak_context_tokens",
+    )
     return {name: getattr(run, name) for name in (*names, *more)}
 
 

@@ -110,9 +110,9 @@ def diagnose(
     late = sum(runs for message, runs in failures.items() if "did not finish" in message)
     broken = sum(failures.values()) - late
     if late:
-        found.append(f"answers late ({late} runs lost)")
+        found.append(f"answers late ({_runs(late)} lost)")
     if broken:
-        found.append(f"raises ({broken} runs lost)")
+        found.append(f"raises ({_runs(broken)} lost)")
     return found
 
 
@@ -139,3 +139,7 @@ def memory_record(
         "output_tokens": used.output_tokens,
         "cost_usd": used.cost_usd,
     }
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

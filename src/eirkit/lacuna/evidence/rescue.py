@@ -2,7 +2,7 @@
 
 Arms are whole trajectories with an injection at every step that misses something, paired by seed and step. Tasks come
 in, with their answers; accuracies at the missed steps and paired tests go out. With an external memory behind the agent
-the steps are those at which, in the control arm, the memory did not bring what was missing.
+the control arm is run first: steps and injections are those for which its memory did not bring what was missing.
 """
 
 from __future__ import annotations
@@ -38,16 +38,20 @@ Truth = Literal["true", "submitted"]  # what the oracle restores
 ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
 
 
-class Oracle:
-    """Restores every missing result: the true one, or the one that the agent submitted."""
+Lacking = Mapping[int, frozenset[int]]  # by step: what it missed and nothing brought
 
-    def __init__(self, task: TaskInstance, truth: Truth = "true") -> None:
-        self.task, self.truth = task, truth
+
+class Oracle:
+    """Restores every missing result, or those of them that nothing else brings: the true one, or the one submitted."""
+
+    def __init__(self, task: TaskInstance, truth: Truth = "true", lacking: Lacking | None = None) -> None:
+        self.task, self.truth, self.lacking = task, truth, lacking
 
     def __call__(
         self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
     ) -> tuple[Record, ...]:
-        return tuple((r, value) for r in missing if (value := self.operand(r, submitted)) is not None)
+        wanted = missing if self.lacking is None else [r for r in missing if r in self.lacking.get(step.t, ())]
+        return tuple((r, value) for r in wanted if (value := self.operand(r, submitted)) is not None)
 
     def operand(self, r: int, submitted: Mapping[int, Payload]) -> Payload | None:
         """Return what the oracle would restore; None where nothing was ever submitted."""
@@ -73,8 +77,8 @@ class Sham(Oracle):
         return others[int(below(words([self.task.spec.seed], 1, "sham", t, r)[0, 0], len(others)))]
 
 
-INJECTORS: dict[Arm, Callable[[TaskInstance, Truth], Injector]] = {
-    "control": lambda task, truth: inject_nothing,
+INJECTORS: dict[Arm, Callable[[TaskInstance, Truth, Lacking | None], Injector]] = {
+    "control": lambda task, truth, lacking: inject_nothing,
     "oracle": Oracle,
     "sham": Sham,
 }
@@ -92,14 +96,19 @@ class Setup:
     memory: MemoryPlan | None = None  # behind the action loop; then the last h records stay in sight, or none if strict
     actions: int = ACTION_LIMIT  # of a run in the action loop
 
-    def session(self, task: TaskInstance, arm: Arm) -> Session:
+    def session(self, task: TaskInstance, arm: Arm, lacking: Lacking | None = None) -> Session:
+        """Return the session of one arm.
+
+        Args:
+            lacking: what alone is injected; everything that is missing unless given.
+        """
+        inject = INJECTORS[arm](task, self.truth, lacking)
         if self.memory is not None:
             session = make_session(self._access(self.memory), task, prepare(task.spec))
-            session.inject = INJECTORS[arm](task, self.truth)
+            session.inject = inject
             return session
         public = publish(task, prepare(task.spec))
         retention = Retention(find_policy(self.policy).for_task(outlook_of(task)), self.h)
-        inject = INJECTORS[arm](task, self.truth)
         if self.managed:
             return ManagedSession(public, Cache(retention), ManagedOptions(actions=self.actions), inject)
         return ControlledSession(public, retention, inject)
@@ -143,10 +152,12 @@ class Setup:
     def _limit(self) -> dict[str, int]:
         return {} if self.actions == ACTION_LIMIT else {"actions": self.actions}
 
-    def trial(self, task: TaskInstance, arm: Arm) -> Trial:
+    def trial(self, task: TaskInstance, arm: Arm, lacking: Lacking | None = None) -> Trial:
         """Return the session with what tells it from all others."""
-        what = {**self.as_json(), "task": task.spec.as_json()}
-        return Trial({"evidence": "rescue", "arm": arm, **what}, self.session(task, arm), self.memory, task)
+        what = {"evidence": "rescue", "arm": arm, **self.as_json(), "task": task.spec.as_json()}
+        if lacking is not None:
+            what["injected"] = [[t, sorted(refs)] for t, refs in sorted(lacking.items())]
+        return Trial(what, self.session(task, arm, lacking), self.memory, task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +228,12 @@ class Rescue:
 class _Run:
     verdicts: tuple[Verdict, ...]
     score: RunScore
-    lacking: frozenset[int]  # steps that missed something which nothing brought
+    lacking: Lacking
     fates: Mapping[Fate, int] | None  # of an external memory
 
 
 Runs = Mapping[int, _Run]  # by seed
-Steps = Mapping[int, frozenset[int]]  # by seed
+Steps = Mapping[int, Collection[int]]  # by seed
 
 
 def rescue(
@@ -257,22 +268,32 @@ def _run_arms(
     setup: Setup, seeds: Sequence[int], model: str, options: ModelOptions, bench: Bench
 ) -> tuple[dict[Arm, dict[int, _Run]], list[str]]:
     tasks = list(generate_many(setup.spec, seeds))
-    jobs = [(arm, task) for arm in ARMS for task in tasks]
-    results = bench.run(model, options, [setup.trial(task, arm) for arm, task in jobs])
     runs: dict[Arm, dict[int, _Run]] = {arm: {} for arm in ARMS}
     lost = []
-    for (arm, task), result in zip(jobs, results, strict=True):
-        if isinstance(result, Trace):
-            runs[arm][task.spec.seed] = _judged(task, result, looked_up=setup.memory is not None)
-        else:
-            lost.append(f"{model}, {arm}, seed {task.spec.seed}: {result}")
+    for arms in (ARMS,) if setup.memory is None else (ARMS[:1], ARMS[1:]):
+        jobs = [(arm, task) for arm in arms for task in tasks]
+        trials = [setup.trial(task, arm, _lacking(setup, arm, task, runs["control"])) for arm, task in jobs]
+        for (arm, task), result in zip(jobs, bench.run(model, options, trials), strict=True):
+            if isinstance(result, Trace):
+                runs[arm][task.spec.seed] = _judged(task, result, looked_up=setup.memory is not None)
+            else:
+                lost.append(f"{model}, {arm}, seed {task.spec.seed}: {result}")
     return runs, lost
+
+
+def _lacking(setup: Setup, arm: Arm, task: TaskInstance, control: Runs) -> Lacking | None:
+    """Return what the memory of the control arm did not bring; None where everything missing is to be injected."""
+    if setup.memory is None or arm == "control":
+        return None
+    known = control.get(task.spec.seed)
+    return {} if known is None else known.lacking
 
 
 def _judged(task: TaskInstance, trace: Trace, *, looked_up: bool) -> _Run:
     decisions = trace.decisions
     verdicts = judge(task, prepare(task.spec), decisions, trace.actions)
-    lacking = frozenset(one.t for one in decisions if not set(one.missing) <= set(one.fetched))
+    left = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in decisions}
+    lacking = {t: refs for t, refs in left.items() if refs}
     fates = look_up(decisions, verdicts, trace.consultations).fates if looked_up else None
     return _Run(verdicts, score(verdicts, decisions, max_turn=trace.ending == "action-limit"), lacking, fates)
 

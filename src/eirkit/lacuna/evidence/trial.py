@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from eirkit.errors import InfrastructureError, SpendCapReached, UsageError
-from eirkit.lacuna.blame import side_of
+from eirkit.lacuna.blame import side_of, words_of
 from eirkit.lacuna.driver import drive, wait_for
 from eirkit.lacuna.model import Model, ModelOptions
 from eirkit.lacuna.serving.funds import Purse, is_scripted
@@ -146,7 +146,7 @@ class Workbench:
         except (UsageError, SpendCapReached):
             raise
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; its run is lost, the others are not
-            words = self._scrub.excerpt(f"{type(error).__name__}: {error}")
+            words = self._scrub.excerpt(words_of(error))
             return InfrastructureError(f"{side_of(error)} failed: {words}; fix it and run again")
 
 

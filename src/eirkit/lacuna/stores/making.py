@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from eirkit.errors import UnknownNameError, UsageError
+from eirkit.lacuna.blame import words_of
 from eirkit.lacuna.consulting import MEMORY_SECONDS
 from eirkit.lacuna.memory import Demanding, Forgetting, MemorySystem, find_memory
 from eirkit.lacuna.model import Model, ModelOptions
@@ -55,12 +56,15 @@ def check_plan(plan: MemoryPlan) -> None:
     kind = find_memory(plan.name)
     refuse_clear(plan.name, plan.settings)
     if lacking := [verb for verb in VERBS if not callable(getattr(kind, verb, None))]:
-        raise UsageError(f"memory {plan.name!r} has no {lacking[0]}; see docs/add-a-memory.md for the verbs it needs")
+        raise UsageError(
+            f"memory {plan.name!r} has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs"
+        )
     known = sorted({TIMEOUT, *_asked(kind), *_settings_of(kind)} - {ENDPOINT})
     for name in plan.settings:
         if name not in known:
             raise UnknownNameError(f"setting of memory {plan.name!r}", name, known)
     _check_types(plan, kind)
+    _refuse_lacking(plan, kind)
     if plan.seconds <= 0:
         raise UsageError(f"{TIMEOUT} of memory {plan.name!r} is {plan.seconds:g}; give more than 0 seconds")
     if plan.limit is not None and not issubclass(kind, Forgetting):
@@ -71,6 +75,17 @@ def check_plan(plan: MemoryPlan) -> None:
     _try_constructor(plan, kind)
     if (why := reason_absent(plan.name, plan.settings)) is not None:
         raise UsageError(f"memory {plan.name!r} cannot run here: {why}")
+
+
+def _refuse_lacking(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
+    """Raise UsageError where the constructor needs what was not given."""
+    if sees_truth(plan.name):
+        return
+    needed = [one.name for one in inspect.signature(kind).parameters.values() if one.default is one.empty]
+    own = [name for name in _settings_of(kind) if name in needed and name != ENDPOINT and name not in plan.settings]
+    if own:
+        how = " ".join(f"--memory-set {kind.__name__}.{name}=VALUE" for name in own)
+        raise UsageError(f"memory {plan.name!r} is made with {', '.join(own)}; give {how}")
 
 
 def _try_constructor(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
@@ -90,8 +105,9 @@ def _construct(name: str, kind: type[MemorySystem], settings: Mapping[str, Any])
         return kind(**settings)
     except UsageError as error:
         raise UsageError(f"memory {name!r}: {error}") from error
-    except Exception as error:
-        raise UsageError(f"memory {name!r} cannot be made ({error}); correct its settings") from error
+    except (Exception, SystemExit) as error:
+        why = words_of(error) if isinstance(error, SystemExit) else error
+        raise UsageError(f"memory {name!r} cannot be made ({why}); correct its settings") from error
 
 
 def make_free_model(string: str) -> Model:

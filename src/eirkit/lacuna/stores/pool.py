@@ -40,7 +40,7 @@ class Memories:
             memory = self._open[key] = make_memory(plan, _truth(task), self.make)
             await self._set_up(key, memory)
         try:
-            await within(plan.seconds, "reset", memory.reset(run))
+            await within(plan.seconds, "reset", memory.reset, run)
             yield memory
         except BaseException as error:
             if side_of(error) == "memory" or not isinstance(error, Exception):
@@ -49,7 +49,7 @@ class Memories:
 
     async def _set_up(self, key: str, memory: MemorySystem) -> None:
         try:
-            await within(SETUP_SECONDS, "setup", memory.setup())
+            await within(SETUP_SECONDS, "setup", memory.setup)
         except BaseException:
             await self._leave(key)
             raise
@@ -57,7 +57,7 @@ class Memories:
     async def _leave(self, key: str) -> None:
         memory = self._open.pop(key)
         with suppress(Exception):  # what it failed with is already on its way
-            await within(TEARDOWN_SECONDS, "teardown", memory.teardown())
+            await within(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
     async def close(self) -> None:
         for key in list(self._open):

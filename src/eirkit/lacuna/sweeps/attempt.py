@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
-from eirkit.lacuna.blame import side_of
+from eirkit.lacuna.blame import side_of, words_of
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.consulting import usage_of
 from eirkit.lacuna.driver import drive
@@ -171,15 +171,16 @@ def _constant(decisions: Sequence[Decision]) -> list[int] | None:
     return None if only is None or len(decisions) < 2 else list(only)
 
 
-def _where(error: Exception) -> str:
-    """Return which verb of a memory system raised an error, and what to do; nothing for those of other plug-ins."""
-    notes = getattr(error, "__notes__", ())
-    return f" ({notes[0]}); correct the memory system, then resume" if notes else ""
+def _remedy(stage: Stage, error: Exception) -> str:
+    """Return what to do about what a verb of a memory system raised; nothing for other plug-ins."""
+    if isinstance(error, InfrastructureError) or not getattr(error, "__notes__", ()):
+        return ""
+    if ".py:" in (stage.cell.access.memory or ""):  # its file is part of the sweep, which an edit would change
+        return "; correct it and start anew with another --out"
+    return "; correct the memory system, then resume"
 
 
 def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
-    words = stage.scrub.excerpt(str(error))
-    own = isinstance(error, InfrastructureError)
     return {
         "run": stage.cell.run_id(task.spec.seed),
         "cell": stage.cell.id,
@@ -188,7 +189,7 @@ def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Excep
         "model": stage.cell.model,
         "condition": stage.cell.access.memory or stage.cell.access.condition,
         "kind": error.kind if isinstance(error, ModelError) else side_of(error),
-        "message": words if own else f"{type(error).__name__}: {words}{_where(error)}",
+        "message": stage.scrub.excerpt(words_of(error)) + _remedy(stage, error),
         "steps": len(trace.decisions),
         "usage": usage_record(trace, trace.exchanges),
     }

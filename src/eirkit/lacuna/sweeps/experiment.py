@@ -203,7 +203,12 @@ class Sweep:
             lanes = (first, *(lane for lane, _ in others))
             self.stopped += tuple(lane.stopped for lane in lanes if lane.stopped)
             if skipped := sum(len(lane.skipped) for lane in lanes):
-                self.stopped += (f"{skipped} cells were given up because their memory system kept failing",)
+                which = (
+                    "1 cell was given up because its"
+                    if skipped == 1
+                    else f"{skipped} cells were given up because their"
+                )
+                self.stopped += (f"{which} memory system kept failing",)
             await self.pool.close()
 
     def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:

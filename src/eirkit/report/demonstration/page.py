@@ -91,7 +91,12 @@ def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, f
     columns = (
         Column("workload", "workload"),
         Column("peak_bits", "peak, bits", 1),
-        Column("records", "in records", 2, meaning="how many results of 4 digits hold as much"),
+        Column(
+            "records",
+            "own results",
+            2,
+            meaning="how many of the task's own results hold as much; one of Top-k is two values",
+        ),
         Column("method", "why"),
     )
     words = (

@@ -66,11 +66,11 @@ def _areas(cohort: Cohort) -> dict[str, Any]:
 
 
 def _covered_area(runs: Runs, score: Floats, rows: Mask, *, in_tokens: bool) -> dict[str, Any]:
-    names = ("covered_failure_auc", "covered_auc_low", "covered_auc_high")
+    names = ("covered_failure_auc", "covered_auc_low", "covered_auc_high", "covered_auc_n")
     if not in_tokens:
         return dict.fromkeys(names)
     found = failure_auc(score[rows], runs.failed[rows])
-    return dict(zip(names, (finite(found.estimate), finite(found.low), finite(found.high)), strict=True))
+    return dict(zip(names, (finite(found.estimate), finite(found.low), finite(found.high), found.n), strict=True))
 
 
 def _mean(values: Floats) -> float | None:

@@ -81,4 +81,5 @@ def _covered(runs: Runs, excluded: tuple[Excluded, ...]) -> Finding:
 
 
 def _ratio(question: Question, runs: Runs, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
-    return of_fit(question, logistic(runs.failed, columns, runs.task), DEMAND, CLUSTERED, excluded)
+    fit = logistic(runs.failed, columns, runs.task)
+    return of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))
