@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,14 +61,16 @@ def workers_of(pid: int) -> list[int]:
     return [int(row[0]) for row in rows if int(row[1]) == pid and "spawn_main" in row[2]]
 
 
-def end_and_look(started: subprocess.Popen[bytes], workers: list[int], number: signal.Signals) -> None:
+def outliving(started: subprocess.Popen[bytes], workers: list[int], number: signal.Signals) -> list[int]:
+    """Send a signal to the parent and return the workers that outlive it by a long wait, which are ended then."""
     started.send_signal(number)
     started.wait(LONGEST_SECONDS)
-    try:
-        wait_until(lambda: not any(map(is_alive, workers)), f"workers outlive {number.name}")
-    finally:
-        for pid in filter(is_alive, workers):
-            os.kill(pid, signal.SIGKILL)
+    with suppress(AssertionError):
+        wait_until(lambda: not any(map(is_alive, workers)), "all have ended")
+    left = [pid for pid in workers if is_alive(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return left
 
 
 @signals
@@ -76,7 +79,7 @@ def test_workers_that_never_end_do_not_outlive_their_parent(tmp_path, number):
     root = Path(__file__).parents[1]
     started = subprocess.Popen([sys.executable, "-c", program], cwd=root, stderr=subprocess.DEVNULL)
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2, "both are at work")
-    end_and_look(started, [int(path.name) for path in tmp_path.iterdir()], number)
+    assert outliving(started, [int(path.name) for path in tmp_path.iterdir()], number) == []
 
 
 def reproducing(folder: Path) -> Iterator[str]:
@@ -101,7 +104,7 @@ def test_no_command_leaves_workers_behind(tmp_path, command, number):
     wait_until(lambda: len(workers_of(started.pid)) == 2 or started.poll() is not None, "two workers")
     workers = workers_of(started.pid)
     assert len(workers) == 2, "it ended before anybody could look"
-    end_and_look(started, workers, number)
+    assert outliving(started, workers, number) == []
 
 
 @pytest.mark.parametrize("after_seconds", [0.0, 0.4])

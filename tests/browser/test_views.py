@@ -143,8 +143,10 @@ def test_from_the_folder_to_a_run_and_back(look, folder):
     page.wait_for_selector(".scrubber")
     page.get_by_role("link", name="sweep").click()
     page.wait_for_selector("table.rows")
+    assert "run" not in query_of(page)
     page.go_back()
-    page.wait_for_selector(".scrubber")
+    expect(page.locator(".scrubber")).to_have_count(1)
+    assert query_of(page)["at"] == "sweep"
 
 
 def test_keys_move_through_time(look, views):
@@ -171,6 +173,7 @@ def test_the_slider_and_a_step_of_the_graph_move_too(look, views):
     box = page.locator(".graph svg").bounding_box()
     page.mouse.click(box["x"] + box["width"] - 20, box["y"] + box["height"] / 2)
     page.wait_for_selector("text=Step 24.")
+    assert query_of(page)["t"] == "24"
 
 
 def test_a_step_shows_what_was_missing_the_exact_prompt_and_the_cone(look, views):

@@ -83,6 +83,8 @@ def test_a_secret_in_clear_is_refused_and_not_repeated(settings):
 )
 def test_what_is_no_secret_is_left_alone(settings):
     refuse_clear("mine", settings)
+    variables = {"MINE_API_KEY": "one", "MINE_PASSWORD": "two"}
+    assert fill_in("mine", settings, variables).keys() == settings.keys()
 
 
 def test_a_variable_whose_name_hides_that_it_is_a_secret_is_refused():

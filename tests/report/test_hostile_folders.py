@@ -119,7 +119,7 @@ def test_deep_nesting_is_one_line(capsys, tmp_path, name):
     deep = "[" * 200_000
     schema = {"runs.jsonl": "run/1", "summary.json": "summary/1", "manifest.json": "manifest/1"}[name]
     (folder / name).write_text(f'{{"schema":"{schema}","rows":{deep}\n', "utf-8")
-    refuse(capsys, "report", folder)
+    assert "restore" in refuse(capsys, "report", folder)
 
 
 def test_rows_that_are_no_rows_are_one_line(capsys, tmp_path):
