@@ -274,6 +274,8 @@ def damage(content: bytes, rng: random.Random, pool: list[bytes]) -> bytes:
     """Return a log after one to four accidents."""
     if content.startswith(b"PK") and rng.random() < 0.8:
         return _damaged_archive(content, rng, pool)
+    if content.startswith(b"PAR1") and rng.random() < 0.8:
+        return _damaged_parquet(content, rng, pool)
     if rng.random() < 0.65:
         content = _damaged_json(content, rng)
     if rng.random() < 0.4:
@@ -290,6 +292,17 @@ def _damaged_archive(content: bytes, rng: random.Random, pool: list[bytes]) -> b
                 member = archive.read(name)
                 damaged.writestr(name, damage(member, rng, pool) if rng.random() < 0.6 else member)
     return written.getvalue()
+
+
+def _damaged_parquet(content: bytes, rng: random.Random, pool: list[bytes]) -> bytes:
+    """Damage the footer or the pages and leave a footer of the length that is claimed."""
+    cut = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    pages, footer = content[4:cut], content[cut:-8]
+    if rng.random() < 0.7:
+        footer = rng.choice(ACCIDENTS)(footer, rng, pool)
+    else:
+        pages = rng.choice(ACCIDENTS)(pages, rng, pool)
+    return b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
 def _damaged_json(content: bytes, rng: random.Random) -> bytes:

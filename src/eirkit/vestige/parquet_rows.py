@@ -5,27 +5,16 @@ What the file claims about itself is looked at before any of it is unpacked. A r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from eirkit.errors import InputFileError, MissingExtraError
+from eirkit.vestige.parquet_footer import RowGroup, read_row_groups
 from eirkit.vestige.unpacking import LARGEST_RATIO, cause_of
 
 _ROWS_AT_ONCE = 16  # a row of a data set holds a whole run
 _SPLIT = "write it with smaller row groups"
 _TRUST = "unpack it yourself if you trust it"
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """Rows that lie together."""
-
-    start: int  # rows before it
-    stop: int
-    claimed_bytes: int  # unpacked
-    first_byte: int  # of what is stored
-    last_byte: int
 
 
 def read_rows(
@@ -64,16 +53,19 @@ def read_rows(
 
 def _as_python(rows: Any) -> Iterator[Mapping[str, Any] | Exception]:
     """Yield rows as Python values; one whose text is none is yielded as its error and costs nobody else."""
+    import pyarrow
+
     for place in range(rows.num_rows):
         try:
             yield rows.slice(place, 1).to_pylist()[0]
-        except ValueError as error:  # strings that are no UTF-8 are found only here
+        # Strings that are no UTF-8, dates outside the calendar and unknown time zones are found only here.
+        except (ValueError, ArithmeticError, LookupError, pyarrow.ArrowException) as error:
             yield InputFileError(
                 f"holds a value that cannot be read ({type(error).__name__}); repair or remove the row"
             )
 
 
-def row_groups(stored: IO[bytes], source: str, limit_bytes: int) -> list[RowGroup]:
+def row_groups(stored: IO[bytes], source: str, limit_bytes: int) -> Sequence[RowGroup]:
     """Return where the rows of a file lie.
 
     Raises:
@@ -82,7 +74,7 @@ def row_groups(stored: IO[bytes], source: str, limit_bytes: int) -> list[RowGrou
     return _opened(stored, source, limit_bytes)[1]
 
 
-def _opened(stored: IO[bytes], source: str, limit_bytes: int) -> tuple[Any, list[RowGroup], int]:
+def _opened(stored: IO[bytes], source: str, limit_bytes: int) -> tuple[Any, Sequence[RowGroup], int]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -92,7 +84,7 @@ def _opened(stored: IO[bytes], source: str, limit_bytes: int) -> tuple[Any, list
         stored_bytes = stored.seek(0, 2)
         stored.seek(0)
         file = parquet.ParquetFile(stored)
-        groups = list(_groups(file.metadata))
+        groups = read_row_groups(stored)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputFileError(f"{source}: damaged Parquet ({cause_of(error)}); restore the file") from error
     reason = _why_refused(file.metadata, groups, stored_bytes, limit_bytes)
@@ -101,19 +93,7 @@ def _opened(stored: IO[bytes], source: str, limit_bytes: int) -> tuple[Any, list
     return file, groups, stored_bytes
 
 
-def _groups(metadata: Any) -> Iterator[RowGroup]:
-    start = 0
-    for place in range(metadata.num_row_groups):
-        group = metadata.row_group(place)
-        columns = [group.column(number) for number in range(group.num_columns)]
-        begins = [one.dictionary_page_offset or one.data_page_offset for one in columns]
-        ends = [begin + one.total_compressed_size for begin, one in zip(begins, columns, strict=True)]
-        claimed = max(group.total_byte_size, sum(one.total_uncompressed_size for one in columns))
-        yield RowGroup(start, start + group.num_rows, claimed, min(begins, default=0), max(ends, default=0))
-        start += group.num_rows
-
-
-def _why_refused(metadata: Any, groups: list[RowGroup], stored_bytes: int, limit_bytes: int) -> str | None:
+def _why_refused(metadata: Any, groups: Sequence[RowGroup], stored_bytes: int, limit_bytes: int) -> str | None:
     """Return why a file is not read at all, from what it says of itself."""
     claimed, rows = sum(group.claimed_bytes for group in groups), metadata.num_rows
     if claimed > max(limit_bytes, LARGEST_RATIO * stored_bytes):
@@ -121,17 +101,25 @@ def _why_refused(metadata: Any, groups: list[RowGroup], stored_bytes: int, limit
     largest = max((group.claimed_bytes for group in groups), default=0)
     if largest > limit_bytes:
         return f"has a row group of {largest:,} bytes, more than {limit_bytes:,}; {_SPLIT}"
-    if max(rows, _values(metadata)) > LARGEST_RATIO * stored_bytes:
+    if max(rows, sum(group.values for group in groups)) > LARGEST_RATIO * stored_bytes:
         return f"claims to hold {rows:,} rows in {stored_bytes:,} bytes; {_TRUST}"
+    if [group.stop - group.start for group in groups] != _rows_of_groups(metadata):
+        return "has a footer that can be read in two ways; restore the file"
     if any(group.claimed_bytes < 0 or group.stop < group.start for group in groups):
         return "claims to hold less than nothing; restore the file"
     return None
 
 
-def _values(metadata: Any) -> int:
-    """Return the number of values in all columns; a list has many in one row."""
-    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
-    return sum(group.column(number).num_values for group in groups for number in range(group.num_columns))
+def _rows_of_groups(metadata: Any) -> list[int]:
+    return [metadata.row_group(place).num_rows for place in range(metadata.num_row_groups)]
+
+
+def _columns(schema: Any) -> list[str] | None:
+    """Return which columns are read, None for all: not moments, which nobody asks for and Python cannot always hold."""
+    import pyarrow
+
+    read = [field.name for field in schema if not pyarrow.types.is_temporal(field.type)]
+    return read if len(read) < len(schema) else None
 
 
 def _batches(file: Any, place: int, group: RowGroup, limit_bytes: int) -> Iterator[Any]:
@@ -141,7 +129,7 @@ def _batches(file: Any, place: int, group: RowGroup, limit_bytes: int) -> Iterat
     # A value that a file stores once may stand in every row: so few rows at a time that this cannot be too much.
     at_once = max(1, min(_ROWS_AT_ONCE, limit_bytes // max(1, group.claimed_bytes)))
     try:
-        yield from file.iter_batches(batch_size=at_once, row_groups=[place])
+        yield from file.iter_batches(batch_size=at_once, row_groups=[place], columns=_columns(file.schema_arrow))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         what = f"rows up to {group.stop:,} are damaged Parquet ({cause_of(error)}); restore the file"
         yield InputFileError(what)

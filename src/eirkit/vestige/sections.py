@@ -5,13 +5,14 @@ A document comes in; sections go out, in order, with what they hold, where that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from zipfile import ZipInfo
 
 from eirkit.errors import InputFileError
 from eirkit.vestige.corpus import CorpusReader
-from eirkit.vestige.parquet_rows import RowGroup, row_groups
+from eirkit.vestige.parquet_footer import RowGroup
+from eirkit.vestige.parquet_rows import row_groups
 from eirkit.vestige.remote import Location
 from eirkit.vestige.source import Members, Rows, Section, Span, StoredDocument
 from eirkit.vestige.trajectory import formats
@@ -138,7 +139,7 @@ def _joined(sizes: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, 
         yield start, stop, weight
 
 
-def _groups(document: StoredDocument) -> list[RowGroup]:
+def _groups(document: StoredDocument) -> Sequence[RowGroup]:
     with document.open_seekable() as stored:
         return row_groups(stored, document.source, document.limits.document_bytes)
 
