@@ -27,6 +27,7 @@ from tests.report.folders import (
     make_plain,
     make_planted,
     make_probe,
+    make_remembered,
     make_rescue,
     make_sweep,
     write_compacted,
@@ -51,6 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_sweep(root / "sweep", n=24, seeds="0:3")
     make_managed(root / "managed")
     make_rescue(root / "rescue")
+    make_remembered(root / "remembered", "bm25", "--panel", "strict")
     make_probe(root / "probe")
     write_log(root / "logs", "hostile.jsonl")
     write_log(root / "logs", "big.jsonl", "0123456789" * 1_000_000)
@@ -131,13 +133,19 @@ def look(browser: Any, server: ViewerServer) -> Iterator[Looking]:
 
 
 @pytest.fixture
+def look_through_a_slit(browser: Any, server: ViewerServer) -> Iterator[Looking]:
+    yield from looking(browser, server, viewport={"width": 420, "height": 800})
+
+
+@pytest.fixture
 def look_in_the_dark(browser: Any, server: ViewerServer) -> Iterator[Looking]:
     yield from looking(browser, server, color_scheme="dark")
 
 
 def looking(browser: Any, server: ViewerServer, **how: Any) -> Iterator[Looking]:
     """Open a page that has shown its token; whatever it complains about fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce", **how)
+    shape = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce", **how}
+    context = browser.new_context(**shape)
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
     found = Looking(page, f"http://127.0.0.1:{server.port}/")

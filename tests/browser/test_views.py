@@ -46,6 +46,10 @@ def views(folder):
             f"?at=rescue&run={arms[0]}&with={arms[1]}&with={arms[2]}&t=9",
             ".arm:nth-child(3) .exchange pre:visible",
         ),
+        "remembered": (
+            f"?at=remembered&run={run_of(folder, 'remembered', arm='oracle', seed=0)}&t=9",
+            ".exchange pre:visible",
+        ),
         "managed": (f"?at=managed&run={run_of(folder, 'managed', seed=1)}&t=7", ".arm table.rows td"),
         "probe": (f"?at=probe&run={run_of(folder, 'probe')}", ".layers svg"),
         "cohort": ("?at=cohort", RUNS_SHOWN),
@@ -55,7 +59,10 @@ def views(folder):
     }
 
 
-NAMES = ("folders", "sweep", "rescue", "run", "arms", "managed", "probe", "cohort", "recorded", "clipped", "plain")
+NAMES = (
+    "folders", "sweep", "rescue", "run", "arms", "remembered", "managed", "probe", "cohort", "recorded", "clipped",
+    "plain",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,6 +80,29 @@ def test_in_the_dark_it_can_be_read_too(look_in_the_dark, views, picture, name):
     page.wait_for_load_state("networkidle")
     assert look_in_the_dark.axe() == []
     picture(page, f"{name}-dark")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_narrow_page_does_not_run_out_to_the_right(look_through_a_slit, views, name):
+    page = look_through_a_slit.at(*views[name])
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 420
+    label = page.evaluate(OVERLAPPING)
+    assert label is None, f"{label} runs into its neighbour"
+
+
+GAP_PX = 4  # a digit's half: nearer to each other, two numbers read as one
+# The first number on an axis that begins before its left neighbour has ended, with that gap.
+OVERLAPPING = """(() => {
+  for (const picture of document.querySelectorAll('svg.plot')) {
+    const labels = [...picture.querySelectorAll('text')].filter((one) => /^[0-9]+$/.test(one.textContent));
+    const boxes = labels.map((one) => [one.textContent, one.getBoundingClientRect()]);
+    for (const [words, box] of boxes)
+      for (const [, other] of boxes)
+        if (box.top === other.top && box.left > other.left && box.left < other.right + GAP) return words;
+  }
+  return null;
+})()""".replace("GAP", str(GAP_PX))
 
 
 def test_the_token_leaves_the_address(look):
@@ -202,8 +232,22 @@ def test_arms_are_put_side_by_side_and_taken_away(look, views, folder):
     expect(page.locator(".arm")).to_have_count(1)
 
 
+def test_a_rescue_under_a_memory_shows_the_prompts_that_it_had(look, views):
+    page = look.at(*views["remembered"])
+    page.wait_for_load_state("networkidle")
+    tags = page.locator(".exchange .tag").all_inner_texts()
+    assert tags
+    assert set(tags) == {"exact: its hash is the recorded one"}
+    expect(page.locator(".inexact")).to_have_count(0)
+    expect(page.locator(".arm h2")).to_contain_text("bm25")
+
+
 def test_a_compaction_shows_what_it_dropped(look, views):
     page = look.at(*views["recorded"])
+    lost = page.locator("section[aria-label='Compactions and clears']")
+    expect(lost.locator("th")).to_have_text(["what", "turn", "needed", "not carried", "reread", "edited", "neither"])
+    whole, *parts = (int(text.replace(",", "")) for text in lost.locator("tbody td").all_inner_texts()[3:])
+    assert whole == sum(parts) > 0
     expect(page.locator("section[aria-label='Compactions and clears'] tbody tr")).to_have_count(1)
     page.wait_for_selector("section[aria-label='What they dropped'] tbody tr:nth-child(2)")
     page.locator("section[aria-label='Compactions and clears'] button").click()

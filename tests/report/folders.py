@@ -32,10 +32,15 @@ def make_managed(folder: Path) -> Path:
     return folder
 
 
-def make_rescue(folder: Path) -> Path:
-    how = ("--model", "reference/calculator", "--seeds", "0:2", "--n", 16, "--h", 3, "--no-control")
-    command("lacuna", "rescue", "--workload", "stepwise-sum", *how, "--out", folder, "--json")
+def make_rescue(folder: Path, *more: object, model: str = "reference/calculator") -> Path:
+    how = ("--model", model, "--seeds", "0:2", "--n", 16, "--h", 3, "--no-control")
+    command("lacuna", "rescue", "--workload", "stepwise-sum", *how, "--out", folder, "--json", *more)
     return folder
+
+
+def make_remembered(folder: Path, memory: str, *more: object) -> Path:
+    """Rescue an agent with a memory."""
+    return make_rescue(folder, "--memory", memory, *more, model="reference/recoverer")
 
 
 def make_probe(folder: Path) -> Path:
@@ -80,6 +85,21 @@ def write_compacted(folder: Path, name: str = "long.jsonl") -> Path:
     for line in lines:
         line["sessionId"] = path.stem
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def make_aimless(folder: Path) -> Path:
+    """Write a session that touches no file and is compacted on the way."""
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = {**_said("user", "nothing was found yet", 3), "isCompactSummary": True}
+    lines = [
+        _said("user", "What time is it?", 0),
+        *_call("Bash", {"command": "date"}, "noon", 1),
+        summary,
+        *_call("Bash", {"command": "date"}, "one", 4),
+    ]
+    path = folder / "aimless.jsonl"
+    path.write_text("".join(json.dumps({**line, "sessionId": path.stem}) + "\n" for line in lines), "utf-8")
     return path
 
 

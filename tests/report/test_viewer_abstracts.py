@@ -8,7 +8,15 @@ import pytest
 
 from eirkit.report.viewer.abstracts import abstract
 from eirkit.report.viewer.places import find_places
-from tests.report.folders import make_analysis, make_plain, make_probe, make_rescue, make_sweep
+from tests.report.folders import (
+    make_aimless,
+    make_analysis,
+    make_plain,
+    make_probe,
+    make_remembered,
+    make_rescue,
+    make_sweep,
+)
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +24,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("abstracts")
     make_sweep(root / "sweep", n=16, seeds="0:2")
     make_rescue(root / "rescue")
+    make_remembered(root / "remembered", "bm25", "--panel", "strict")
     make_probe(root / "probe")
+    make_analysis(root / "aimless", make_aimless(root / "aimless-logs"))
     make_analysis(root / "analysis", make_plain(root / "logs", runs=7))
     return root
 
@@ -26,6 +36,8 @@ def test_each_kind_has_a_line(root: Path) -> None:
     assert said["sweep"].startswith("24 runs; reference/calculator, reference/sloppy on ")
     assert "; accuracy 0." in said["sweep"]
     assert said["rescue"].startswith("rescue; reference/")
+    assert said["remembered"].endswith("; memory bm25, strict; h 3")
+    assert said["aimless"] == "1 run; claude-code; demand not measured: no run reached a goal file"
     assert said["probe"].startswith("probe")
     assert said["analysis"].startswith("7 runs; plain; mean peak demand ")
 

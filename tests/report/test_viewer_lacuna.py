@@ -25,7 +25,7 @@ from eirkit.report.viewer.routes import Viewer
 from eirkit.report.viewer.rows import Query
 from eirkit.report.viewer.run_index import RunIndex
 from eirkit.report.viewer.spreading import spread_of
-from tests.report.folders import command, make_managed, make_probe, make_rescue, make_sweep
+from tests.report.folders import command, make_managed, make_probe, make_remembered, make_rescue, make_sweep
 
 LATER = 4_000_000_000.0  # seconds; long after anything was written
 ROUNDING = 1e-9  # of means over a few runs, summed in another order
@@ -65,6 +65,69 @@ def test_every_prompt_is_rebuilt_and_has_the_recorded_hash(root, name):
             assert shown["reply"] == event["reply"]
 
 
+@pytest.fixture(scope="module")
+def remembered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return rescues under a memory: beside the last records, and in their place with a limit of actions."""
+    folder = tmp_path_factory.mktemp("remembered")
+    make_remembered(folder / "native", "broken-drops")
+    make_remembered(folder / "strict", "bm25", "--panel", "strict", "--actions", 60)
+    return folder
+
+
+@pytest.mark.parametrize("panel", ["native", "strict"])
+def test_a_rescue_is_rebuilt_with_what_its_memory_brought(remembered, panel):
+    looks = {}
+    for record in records(remembered / panel):
+        run = SpokenRun(remembered / panel, record, plugins=False)
+        recorded = [event for event in run.events if event["type"] == "exchange"]
+        assert recorded
+        for shown, event in zip(run.exchanges, recorded, strict=True):
+            messages = tuple(Message(message["role"], message["text"]) for message in shown["messages"])
+            assert prompt_hash(Request(messages)) == event["prompt_sha256"]
+            # The other way: the text that was recorded, without the rules that every prompt repeats.
+            assert "\n".join(m.content for m in messages if m.role != "system") == event["prompt"]
+        assert all(shown["exact"] for shown in run.exchanges)
+        assert run.replayed.reason == ""
+        looks[record["trial"]["arm"], record["seed"]] = [shown["messages"][-1]["text"] for shown in run.exchanges]
+    # Arms differ where the control arm lacked something, which is so of one of these tasks at least.
+    assert max(len({tuple(looks[arm, seed]) for arm in ("control", "oracle", "sham")}) for seed in (0, 1)) == 3
+
+
+def test_no_memory_system_is_needed_to_show_what_one_brought(remembered):
+    record = records(remembered / "native")[0]
+    record = {**record, "trial": {**record["trial"], "memory": "gone.py:Gone"}}
+    run = SpokenRun(remembered / "native", record, plugins=False)
+    assert run.exchanges
+    assert all(exchange["exact"] for exchange in run.exchanges)
+
+
+def test_a_run_under_a_memory_has_its_name(remembered):
+    record = records(remembered / "native")[0]
+    document = viewer(remembered).answer("/api/run", {"at": ["native"], "run": [record["run"]]})
+    assert document["words"] == "control, broken-drops, reference/recoverer, h = 3"
+
+
+def test_what_a_memory_brought_and_nobody_kept_is_said_in_one_line(tmp_path):
+    how = ("--memory", "bm25", "--h", 3, "--m", 8, "--n", 12, "--seeds", "0:1", "--no-control", "--no-texts")
+    out = tmp_path / "out"
+    command(
+        "lacuna", "run", "--workload", "stepwise-sum", "--model", "reference/recoverer", *how, "--out", out, "--json"
+    )
+    asked = {"at": ["."], "run": [records(out)[0]["run"]]}
+    steps = [viewer(out).answer("/api/step", {**asked, "t": [str(t)]}) for t in (1, 12)]
+    assert steps[0]["exchanges"][0]["exact"]  # before the first prompt nothing was said
+    assert not any(one["messages"] for one in steps[1]["exchanges"])
+    assert "its memory, bm25, returned, which were not kept" in steps[1]["inexact"]
+
+
+def test_prompts_in_the_other_dialect_are_rebuilt_too(tmp_path):
+    make_rescue(tmp_path / "compact", "--dialect", "compact")
+    for record in records(tmp_path / "compact"):
+        exchanges = SpokenRun(tmp_path / "compact", record, plugins=False).exchanges
+        assert exchanges
+        assert all(exchange["exact"] for exchange in exchanges)
+
+
 def test_without_texts_controlled_prompts_are_rebuilt_from_what_was_submitted(tmp_path):
     make_sweep(tmp_path / "bare", "--no-texts", seeds="0:1")
     for record in records(tmp_path / "bare"):
@@ -81,6 +144,7 @@ def test_a_prompt_that_is_not_the_recorded_one_is_not_called_exact(root, tmp_pat
     assert exchanges[0]["exact"]
     assert not exchanges[-1]["exact"]
     assert exchanges[-1]["messages"][0]["text"]
+    assert "as they were recorded" in SpokenRun(root / "sweep", record, plugins=False).replayed.reason
 
 
 def test_steps_say_what_the_records_say(root):

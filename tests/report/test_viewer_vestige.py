@@ -17,7 +17,7 @@ from eirkit.report.viewer.texts import LONGEST, more_of, shorten
 from eirkit.vestige.corpus import read_corpus
 from eirkit.vestige.tables import read_rows, run_ids
 from eirkit.vestige.trajectory import Recording
-from tests.report.folders import HOSTILE, make_analysis, make_plain, write_log
+from tests.report.folders import HOSTILE, make_aimless, make_analysis, make_plain, write_compacted, write_log
 
 pytest.importorskip("pyarrow")
 NOW = 1_000_000_000.0
@@ -81,6 +81,44 @@ def test_turns_add_up_to_the_run(root):
         assert sum(turn["reads"] for turn in document["turns"]) == row["reads"]
         assert sum(turn["dead"] for turn in document["turns"]) == row["dead_reads"]
         assert max(cut["demand_tokens"] for cut in document["cuts"]) == row["peak_demand_tokens"]
+
+
+@pytest.fixture(scope="module")
+def aimless(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an analysis of a session that edits nothing and is cleared, beside one that does reach a goal."""
+    folder = tmp_path_factory.mktemp("aimless")
+    make_aimless(folder / "logs")
+    write_compacted(folder / "logs")
+    make_analysis(folder / "sessions", folder / "logs")
+    return folder
+
+
+def test_what_no_goal_measures_is_not_shown_as_zero(aimless):
+    rows = {row["run_id"]: row for row in ask(viewer(aimless), "/api/runs", at="sessions")["rows"]}
+    assert rows["aimless"]["peak_demand_tokens"] is None
+    assert rows["aimless"]["dead_read_tokens"] is None
+    assert rows["long"]["peak_demand_tokens"] == AnalysisTables(aimless / "sessions").run("long")["peak_demand_tokens"]
+    assert rows["long"]["peak_demand_tokens"] > 0
+
+
+def test_a_break_that_nothing_measures_says_so(aimless):
+    document = ask(viewer(aimless), "/api/run", at="sessions", run="aimless")
+    (row,) = document["breaks"]
+    assert not row["measured"]
+    (event,) = [event for turn in document["turns"] for event in turn["events"] if event.startswith(row["kind"])]
+    assert event == f"{row['kind']}: what was still needed is not measured, since no file was used"
+
+
+def test_the_parts_of_what_a_break_did_not_carry_add_up(aimless):
+    (row,) = ask(viewer(aimless), "/api/run", at="sessions", run="long")["breaks"]
+    summed = ask(viewer(aimless), "/api/overview", at="sessions")["summary"]["breaks"]
+    parts = ("reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
+    assert row["dropped_tokens"] == sum(row[name] for name in parts) > 0
+    # The other session's break is not measured, so the whole analysis has this one's figures.
+    assert {name: summed[name] for name in ("dropped_tokens", *parts)} == {
+        name: row[name] for name in ("dropped_tokens", *parts)
+    }
+    assert summed["unmeasured"] == 1
 
 
 def test_the_words_of_a_turn_are_the_log_s(root):

@@ -140,6 +140,8 @@ def test_a_summary_counts_runs_without_coverage_as_0_and_says_so(tmp_path):
     found = corpus(tmp_path, [covered, Skipped("torn:2", "why"), blind])
     assert (found["runs"], found["goal_access"], found["covered_runs"]) == (2, 0.5, 1)
     assert (found["mean_peak_tokens"], found["mean_peak_covered_tokens"]) == (175, 350)
+    assert (found["dead_read_tokens"], found["dead_read_covered_tokens"]) == (30 + 590, 30)
+    assert found["dead_read_share"] == 30 / 590  # what a run without coverage read was not shown to be in vain
     assert found["skipped"] == [{"source": "torn:2", "reason": "why"}]
     assert found["outcomes"] == {"resolved": 1, "failed": 1, "unknown": 0}
     assert [row["peak_cut"] for row in read_rows(tmp_path / "out", "runs")] == [4, None]

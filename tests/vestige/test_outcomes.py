@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, holds_outcomes, read_outcomes
-from eirkit.vestige.source import open_document
+from eirkit.vestige.corpus import CorpusReader, read_corpus
+from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, damage_in, holds_outcomes, read_outcomes
+from eirkit.vestige.partition import plan_pieces
+from eirkit.vestige.source import NAMED, Limits, Skipped, open_document
+from eirkit.vestige.trajectory import Recording
 from tests.vestige.recorded import recorded
 
 EXPECTED = {"org__x-1": True, "org__x-2": False}
@@ -142,3 +145,40 @@ def test_files_of_results_are_told_from_runs(tmp_path: Path) -> None:
 def test_the_recorded_results_are_read(name: str, file: str, resolved: int, known: int) -> None:
     outcomes = read_outcomes(recorded(name) / file)
     assert (sum(outcomes.known.values()), len(outcomes.known)) == (resolved, known)
+
+
+TORN = '{"run_id": "a", "resolved": true}\n{"run_id": "b", "resol\n{"run_id": "c", "resolved": false}\n'
+RUN = {"run_id": "a", "task_id": "a", "goal_files": ["x"], "turns": [{"reads": [{"path": "x", "tokens": 1}]}]}
+
+
+@pytest.mark.parametrize("place", ["runs/results.jsonl", "results.jsonl", "elsewhere/given.jsonl"])
+def test_a_damaged_line_of_results_is_named_wherever_the_file_lies(tmp_path: Path, place: str) -> None:
+    for folder in ("runs", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "runs" / "run.jsonl").write_text(json.dumps(RUN) + "\n")
+    (tmp_path / place).write_text(TORN)
+    given = tmp_path / place if "given" in place else None
+    items = list(read_corpus([tmp_path / "runs"], outcomes=given))
+    assert [item.resolved for item in items if isinstance(item, Recording)] == [True]
+    (skipped,) = (item for item in items if isinstance(item, Skipped))
+    assert skipped.source.endswith(f"{Path(place).name}:2")
+    assert "JSON" in skipped.reason
+    pieces = plan_pieces(CorpusReader(outcomes=given, format=None, limits=Limits()), [tmp_path / "runs"])
+    planned = [item for piece in pieces for item in piece.items if isinstance(item, Skipped)]
+    assert planned == ([] if place.startswith("runs/") else [skipped])  # those among the runs are read by workers
+
+
+def test_results_that_were_given_among_the_runs_are_named_once(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").write_text(json.dumps(RUN) + "\n")
+    (tmp_path / "results.jsonl").write_text(TORN)
+    for paths in ([tmp_path], sorted(tmp_path.iterdir()), [tmp_path, tmp_path / "run.jsonl"]):
+        skipped = [item for item in read_corpus(paths) if isinstance(item, Skipped)]
+        assert [one.source.rpartition("/")[2] for one in skipped] == ["results.jsonl:2"], paths
+
+
+def test_of_many_damaged_lines_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"run_id": "a", "resolved": true}\n' + "{torn\n" * (NAMED + 7))
+    found = list(damage_in(path))
+    assert len(found) == NAMED + 1
+    assert found[-1].reason == f"7 more rows are damaged; the first {NAMED} are named"

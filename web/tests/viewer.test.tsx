@@ -3,8 +3,11 @@ import { render } from "preact";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Step } from "../src/viewer/api";
 import { addressOf } from "../src/viewer/api";
+import { Breaks, breakFigures } from "../src/viewer/breaks";
 import { go, readAddress, rowsAsked } from "../src/viewer/address";
+import { axesOf, valueOf } from "../src/viewer/heat";
 import { Block, Inert, pieces } from "../src/viewer/inert";
+import { wholeTicks } from "../src/viewer/picture";
 import { target } from "../src/viewer/scrub";
 import { sentence, shown, verdictOf } from "../src/viewer/words";
 
@@ -92,5 +95,71 @@ describe("words", () => {
     expect(verdictOf(step)).toBe("cascade");
     expect(sentence(step)).toBe("Wrong: cascade; it follows from the agent's own earlier wrong answers.");
     expect(sentence({ ...step, cause: null, correct: true })).toBe("Correct.");
+  });
+});
+
+describe("compactions and clears", () => {
+  const dropped = { live_tokens: 4100, dropped_tokens: 2940, reread_tokens: 2010, reread_dropped_tokens: 1950, overwritten_tokens: 40, never_reread_tokens: 950 };
+  const rows = [
+    { cut: 5, kind: "compaction", measured: true, ...dropped },
+    { cut: 9, kind: "clear", measured: true, ...dropped, live_tokens: 3000, dropped_tokens: 2000, reread_dropped_tokens: 1010 },
+    { cut: 12, kind: "clear", measured: false, ...Object.fromEntries(Object.keys(dropped).map((name) => [name, 0])) },
+  ];
+  const table = (some: typeof rows) => {
+    const place = document.createElement("div");
+    render(<Breaks rows={some} />, place);
+    const cells = [...place.querySelectorAll("tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+    return { cells, text: place.textContent ?? "" };
+  };
+  const figure = (text: string | null | undefined) => Number((text ?? "").replaceAll(",", ""));
+
+  it("have the columns of the terminal, and the last three add up to what was not carried", () => {
+    const [head, ...body] = table(rows).cells;
+    expect(head).toEqual(["what", "turn", "needed", "not carried", "reread", "edited", "neither"]);
+    expect(body[0]).toEqual(["compaction", "5", "4,100", "2,940", "1,950", "40", "950"]);
+    for (const row of [body[0], body[1]]) expect(row?.slice(4).map(figure).reduce((sum, one) => sum + one)).toBe(figure(row?.[3]));
+    expect(body.at(-1)).toEqual(["together", "7,100", "4,940", "2,960", "80", "1,900"]);
+  });
+
+  it("show no figures of what was not measured", () => {
+    const { cells, text } = table(rows);
+    expect(cells[3]).toEqual(["clear", "12", "–", "–", "–", "–", "–"]);
+    expect(text).toContain("Not measured: 1 of 3");
+    expect(table(rows.slice(0, 1)).text).not.toMatch(/Not measured|together/);
+  });
+
+  it("are summed for an analysis as its own page does", () => {
+    const sums = { compactions: 1, clears: 2, ...dropped, unmeasured: 1 };
+    expect(breakFigures(sums).map(([, value]) => value)).toEqual(["1 / 2", "1 of 3: no file was used", "4,100 tokens", "2,940 tokens", "1,950 + 40 + 950"]);
+    expect(breakFigures({ ...sums, unmeasured: 3 }).length).toBe(2);
+  });
+});
+
+describe("the heat map", () => {
+  const facets = (distinct: Record<string, number>) => Object.entries(distinct).map(([key, count]) => ({ key, title: key, values: [], distinct: count }));
+  const nothing = new URLSearchParams();
+
+  it("shows a figure that the folder has, whatever is asked for", () => {
+    const figures = (...keys: string[]) => keys.map((key) => ({ key }));
+    expect(valueOf(figures("h", "accuracy"), nothing)).toBe("accuracy");
+    expect(valueOf(figures("turns", "later_used_peak"), new URLSearchParams("value=resolved"))).toBe("later_used_peak");
+    expect(valueOf(figures("turns"), nothing)).toBe("turns");
+    expect(valueOf([], nothing)).toBeNull();
+  });
+
+  it("does not lay a figure out by itself", () => {
+    expect(axesOf(facets({ model: 1, resolved: 2, clipping_group: 2 }), nothing, "resolved")).toEqual({ x: "clipping_group", y: "model" });
+    expect(axesOf(facets({ model: 2, h: 3 }), nothing, "accuracy")).toEqual({ x: "h", y: "model" });
+  });
+});
+
+describe("ticks", () => {
+  it("are whole, and few where there is little room", () => {
+    expect(wholeTicks(1, 97, 1000).length).toBeGreaterThan(wholeTicks(1, 97, 200).length);
+    for (const room of [10, 100, 200, 400, 1000]) {
+      const ticks = wholeTicks(1, 97, room);
+      expect(ticks.every(Number.isInteger)).toBe(true);
+      expect(ticks.length).toBeLessThanOrEqual(Math.max(3, room / 32 + 1));
+    }
   });
 });

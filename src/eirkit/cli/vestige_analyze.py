@@ -132,10 +132,16 @@ def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str,
             "… again",
             f"{document['repeat_tokens']:,} tokens, {document['repeat_share']:.1%}: unchanged, shown before",
         )
-        dead = f"{document['dead_read_tokens']:,} tokens, {document['dead_read_share']:.1%}"
-        known = document["covered_runs"]
-        yield "… in vain", f"{dead}: nothing that led to the goal used them" if known else "– (no goal was reached)"
+        yield "… in vain", _in_vain(document)
     yield from _loss_lines(document)
+
+
+def _in_vain(document: Mapping[str, Any]) -> str:
+    if document["dead_read_share"] is None:
+        return "– (no goal was reached)"
+    dead = f"{document['dead_read_covered_tokens']:,} tokens, {document['dead_read_share']:.1%}"
+    whose = "" if document["covered_runs"] == document["runs"] else " of what runs that reached their goal read"
+    return f"{dead}{whose}: nothing that led to the goal used them"
 
 
 def _demand_lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,8 @@ def reading_section(document: Document) -> Section | None:
     if not document["read_tokens"]:
         return None
     known = bool(document["covered_runs"])
-    vain = f", {share(document['dead_read_share'])} in vain." if known else "; what was in vain is not known."
+    whose = "" if document["covered_runs"] == document["runs"] else " where the goal was reached"
+    vain = f", {share(document['dead_read_share'])} in vain{whose}." if known else "; what was in vain is not known."
     told = (
         f"{number(document['read_tokens'])} tokens of file content were read: {share(document['repeat_share'])} again "
         f"though unchanged{vain}"
@@ -34,7 +35,7 @@ def reading_section(document: Document) -> Section | None:
     kinds = {
         "all reads": "read_tokens",
         "read again": "repeat_tokens",
-        **({"in vain": "dead_read_tokens"} if known else {}),
+        **({"in vain": "dead_read_covered_tokens"} if known else {}),
     }
     names, values = tuple(kinds), tuple(float(document[key]) for key in kinds.values())
     axes = Axis("reads", "category"), Axis("tokens", low=0.0)

@@ -12,15 +12,23 @@ from pathlib import Path
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.vestige.analysis import TABLES
-from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, holds_outcomes, outcomes_within, read_outcomes
+from eirkit.vestige.outcomes import (
+    Outcomes,
+    OutcomesBeside,
+    damage_beside,
+    damage_in,
+    damaged_rows,
+    holds_outcomes,
+    outcomes_within,
+    read_outcomes,
+)
 from eirkit.vestige.remote import Location, Remote
-from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents
+from eirkit.vestige.source import NAMED, Limits, Skipped, StoredDocument, find_documents
 from eirkit.vestige.tables import FILE, is_analysis
 from eirkit.vestige.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.vestige.unpacking import as_label
 
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
-NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
 GIVEN_UP = 10_000  # damaged parts without a single run after which a document is left
 OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # of an analysis
 # What scaffolds and evaluations leave beside their runs; none of it is a run.
@@ -61,6 +69,7 @@ def read_corpus(
         UnknownNameError: there is no such format.
     """
     reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), Names()
+    yield from reader.damaged_results(paths)
     for path in paths:
         for document in reader.documents(path):
             for item in [document] if isinstance(document, Skipped) else reader.read(document, path):
@@ -78,6 +87,7 @@ class CorpusReader:
         readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
         self.limits = limits
         self._reading = _Reading(readers, forced=format)
+        self._given_at = outcomes
         self._given = read_outcomes(outcomes) if outcomes else Outcomes()
         self._results: dict[Location, _Results] = {}
 
@@ -97,6 +107,12 @@ class CorpusReader:
         results = self._results.setdefault(root, _Results(self._given, _beside(root)))
         for item in self._reading.read(document, is_given=not root.is_dir(), known=format, tally=tally):
             yield item if isinstance(item, Skipped) else results.join(item, document)
+
+    def damaged_results(self, paths: Sequence[Location]) -> Iterator[Skipped]:
+        """Yield what could not be read of files of results that are no documents of the corpus."""
+        if self._given_at is not None:
+            yield from damage_in(self._given_at)
+        yield from damage_beside([path for path in paths if isinstance(path, Path)])
 
     def format_of(self, document: StoredDocument, root: Location) -> str | None:
         """Return the name of the format that a document is read as; None where there is none."""
@@ -280,6 +296,8 @@ def _explain(document: StoredDocument) -> Iterator[Skipped]:
         yield Skipped(document.source, str(first))
     elif not _is_companion(document):
         yield Skipped(document.source, "is of no known format; see `eirkit vestige formats`")
+    else:
+        yield from damaged_rows(document)
 
 
 def _is_companion(document: StoredDocument) -> bool:

@@ -10,18 +10,19 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.vestige.source import NAMED, Limits, Skipped, StoredDocument, find_documents, open_document
 from eirkit.vestige.unpacking import open_file
 
 LIMITS = Limits(document_bytes=1 << 28)
 _PEEK_BYTES = 4096
+_LINES = (".jsonl", ".ndjson")
 _NAME_KEYS = ("run_id", "instance_id", "task_id")
 # How reports begin: cheap to look for in every file that lies beside the runs.
 _MARKS = (
@@ -96,12 +97,8 @@ def read_outcomes(path: Path) -> Outcomes:
     Raises:
         InputFileError: the file is missing, damaged, or of no known shape.
     """
-    if path.is_dir():
-        found = [document for document in find_documents([path], LIMITS) if not isinstance(document, Skipped)]
-        reports = [each for each in found if isinstance(each, StoredDocument) and _may_be_report(each)]
-        outcomes = _merge(map(_read_quietly, reports))
-    else:
-        outcomes = _read(open_document(path, LIMITS)) or Outcomes()
+    reports = _reports_at(path)
+    outcomes = _merge(map(_read_quietly, reports)) if path.is_dir() else _read(reports[0]) or Outcomes()
     if not outcomes.known and outcomes.others is None:
         raise InputFileError(
             f"{path} holds no outcomes; give a SWE-bench report, or CSV or JSON lines of instance_id and resolved"
@@ -109,9 +106,46 @@ def read_outcomes(path: Path) -> Outcomes:
     return outcomes
 
 
+def damage_in(path: Path) -> Iterator[Skipped]:
+    """Yield what of the outcomes in a file or a folder could not be read."""
+    for report in _reports_at(path):
+        try:
+            yield from damaged_rows(report)
+        except InputFileError as error:
+            yield Skipped(report.source, str(error).removeprefix(report.source).lstrip(": "))
+
+
+def damage_beside(paths: Sequence[Path]) -> Iterator[Skipped]:
+    """Yield what could not be read of the files of results beside what was given; those below it are read with it."""
+    for folder in dict.fromkeys(path.parent for path in paths):
+        reports = [] if any(folder.is_relative_to(path) for path in paths) else _reports_in(folder)
+        for report in reports:
+            if report.path not in paths and _read_quietly(report) is not None:
+                yield from damaged_rows(report)
+
+
+def damaged_rows(report: StoredDocument) -> Iterator[Skipped]:
+    """Yield the damaged rows of a file of results, and how many more there are."""
+    damaged = 0
+    for number, row in _numbered(report):
+        if isinstance(row, Exception):
+            damaged += 1
+            if damaged <= NAMED:
+                yield Skipped(f"{report.source}:{number}", str(row))
+    if damaged > NAMED:
+        yield Skipped(report.source, f"{damaged - NAMED:,} more rows are damaged; the first {NAMED} are named")
+
+
 def holds_outcomes(document: StoredDocument) -> bool:
     """True if a document is a file of results and no run."""
     return _may_be_report(document) and _read(document) is not None
+
+
+def _reports_at(path: Path) -> list[StoredDocument]:
+    if not path.is_dir():
+        return [open_document(path, LIMITS)]
+    found = find_documents([path], LIMITS)
+    return [each for each in found if isinstance(each, StoredDocument) and _may_be_report(each)]
 
 
 def _may_be_report(document: StoredDocument) -> bool:
@@ -159,7 +193,7 @@ def _merge(several: Iterable[Outcomes | None]) -> Outcomes:
 
 
 def _read_quietly(document: StoredDocument) -> Outcomes | None:
-    # A damaged file of results is named where the runs are read; here it only says nothing.
+    # What is damaged is named by others; here it only says nothing.
     try:
         return _read(document)
     except InputFileError:
@@ -171,11 +205,17 @@ def _read(document: StoredDocument) -> Outcomes | None:
         return _from_markdown(document.text())
     if document.name.endswith((".csv", ".tsv")):
         return _from_csv(document)
-    if document.name.endswith((".jsonl", ".ndjson")):
-        return _from_rows(value for _, value in document.lines())
-    if document.is_parquet:
-        return _from_rows(row for _, row in document.rows())
+    if document.name.endswith(_LINES) or document.is_parquet:
+        return _from_rows(row for _, row in _numbered(document))
     return _from_json(document.json())
+
+
+def _numbered(document: StoredDocument) -> Iterator[tuple[int, object]]:
+    """Yield the rows of a file of rows with their numbers; an exception stands for one that is damaged."""
+    if document.name.endswith(_LINES):
+        yield from document.lines()
+    elif document.is_parquet:
+        yield from document.rows()
 
 
 def _from_json(value: Any) -> Outcomes | None:

@@ -67,7 +67,7 @@ class Piece:
 
 def plan_pieces(reader: CorpusReader, paths: Sequence[Location]) -> Iterator[Piece]:
     """Yield the pieces of a corpus in the order of its documents."""
-    items: list[Place | Skipped] = []
+    items: list[Place | Skipped] = [*reader.damaged_results(paths)]
     size = 0
     for root in paths:
         for document in reader.documents(root):

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from eirkit.vestige.corpus import NAMED, Tally, last_words
+from eirkit.vestige.corpus import Tally, last_words
 from eirkit.vestige.partition import Piece, Place
 from eirkit.vestige.parts import Part
+from eirkit.vestige.source import NAMED
 
 
 def settle(made: Iterable[tuple[Piece, Part]]) -> list[Part]:

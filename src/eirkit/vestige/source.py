@@ -76,6 +76,9 @@ class Members:
 Section: TypeAlias = Span | Rows | Members
 
 
+NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """A part of the input that could not be read, and why."""

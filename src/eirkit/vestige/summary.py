@@ -94,6 +94,8 @@ class Summary:
             seen=run.peak_seen_tokens or 0,
             environment=run.peak_environment_tokens or 0,
         )
+        if run.goal_accessed:  # elsewhere it is not known what a read was good for
+            self._measured.update(read=run.read_tokens or 0, dead=run.dead_read_tokens or 0)
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
@@ -134,7 +136,8 @@ class Summary:
             "formats": dict(sorted(self._formats.items())),
             "outcomes": {name: self._outcomes[name] for name in ("resolved", "failed", "unknown")},
             **{name: self._sums[name] for name in _SUMS},
-            "dead_read_share": _share(self._sums["dead_read_tokens"], self._sums["read_tokens"]),
+            "dead_read_covered_tokens": self._measured["dead"],
+            "dead_read_share": _share(self._measured["dead"], self._measured["read"]),  # of covered runs
             "repeat_share": _share(self._sums["repeat_tokens"], self._sums["read_tokens"]),
             "breaks": {name: self._breaks[name] for name in ("compactions", "clears", *_BREAK_SUMS, "unmeasured")},
             "later_used": {unit: _quantiles(peaks) for unit, peaks in sorted(self._later.items())},

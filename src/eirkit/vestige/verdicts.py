@@ -23,6 +23,13 @@ _TEST_COMMAND = re.compile(
     r"(?:go|cargo|npm|yarn|pnpm|mvn|gradle|gradlew|make|dotnet|swift|mix|bazel|rake) (?:run )?(?:[\w:-]{0,40} )?test"
     r"|python3?(?:\.\d+)? \S{0,80}test\w{0,40}\.py"
 )
+# The commands of a line, quoted texts in one piece, and those that show the name of a runner and run nothing.
+_PARTS = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^;&|\n"'])+""", re.DOTALL)
+_SHOWING = re.compile(
+    r"[\s({!]*(?:\w{1,40}=\S{0,200}\s+){0,9}"
+    r"(?:cat|head|tail|nl|less|more|sed|awk|e?grep|rg|ls|wc|echo|printf|which|vim?|pip3?"
+    r"|git(?!\s+bisect)|find(?!.* -exec))\b"
+)
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 # Summary lines, by plain search: most outputs are not a test's, and a search is cheaper than a pattern.
 _FAILED = ("\nFAILED (", "test result: FAILED", "\n--- FAIL:", "\nFAIL\n", "\nFAIL\t", "\nFAILURES!\n")
@@ -94,6 +101,10 @@ def _counted(text: str, word: str) -> bool:
 
 
 def _runs_tests(command: str) -> bool:
+    return any(_names_runner(part) and not _SHOWING.match(part) for part in _PARTS.findall(command))
+
+
+def _names_runner(command: str) -> bool:
     return any(runner in command for runner in _RUNNERS) or _TEST_COMMAND.search(command) is not None
 
 

@@ -1,9 +1,10 @@
 // The graph of actions: turns across, files down; a read leads to the write that depends on it, and the slice is lit.
 import * as Plot from "@observablehq/plot";
 import type { Action, VestigeRun } from "./api";
-import { LEFT, RIGHT, turnAt, turnScale } from "./demand";
+import { leftOf, RIGHT, turnAt, turnScale } from "./demand";
 import { draw } from "./picture";
 
+const LETTER = 7.6; // pixels, in the mean over a path with wide letters
 const MOST_FILES = 40; // lanes; the files with the fewest actions share the last
 
 interface Drawn extends Action {
@@ -18,13 +19,13 @@ export function actionPicture(run: VestigeRun, turn: number, width: number, choo
   const dead = actions.filter((action) => !action.necessary);
   const picture = draw({
     width,
-    height: 56 + 18 * lanes.names.length,
-    marginLeft: LEFT,
+    height: 64 + 18 * lanes.names.length,
+    marginLeft: leftOf(width),
     marginRight: RIGHT,
     marginTop: 8,
-    marginBottom: 34,
-    x: turnScale(run),
-    y: { type: "point", domain: lanes.names, label: null, tickSize: 0, grid: true, tickFormat: (name: string) => tail(name, 27) },
+    marginBottom: 42,
+    x: turnScale(run, width),
+    y: { type: "point", domain: lanes.names, label: null, tickSize: 0, grid: true, tickFormat: (name: string) => tail(name, Math.floor(leftOf(width) / LETTER)) },
     marks: [
       Plot.ruleX([turn], { stroke: "var(--ink)" }),
       Plot.link(carried(needed, actions), { x1: "turn", x2: "to", y1: "lane", y2: "target", stroke: "var(--accent)", strokeOpacity: 0.45, strokeWidth: 1.2 }),

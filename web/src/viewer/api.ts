@@ -50,12 +50,23 @@ export interface Failure {
 export interface AnalysisSummary {
   runs: number;
   goal_access: number | null;
+  goal_sources?: Record<string, number>;
+  covered_runs?: number; // that reached it
   mean_peak_tokens: number | null;
   dead_read_share: number | null;
   repeat_share: number | null;
   clipped_views: number;
   outcomes: { resolved: number; failed: number; unknown: number };
-  breaks: { compactions: number; clears: number; dropped_tokens: number; never_reread_tokens: number };
+  breaks: {
+    compactions: number;
+    clears: number;
+    live_tokens: number;
+    dropped_tokens: number; // the sum of the next three
+    reread_dropped_tokens?: number; // an older analysis says neither this nor the next
+    overwritten_tokens?: number;
+    never_reread_tokens: number;
+    unmeasured?: number;
+  };
   skipped: { source: string; reason: string }[];
 }
 
@@ -206,6 +217,7 @@ export interface Cone {
 export interface StepMore {
   t: number;
   exchanges: Exchange[];
+  inexact: string; // why a prompt could not be rebuilt; empty if all could
   actions: ActionTaken[];
   memory: MemoryCall[];
   spread: { origins: number[]; path: [number, number][]; spoilt: number[] };

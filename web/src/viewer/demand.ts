@@ -3,24 +3,29 @@ import * as Plot from "@observablehq/plot";
 import type { Cut, VestigeRun } from "./api";
 import { draw, wholeTicks } from "./picture";
 
-export const LEFT = 190; // where turns begin, in both pictures of a run
 export const RIGHT = 12;
 
-export function turnScale(run: VestigeRun): Plot.ScaleOptions {
+// Where turns begin, in both pictures of a run: names of files want room, and so does the rest of a narrow page.
+export function leftOf(width: number): number {
+  return Math.round(Math.min(190, Math.max(90, 0.32 * width)));
+}
+
+export function turnScale(run: VestigeRun, width: number): Plot.ScaleOptions {
   const last = Math.max(2, run.turns.length);
   const shown = { label: "turn", labelArrow: "none", labelAnchor: "center", tickFormat: "d" } as const;
-  return { domain: [0.5, last + 0.5], ticks: wholeTicks(1, last), ...shown };
+  return { domain: [0.5, last + 0.5], ticks: wholeTicks(1, last, width - leftOf(width) - RIGHT), ...shown };
 }
 
 export function demandPicture(run: VestigeRun, turn: number, width: number, choose: (turn: number) => void): Element {
   const known = run.cuts.filter((cut) => cut.demand_tokens !== null);
   const picture = draw({
     width,
-    height: 170,
-    marginLeft: LEFT,
+    height: 182,
+    marginLeft: leftOf(width),
     marginRight: RIGHT,
     marginTop: 20,
-    x: turnScale(run),
+    marginBottom: 42,
+    x: turnScale(run, width),
     y: { label: run.run["unit"] === "tokens" ? "tokens" : "entities", labelArrow: "none", grid: true, zero: true, nice: true, ticks: 5 },
     marks: [
       Plot.areaY(run.cuts, { x: "cut", y: "later_used", fill: "var(--faint)", fillOpacity: 0.5, curve: "step" }),
@@ -37,6 +42,7 @@ export function demandPicture(run: VestigeRun, turn: number, width: number, choo
 
 export function turnAt(event: MouseEvent, picture: Element, last: number, width: number): number {
   const box = picture.getBoundingClientRect();
-  const share = ((event.clientX - box.left) * (width / box.width) - LEFT) / (width - LEFT - RIGHT);
+  const left = leftOf(width);
+  const share = ((event.clientX - box.left) * (width / box.width) - left) / (width - left - RIGHT);
   return Math.min(last, Math.max(1, Math.round(0.5 + share * Math.max(2, last))));
 }

@@ -10,12 +10,12 @@ export function HeatMap({ at, address, stamp, fields }: { at: string; address: U
   const rows = rowsAsked(address);
   const { data: page } = useAnswer<Page>("runs", { at, ...rows, sort: undefined, limit: 1 }, stamp);
   const facets = page?.facets ?? [];
-  const axes = axesOf(facets, address);
   const figures = fields.filter((field) => field.kind !== "text" && !["n", "m", "seed", "fan_in"].includes(field.key));
-  const value = address.get("value") ?? (figures.some((f) => f.key === "accuracy") ? "accuracy" : "resolved");
+  const value = valueOf(figures, address);
+  const axes = value === null ? null : axesOf(facets, address, value);
   const path = axes ? "grid" : null;
-  const { data, error } = useAnswer<Grid>(path, { at, ...rows, sort: undefined, x: axes?.x, y: axes?.y, value }, stamp);
-  if (!axes) return null;
+  const { data, error } = useAnswer<Grid>(path, { at, ...rows, sort: undefined, x: axes?.x, y: axes?.y, value: value ?? undefined }, stamp);
+  if (!axes || value === null || page?.matched === 0) return null;
   return (
     <section aria-label="Heat map">
       <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Heat map">
@@ -34,16 +34,24 @@ interface Axes {
   y: string;
 }
 
-// The columns with the most to say: capacity across, then whatever differs.
-function axesOf(facets: Facet[], address: URLSearchParams): Axes | null {
-  const varying = facets.filter((facet) => facet.distinct > 1).map((facet) => facet.key);
+const TELLING = ["accuracy", "resolved", "peak_demand_tokens", "later_used_peak"];
+
+// The figure that is asked for, or the one that says most; an analysis may know none of these.
+export function valueOf(figures: { key: string }[], address: URLSearchParams): string | null {
+  const known = figures.map((figure) => figure.key);
+  return [address.get("value") ?? "", ...TELLING, ...known].find((key) => known.includes(key)) ?? null;
+}
+
+// The columns with the most to say: capacity across, then whatever differs, but not the figure by itself.
+export function axesOf(facets: Facet[], address: URLSearchParams, value: string): Axes | null {
+  const varying = facets.filter((facet) => facet.distinct > 1 && facet.key !== value).map((facet) => facet.key);
   const order = ["h", "arm", "clipping_group", "resolved", "m", "policy", "model", "workload", "format"];
   const ranked = [...order.filter((key) => varying.includes(key)), ...varying.filter((key) => !order.includes(key))];
   const known = facets.map((facet) => facet.key);
   const asked = (name: string) => (known.includes(address.get(name) ?? "") ? address.get(name) : null);
   const x = asked("x") ?? ranked[0] ?? known[0];
   const down = ["model", "workload", "policy", "format"].filter((key) => ranked.includes(key) && key !== x);
-  const y = asked("y") ?? down[0] ?? ranked.find((key) => key !== x) ?? known.find((key) => key !== x);
+  const y = asked("y") ?? down[0] ?? ranked.find((key) => key !== x) ?? known.find((key) => key !== x && key !== value);
   return x && y ? { x, y } : null;
 }
 
@@ -87,6 +95,7 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
         label={`${grid.chart.title}. ${grid.chart.alt}`}
         class="heat"
       />
+      <p class="quiet legend">{scaleWords(grid, places)}</p>
       <details>
         <summary>The same as a table</summary>
         <HeatTable grid={grid} places={places} choose={choose} />
@@ -95,10 +104,22 @@ function Cells({ grid, axes }: { grid: Grid; axes: Axes }) {
   );
 }
 
+// Cells too narrow for a figure still have a colour, and somebody must say of what.
+function scaleWords(grid: Grid, places: Place[]): string {
+  const known = places.flatMap((place) => (place.value === null ? [] : [place.value]));
+  const title = grid.chart.series[0]?.name ?? "";
+  if (!known.length) return `No run has a value of ${title}.`;
+  const [low, high] = [Math.min(...known), Math.max(...known)].map((value) => shown(value, grid.kind));
+  const span = low === high ? `${low} everywhere` : `from ${low} (light) to ${high} (dark)`;
+  const figure = grid.kind === "flag" ? `share ${title}` : `mean ${title}`;
+  return `Colour: ${figure} over the runs of a cell, ${span}. A press on a cell chooses its runs.`;
+}
+
 function heatPicture(grid: Grid, places: Place[], width: number, choose: (place: Place) => void): Element {
   const longest = Math.max(...grid.y.map((name) => name.length), 1);
-  const margin = Math.min(260, 16 + 7 * longest);
-  const room = Math.max(24, Math.min(110, (width - margin - 20) / Math.max(1, grid.x.length)));
+  const margin = Math.min(260, 16 + LETTER * longest, 0.5 * width);
+  const widest = Math.max(110, 20 + LETTER * Math.max(...grid.x.map((name) => name.length), 1));
+  const room = Math.max(24, Math.min(widest, (width - margin - 20) / Math.max(1, grid.x.length)));
   const share = grid.kind === "share" || grid.kind === "flag";
   const picture = draw({
     width: Math.min(width, margin + 20 + room * grid.x.length),
@@ -106,8 +127,8 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
     marginLeft: margin,
     marginTop: 34,
     marginBottom: 8,
-    x: { domain: grid.x, axis: "top", label: grid.chart.x.title, labelArrow: "none", tickSize: 0 },
-    y: { domain: grid.y, label: null, tickSize: 0, tickFormat: (name: string) => cut(name, 34) },
+    x: { domain: grid.x, axis: "top", label: grid.chart.x.title, labelArrow: "none", tickSize: 0, tickFormat: (name: string) => cut(name, (room - 14) / LETTER) },
+    y: { domain: grid.y, label: null, tickSize: 0, tickFormat: (name: string) => cut(name, (margin - 10) / LETTER) },
     color: { scheme: "YlGnBu", ...(share ? { domain: [0, 1] } : {}), type: "linear" },
     marks: [
       Plot.cell(places, { x: "x", y: "y", fill: "value", inset: 1, rx: 3 }),
@@ -136,8 +157,11 @@ function heatPicture(grid: Grid, places: Place[], width: number, choose: (place:
   return picture;
 }
 
+const LETTER = 7; // pixels, in the mean over a name
+
 function cut(name: string, longest: number): string {
-  return name.length > longest ? `…${name.slice(1 - longest)}` : name;
+  const kept = Math.max(2, Math.floor(longest)) - 1;
+  return name.length > kept + 1 ? `…${name.slice(-kept)}` : name;
 }
 
 function HeatTable({ grid, places, choose }: { grid: Grid; places: Place[]; choose: (place: Place) => void }) {

@@ -4,6 +4,7 @@ import { go } from "./address";
 import { arcPicture, COLOURS } from "./arcs";
 import { useAnswer } from "./asking";
 import { Inert } from "./inert";
+import { Legend } from "./legend";
 import { Figures } from "./overview";
 import { Picture } from "./picture";
 import { PressureChart } from "./pressure";
@@ -25,11 +26,7 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
       {beside.map((name) => (
         <OtherStrip key={name} at={at} name={name} t={t} />
       ))}
-      <p class="legend" aria-hidden="true">
-        <span class="key correct" /> correct <span class="key state_supply" /> state supply <span class="key cascade" /> cascade{" "}
-        <span class="key computation" /> computation <span class="key missed" /> an input was missing <span class="key cone" /> in the
-        recovery cone
-      </p>
+      <Legend keys={run.steps.some((step) => verdictOf(step) === "unknown") ? [...KEYS, ["unknown", "not judged"]] : KEYS} />
       <Compare run={run} beside={beside} />
       <div class="arms">
         <Arm at={at} run={run} t={t} />
@@ -41,6 +38,15 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
     </>
   );
 }
+
+const KEYS: [string, string][] = [
+  ["correct", "correct"],
+  ["state_supply", "state supply"],
+  ["cascade", "cascade"],
+  ["computation", "computation"],
+  ["missed", "an input was missing"],
+  ["cone", "in the recovery cone"],
+];
 
 function Headline({ run }: { run: LacunaRun }) {
   const { score, task } = run;

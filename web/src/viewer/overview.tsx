@@ -1,6 +1,7 @@
 // A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
 import type { AnalysisSummary, Failure, Overview, Progress } from "./api";
 import { useAnswer, useReading } from "./asking";
+import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
 import { Inert } from "./inert";
 import { RunTable } from "./table";
@@ -46,15 +47,17 @@ function Standing({ progress }: { progress: Progress }) {
 
 function Found({ summary }: { summary: AnalysisSummary }) {
   const { breaks, outcomes } = summary;
+  const aimless = !summary.goal_access && Object.keys(summary.goal_sources ?? {}).every((source) => source === "own-edits");
+  const peak = summary.covered_runs === 0 ? null : summary.mean_peak_tokens; // where no goal was reached, zero says nothing
   const figures: [string, string][] = [
     ["runs", summary.runs.toLocaleString("en")],
     ["resolved / failed / unknown", `${outcomes.resolved} / ${outcomes.failed} / ${outcomes.unknown}`],
-    ["touched a goal file", shown(summary.goal_access, "share")],
-    ["mean peak demand", `${shown(summary.mean_peak_tokens === null ? null : Math.round(summary.mean_peak_tokens), "number")} tokens`],
+    ["touched a goal file", aimless ? "– (no goal is known)" : shown(summary.goal_access, "share")],
+    ["mean peak demand", peak === null ? "not measured" : `${shown(Math.round(peak), "number")} tokens`],
     ["read in vain", shown(summary.dead_read_share, "share")],
     ["read again unchanged", shown(summary.repeat_share, "share")],
     ["clipped views", summary.clipped_views.toLocaleString("en")],
-    ["compactions and clears", (breaks.compactions + breaks.clears).toLocaleString("en")],
+    ...breakFigures(breaks),
     ["skipped", summary.skipped.length.toLocaleString("en")],
   ];
   return <Figures figures={figures} />;

@@ -14,9 +14,12 @@ export function draw(options: Plot.PlotOptions): SVGSVGElement {
   return picture;
 }
 
-// Whole numbers only, and not more than can be read.
-export function wholeTicks(low: number, high: number): number[] {
-  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((one) => (high - low) / one <= 20) ?? 2000;
+const TICK = 32; // pixels that a number of up to four digits wants
+
+// Whole numbers only, and not more than can be read in so many pixels.
+export function wholeTicks(low: number, high: number, room: number): number[] {
+  const most = Math.max(2, Math.min(20, Math.floor(room / TICK)));
+  const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((one) => (high - low) / one <= most) ?? 2000;
   const first = step === 1 ? low : Math.ceil(low / step) * step;
   return Array.from({ length: Math.max(0, Math.floor((high - first) / step) + 1) }, (_, place) => first + place * step);
 }

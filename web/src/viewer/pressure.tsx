@@ -2,6 +2,7 @@
 import * as Plot from "@observablehq/plot";
 import type { LacunaRun, Pressure } from "./api";
 import { useAnswer } from "./asking";
+import { Legend } from "./legend";
 import { draw, Picture, wholeTicks } from "./picture";
 
 export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: number }) {
@@ -14,15 +15,19 @@ export function PressureChart({ at, run, t }: { at: string; run: LacunaRun; t: n
     <figure>
       <figcaption>
         <strong>What must survive, and what fits.</strong> {words}
-        {now !== null && `; pressure ${now.toFixed(2)}`}, at most {data.peak_pressure.toFixed(2)}.
+        {now !== null && `; pressure ${now.toFixed(2)}`}, at most {data.peak_pressure.toFixed(2)}.{beyond(run)}
       </figcaption>
       <Picture make={(width) => pressurePicture(data, t, width)} on={[data, t]} label={`EIR and capacity over the steps. ${words}.`} />
-      <p class="legend">
-        <span class="key needed" /> EIR <span class="key capacity" /> capacity <span class="key over" /> more than fits{" "}
-        <span class="key under" /> room left
-      </p>
+      <Legend keys={[["needed", "EIR"], ["capacity", "capacity"], ["over", "more than fits"], ["under", "room left"]]} />
     </figure>
   );
+}
+
+// A memory that is not held to h records keeps more than what stays in sight.
+function beyond(run: LacunaRun): string {
+  const how = run.access ?? run.trial ?? {};
+  if (!how["memory"] || how["panel"] === "strict") return "";
+  return ` That is what stays in sight; its memory, ${how["memory"]}, is not held to h records.`;
 }
 
 function bits(value: number | null | undefined): string {
@@ -34,10 +39,11 @@ function pressurePicture(data: Pressure, t: number, width: number): Element {
   const known = cuts.filter((cut) => cut.needed !== null);
   return draw({
     width,
-    height: 190,
+    height: 202,
     marginLeft: 52,
     marginTop: 22,
-    x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1) },
+    marginBottom: 42,
+    x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1, width) },
     y: { label: "bits", labelArrow: "none", zero: true, grid: true, nice: true },
     marks: [
       Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: "var(--state-supply)", fillOpacity: 0.28, curve: "step-after" }),

@@ -1,5 +1,6 @@
 // Moving through time: a slider, and the arrow keys wherever the focus is.
 import { useEffect } from "preact/hooks";
+import type { Cell } from "./api";
 import { go } from "./address";
 
 export function Scrubber({ name, title, at, last, marks }: { name: string; title: string; at: number; last: number; marks: number[] }) {
@@ -63,4 +64,18 @@ export function target(key: string, at: number, last: number, marks: number[]): 
     default:
       return null;
   }
+}
+
+// A turn that a table names, and the way to it.
+export function Turn({ turn }: { turn: Cell | Cell[] | undefined }) {
+  if (typeof turn !== "number") return <>–</>;
+  const move = () => {
+    go({ turn: String(turn) }, "replace");
+    document.querySelector(".scrubber")?.scrollIntoView();
+  };
+  return (
+    <button type="button" class="plain link" onClick={move}>
+      {turn}
+    </button>
+  );
 }

@@ -136,6 +136,7 @@ function Said({ at, run, more }: { at: string; run: LacunaRun; more: StepMore })
       {more.memory.map((call, place) => (
         <Consulted key={place} call={call} asked={asked} />
       ))}
+      {more.inexact && <p class="inexact">{more.inexact}</p>}
       {more.exchanges.map((exchange, place) => (
         <Spoken key={place} exchange={exchange} number={place + 1} asked={asked} />
       ))}
@@ -164,7 +165,7 @@ function Spoken({ exchange, number, asked }: { exchange: Exchange; number: numbe
       {rest.map((message, place) => (
         <Block key={place} text={message.text} asked={asked} label={`prompt, ${message.role}`} />
       ))}
-      {exchange.messages.length === 0 && <p class="quiet">The texts were not kept; the run was made with --no-texts.</p>}
+      {exchange.messages.length === 0 && <p class="quiet">not kept</p>}
       <h3>Reply {number}</h3>
       {exchange.reply !== null ? <Block text={exchange.reply} asked={asked} label="reply" /> : <p class="quiet">not kept</p>}
       {exchange.calls.length > 0 && <Block text={JSON.stringify(exchange.calls, null, 1)} asked={asked} label="tool calls" />}
@@ -177,12 +178,13 @@ function Spoken({ exchange, number, asked }: { exchange: Exchange; number: numbe
 }
 
 function Actions({ actions }: { actions: ActionTaken[] }) {
+  const evicts = actions.some((action) => action.evicted !== null);
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Actions of this step">
       <table class="rows">
         <thead>
           <tr>
-            {["action", "outcome", "response", "evicted"].map((head) => (
+            {["action", "outcome", "response", ...(evicts ? ["evicted"] : [])].map((head) => (
               <th key={head} scope="col">
                 {head}
               </th>
@@ -199,7 +201,7 @@ function Actions({ actions }: { actions: ActionTaken[] }) {
               <td>
                 <Inert text={plain(action.detail)} />
               </td>
-              <td>{action.evicted ?? ""}</td>
+              {evicts && <td>{action.evicted ?? ""}</td>}
             </tr>
           ))}
         </tbody>
@@ -216,7 +218,8 @@ function Consulted({ call, asked }: { call: MemoryCall; asked: { at: string; run
   return (
     <details>
       <summary>
-        Memory {call.verb}: {call.passages} passages, {call.latency_seconds.toFixed(2)} s
+        Memory {call.verb}
+        {call.verb === "search" && `: ${call.passages} ${call.passages === 1 ? "passage" : "passages"}`}, {call.latency_seconds.toFixed(2)} s
         {call.lacking.length ? `, lacking ${list(call.lacking)}` : ""}
       </summary>
       {call.text !== undefined && <Block text={call.text} asked={asked} label="asked of the memory" />}

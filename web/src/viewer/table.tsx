@@ -18,13 +18,17 @@ export function RunTable({ at, address, stamp }: { at: string; address: URLSearc
       <Filters page={data} address={address} />
       <p class="count" role="status">
         {data.matched === data.total
-          ? `${data.total.toLocaleString("en")} runs`
+          ? `${data.total.toLocaleString("en")} ${data.total === 1 ? "run" : "runs"}`
           : `${data.matched.toLocaleString("en")} of ${data.total.toLocaleString("en")} runs`}
         {data.read_share < 1 && `; ${Math.floor(100 * data.read_share)}% of the file read so far`}
       </p>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Table of runs">
-        <Rows page={data} at={at} address={address} />
-      </div>
+      {data.matched > 0 ? (
+        <div class="scroll named" tabIndex={0} role="region" aria-label="Table of runs">
+          <Rows page={data} at={at} address={address} />
+        </div>
+      ) : (
+        <p class="quiet">{data.total ? "No run fits what is asked for; “All runs” takes the filters away." : "No run has ended yet."}</p>
+      )}
       <Pager page={data} />
     </section>
   );

@@ -2,11 +2,13 @@
 import type { Cell, Cut, Row, TurnEntry, VestigeRun } from "./api";
 import { go } from "./address";
 import { actionPicture } from "./actions";
+import { Breaks } from "./breaks";
 import { demandPicture } from "./demand";
 import { Inert } from "./inert";
+import { Legend } from "./legend";
 import { Figures } from "./overview";
 import { Picture } from "./picture";
-import { Scrubber } from "./scrub";
+import { Scrubber, Turn } from "./scrub";
 import { TurnPanel } from "./turn";
 import { shown } from "./words";
 
@@ -14,35 +16,40 @@ export function VestigePage({ at, run, address }: { at: string; run: VestigeRun;
   const last = Math.max(1, run.turns.length);
   const turn = Math.min(last, Math.max(1, Number(address.get("turn")) || Number(run.run["peak_cut"]) || 1));
   const eventful = run.turns.filter((entry) => entry.events.length).map((entry) => entry.turn);
-  const choose = (to: number) => go({ turn: String(to) }, "replace");
   const entry = run.turns[turn - 1];
+  const touched = run.actions.length > 0 || run.cuts.some((cut) => cut.later_used > 0);
   return (
     <>
       <Headline run={run} />
       <Scrubber name="turn" title="turn" at={turn} last={last} marks={eventful} />
       <TurnStrip run={run} turn={turn} />
+      {touched ? <Pictures run={run} turn={turn} /> : <p class="quiet">{UNTOUCHED}</p>}
+      {entry && <TurnPanel at={at} run={run} entry={entry} />}
+      <Losses run={run} />
+    </>
+  );
+}
+
+const UNTOUCHED = "No file was read or written in this run, so there is no demand to draw; that is not the same as no need.";
+
+function Pictures({ run, turn }: { run: VestigeRun; turn: number }) {
+  const choose = (to: number) => go({ turn: String(to) }, "replace");
+  return (
+    <>
       <figure>
         <figcaption>
           <strong>Demand.</strong> {demandWords(run, turn)}
         </figcaption>
         <Picture make={(width) => demandPicture(run, turn, width, choose)} on={[run, turn]} label={demandWords(run, turn)} class="timeline" />
-        <p class="legend" aria-hidden="true">
-          <span class="key needed" /> needed for the goal <span class="key later" /> used later for anything
-          <span class="key break" /> compaction or clear
-        </p>
+        <Legend keys={[["needed", "needed for the goal"], ["later", "used later for anything"], ["break", "compaction or clear"]]} />
       </figure>
       <figure>
         <figcaption>
           <strong>Actions.</strong> {actionWords(run)}
         </figcaption>
         <Picture make={(width) => actionPicture(run, turn, width, choose)} on={[run, turn]} label={actionWords(run)} class="timeline" />
-        <p class="legend" aria-hidden="true">
-          <span class="key read" /> read that the goal needed <span class="key write" /> write in the slice <span class="key dead" />{" "}
-          dead: leads nowhere <span class="key clipped" /> clipped view
-        </p>
+        <Legend keys={[["read", "read that the goal needed"], ["write", "write in the slice"], ["dead", "dead: leads nowhere"], ["clipped", "clipped view"]]} />
       </figure>
-      {entry && <TurnPanel at={at} run={run} entry={entry} />}
-      <Losses run={run} />
     </>
   );
 }
@@ -71,10 +78,7 @@ function TurnStrip({ run, turn }: { run: VestigeRun; turn: number }) {
           />
         ))}
       </div>
-      <p class="legend" aria-hidden="true">
-        <span class="key correct" /> leads to the goal <span class="key later" /> touched files in vain <span class="key still" /> touched
-        no file <span class="key missed" /> clipped, compacted or anomalous
-      </p>
+      <Legend keys={[["correct", "leads to the goal"], ["later", "touched files in vain"], ["still", "touched no file"], ["missed", "clipped, compacted or anomalous"]]} />
     </>
   );
 }
@@ -89,10 +93,22 @@ function Headline({ run }: { run: VestigeRun }) {
     ["outcome", outcome],
     ["turns / tokens", `${text("turns")} / ${text("trajectory_tokens")}`],
     ["goal", run.goal.join(", ") || (Array.isArray(row["goal_files"]) ? row["goal_files"].join(", ") : "") || "none"],
-    ["peak demand", row["unit"] === "tokens" ? `${text("peak_demand_tokens")} tokens at cut ${text("peak_cut")}` : `${text("later_used_peak")} entities`],
-    ["dead reads", `${text("dead_reads")} of ${text("reads")}`],
+    ["peak demand", peakWords(row)],
+    ["dead reads", isMeasured(row) ? `${text("dead_reads")} of ${text("reads")}` : `– of ${text("reads")}`],
   ];
   return <Figures figures={figures} />;
+}
+
+// Without a goal file that the run came to, nothing says what led there; a zero would.
+function isMeasured(row: Row): boolean {
+  return row["unit"] !== "tokens" || row["goal_accessed"] === true;
+}
+
+function peakWords(row: Row): string {
+  const text = (name: string) => shown(one(row[name]), "number");
+  if (row["unit"] !== "tokens") return `${text("later_used_peak")} entities`;
+  if (!isMeasured(row)) return "not measured: no goal file was reached";
+  return `${text("peak_demand_tokens")} tokens${row["peak_cut"] ? ` at cut ${text("peak_cut")}` : ""}`;
 }
 
 export function one(value: Cell | Cell[] | undefined): Cell {
@@ -103,7 +119,7 @@ function demandWords(run: VestigeRun, turn: number): string {
   const cut: Cut | undefined = run.cuts[turn - 1];
   const unit = run.run["unit"] === "tokens" ? "tokens" : "entities";
   if (!cut) return "No cuts.";
-  const needed = cut.demand_tokens === null ? "" : `${cut.demand_tokens.toLocaleString("en")} tokens in ${cut.live_files} ${cut.live_files === 1 ? "file" : "files"} needed for the goal, `;
+  const needed = cut.demand_tokens === null || !isMeasured(run.run) ? "" : `${cut.demand_tokens.toLocaleString("en")} tokens in ${cut.live_files} ${cut.live_files === 1 ? "file" : "files"} needed for the goal, `;
   return `Before turn ${turn}: ${needed}${cut.later_used.toLocaleString("en")} ${unit} used later for anything.`;
 }
 
@@ -114,7 +130,6 @@ function actionWords(run: VestigeRun): string {
 }
 
 const TABLES: [keyof VestigeRun & string, string, string[]][] = [
-  ["breaks", "Compactions and clears", ["cut", "kind", "live_files", "live_tokens", "dropped_tokens", "reread_tokens", "never_reread_tokens"]],
   ["dropped", "What they dropped", ["cut", "path", "tokens", "carried_share", "dropped_tokens", "fate", "reread_turn"]],
   ["hidden_lines", "Gold lines that a clipped view left out", ["turn", "path", "line", "outcome", "recovered_turn", "text"]],
   ["clips", "Clipped views", ["turn", "call", "paths", "on_goal", "shown_characters", "hidden_characters"]],
@@ -122,15 +137,23 @@ const TABLES: [keyof VestigeRun & string, string, string[]][] = [
   ["files", "Files", ["path", "goal", "reads", "needed_reads", "writes", "read_tokens", "repeat_tokens", "dead_tokens"]],
 ];
 
+const TITLES: Record<string, string> = { cut: "turn", dropped_tokens: "not carried", reread_turn: "reread in turn", recovered_turn: "shown in turn" };
+const FATES: Record<string, string> = { overwritten: "edited", never: "neither" }; // as the table of breaks calls them
+
 function Losses({ run }: { run: VestigeRun }) {
   return (
     <>
+      {run.breaks.length > 0 && <Breaks rows={run.breaks} />}
       {TABLES.map(([name, title, columns]) => {
-        const rows = run[name] as Row[];
+        const rows = name === "files" ? costliest(run.files) : (run[name] as Row[]);
         return rows.length ? <Listed key={name} title={title} rows={rows} columns={columns} /> : null;
       })}
     </>
   );
+}
+
+function costliest(files: Row[]): Row[] {
+  return [...files].sort((a, b) => Number(b["read_tokens"] ?? 0) - Number(a["read_tokens"] ?? 0));
 }
 
 const LISTED = 200; // rows
@@ -138,6 +161,7 @@ const LISTED = 200; // rows
 function Listed({ title, rows, columns }: { title: string; rows: Row[]; columns: string[] }) {
   const known = columns.filter((column) => rows.some((row) => row[column] !== undefined));
   const place = columns.find((column) => column === "turn" || column === "cut");
+  const side = (column: string) => (rows.some((row) => typeof row[column] === "number") ? "figure" : "");
   return (
     <section aria-label={title}>
       <h2>
@@ -148,8 +172,8 @@ function Listed({ title, rows, columns }: { title: string; rows: Row[]; columns:
           <thead>
             <tr>
               {known.map((column) => (
-                <th key={column} scope="col">
-                  {column.replaceAll("_", " ")}
+                <th key={column} scope="col" class={side(column)}>
+                  {TITLES[column] ?? column.replaceAll("_", " ")}
                 </th>
               ))}
             </tr>
@@ -158,11 +182,11 @@ function Listed({ title, rows, columns }: { title: string; rows: Row[]; columns:
             {rows.slice(0, LISTED).map((row, number) => (
               <tr key={number}>
                 {known.map((column) => (
-                  <td key={column}>
+                  <td key={column} class={side(column)}>
                     {column === place || column.endsWith("_turn") ? (
                       <Turn turn={row[column]} />
                     ) : (
-                      <Inert text={shown(one(row[column]), column.endsWith("share") ? "share" : "number")} />
+                      <Inert text={cellWords(column, one(row[column]))} />
                     )}
                   </td>
                 ))}
@@ -175,15 +199,8 @@ function Listed({ title, rows, columns }: { title: string; rows: Row[]; columns:
   );
 }
 
-function Turn({ turn }: { turn: Cell | Cell[] | undefined }) {
-  if (typeof turn !== "number") return <>–</>;
-  const move = () => {
-    go({ turn: String(turn) }, "replace");
-    document.querySelector(".scrubber")?.scrollIntoView();
-  };
-  return (
-    <button type="button" class="plain link" onClick={move}>
-      {turn}
-    </button>
-  );
+function cellWords(column: string, cell: Cell): string {
+  if (column === "signature") return String(cell).replaceAll("_", " ");
+  if (column === "fate") return FATES[String(cell)] ?? shown(cell, "text");
+  return shown(cell, column.endsWith("share") ? "share" : "number");
 }

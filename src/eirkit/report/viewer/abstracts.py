@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError
+from eirkit.lacuna.sweeps.cells import STRICT
 from eirkit.lacuna.sweeps.manifest import read_manifest
 from eirkit.lacuna.sweeps.run_store import SUMMARY
 from eirkit.records import read_document
 from eirkit.report.viewer.places import MANIFEST, Kind, Place
+from eirkit.report.wording import counted
 from eirkit.vestige.tables import read_analysis
 
 MOST_NAMED = 3  # of models, workloads or capacities
@@ -29,7 +31,7 @@ def _sweep(folder: Path) -> str:
     manifest = read_manifest(folder)
     grid: list[Mapping[str, Any]] = manifest.suite["grid"]
     who, what = _named(_values(grid, "model")), _named(_values(grid, "workload"))
-    parts = [f"{manifest.runs:,} runs", f"{who} on {what}"]
+    parts = [counted(manifest.runs, "run"), f"{who} on {what}"]
     if memories := [name for name in _values(grid, "memory") if name]:
         parts.append(f"memory {_named(memories)}")
     if held := _values(grid, "h"):
@@ -57,6 +59,8 @@ def _evidence(folder: Path) -> str:
     who, what = _named(settings.get("models", ())), settings.get("task", {}).get("workload", "")
     if about := " on ".join(filter(None, (who, what))):
         parts.append(about)
+    if memory := settings.get("memory"):
+        parts.append(f"memory {memory}" + (", strict" if settings.get("panel") == STRICT else ""))
     if "h" in settings:
         parts.append(f"h {settings['h']}")
     return "; ".join(parts)
@@ -64,8 +68,10 @@ def _evidence(folder: Path) -> str:
 
 def _analysis(folder: Path) -> str:
     summary = read_analysis(folder)
-    runs, formats = summary["runs"], _named(summary["formats"])
-    return f"{runs:,} runs; {formats}; mean peak demand {summary['mean_peak_tokens']:,.0f} tokens"
+    runs, formats, peak = summary["runs"], _named(summary["formats"]), summary["mean_peak_tokens"]
+    known = peak is not None and summary.get("covered_runs") != 0  # where no goal was reached, zero says nothing
+    demand = f"mean peak demand {peak:,.0f} tokens" if known else "demand not measured: no run reached a goal file"
+    return f"{counted(runs, 'run')}; {formats}; {demand}"
 
 
 def _values(grid: Iterable[Mapping[str, Any]], axis: str) -> list[Any]:

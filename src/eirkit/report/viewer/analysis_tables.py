@@ -32,7 +32,7 @@ FIELDS: tuple[Field, ...] = (
     Field("peak_demand_tokens", "peak demand", meaning="Tokens that later, goal-connected work needed at most"),
     Field("peak_cut", "at cut"),
     Field("later_used_peak", "used later", meaning="The same with every later use counted"),
-    Field("dead_read_tokens", "dead reads", meaning="Tokens read and used by nothing that leads to the goal"),
+    Field("dead_read_tokens", "in vain", meaning="Tokens read and used by nothing that leads to the goal"),
     Field("repeat_tokens", "read again", meaning="Tokens shown again though unchanged"),
     Field("clipped_views", "clipped", meaning="Outputs that the scaffold cut"),
     Field("clipping_group", "lost lines", "text", "What became of gold lines that a cut hid", facet=True),
@@ -41,6 +41,7 @@ FIELDS: tuple[Field, ...] = (
     Field("repeated_commands", "repeats", meaning="Repeated commands", shown=False),
     Field("exit_status", "exit", "text", facet=True, shown=False),
 )
+OF_GOAL = ("peak_demand_tokens", "peak_cut", "dead_read_tokens")
 # Of which a run has rows, apart from its own.
 TABLES = ("cuts", "actions", "states", "files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "entities")
 
@@ -66,7 +67,7 @@ class AnalysisTables:
 
     @cached_property
     def table(self) -> RowTable:
-        columns = ArrowColumns(self._runs)
+        columns = ArrowColumns(_known(self._runs))
         return RowTable(telling(FIELDS, columns, (RUN,)), columns)
 
     def run(self, run_id: str) -> dict[str, Any]:
@@ -83,6 +84,18 @@ class AnalysisTables:
         if found is None:
             found = read_rows(self.folder, name, run_id)
         return [{key: value for key, value in row.items() if key != RUN} for row in found]
+
+
+def _known(runs: Any) -> Any:
+    """Return the rows of runs without the figures of a goal that a run never came to: a zero would be none of it."""
+    if "goal_accessed" not in runs.column_names:
+        return runs
+    pyarrow = arrow()
+    reached = pyarrow.compute.equal(runs["goal_accessed"], True)
+    for name in (name for name in OF_GOAL if name in runs.column_names):
+        figures = pyarrow.compute.if_else(reached, runs[name], pyarrow.scalar(None, runs[name].type))
+        runs = runs.set_column(runs.column_names.index(name), name, figures)
+    return runs
 
 
 class _Groups:

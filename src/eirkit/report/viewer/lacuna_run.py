@@ -18,6 +18,7 @@ from eirkit.lacuna.evidence.attribution import RunScore, Verdict, judge, score
 from eirkit.lacuna.generation import generate, graph_of, prepare
 from eirkit.lacuna.session import Decision
 from eirkit.lacuna.sweeps.attempt import score_record
+from eirkit.lacuna.sweeps.cells import STRICT
 from eirkit.lacuna.sweeps.run_store import read_events
 from eirkit.lacuna.task import TaskInstance, TaskSpec
 from eirkit.lacuna.telemetry import Trace, trace_of
@@ -108,11 +109,17 @@ class LacunaRun:
             "kind": "lacuna",
             **{name: self.record[name] for name in shared if name in self.record},
             "task": self.parameters,
-            "capacity": self.record.get("access", self.trial).get("h"),
+            "capacity": self.capacity,
             "score": None if found is None else score_json(found),
             "unknown": self.task.reason,
             "steps": [self._step(t) for t in range(1, len(self.graph) + 1)],
         }
+
+    @property
+    def capacity(self) -> int | None:
+        """How many records can be in sight; None where none are kept there, since a memory has them all."""
+        how = self.record.get("access", self.trial)
+        return None if how.get("panel") == STRICT else how.get("h")
 
     def _step(self, t: int) -> dict[str, Any]:
         decision, verdict, task = self.decisions.get(t), self.verdicts.get(t), self.task.instance

@@ -1,12 +1,15 @@
 """The exact words of a run: its events come in, what the model was shown and what it replied go out.
 
-Prompts are rebuilt by driving the run's own session with the recorded replies, and each is compared with the hash that
-was recorded. Without kept texts a controlled run can still be rebuilt, since its state follows from what it submitted.
+Prompts are rebuilt by driving the run's own session with the recorded replies and with what its memory returned then,
+and each is compared with the hash that was recorded; no memory system is asked again. Without kept texts a controlled
+run can still be rebuilt, since its state follows from what it submitted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +17,16 @@ from eirkit.errors import EirkitError
 from eirkit.lacuna.conditions import make_session
 from eirkit.lacuna.evidence.capability import full_information
 from eirkit.lacuna.evidence.probe import Moment, probe_session
-from eirkit.lacuna.evidence.rescue import Setup
+from eirkit.lacuna.evidence.rescue import Lacking, Setup
 from eirkit.lacuna.generation import prepare
+from eirkit.lacuna.managed import ACTION_LIMIT
 from eirkit.lacuna.memory import MemoryCall, MemoryResult
 from eirkit.lacuna.model import Message, Reply, Request, ToolCall
+from eirkit.lacuna.prompt import DIALECTS, Renderer
 from eirkit.lacuna.serving.exchange import prompt_hash
 from eirkit.lacuna.session import Session
-from eirkit.lacuna.sweeps.cells import Access
+from eirkit.lacuna.stores.making import MemoryPlan
+from eirkit.lacuna.sweeps.cells import CONTROLLED, STRICT, Access
 from eirkit.lacuna.task import TaskInstance
 from eirkit.report.viewer.lacuna_run import LacunaRun
 
@@ -31,8 +37,20 @@ class SpokenRun(LacunaRun):
     """A run with what was said."""
 
     @cached_property
-    def exchanges(self) -> list[dict[str, Any]]:
+    def replayed(self) -> Replayed:
         return replay(self)
+
+    @property
+    def exchanges(self) -> list[dict[str, Any]]:
+        return self.replayed.exchanges
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was said in a run, and why some of it is not known to be so."""
+
+    exchanges: list[dict[str, Any]]
+    reason: str  # why prompts are not exact; empty if all are
 
 
 def session_of(run: LacunaRun, task: TaskInstance) -> Session:
@@ -41,30 +59,74 @@ def session_of(run: LacunaRun, task: TaskInstance) -> Session:
     if not trial:
         return make_session(Access(**run.record["access"]), task, prepare(task.spec))
     if trial["evidence"] == "rescue":
-        setup = Setup(task.spec, trial["h"], trial["policy"], trial["truth"], trial["managed"])
-        return setup.session(task, trial["arm"])
+        return setup_of(trial, task).session(task, trial["arm"], lacking_of(trial))
     if trial["evidence"] == "probe":
         return probe_session(task, Moment(trial["at"], trial["target"], tuple(trial["resident"])))
     return full_information(task, calculator=trial["calculator"])
 
 
-def replay(run: LacunaRun) -> list[dict[str, Any]]:
+def setup_of(trial: Mapping[str, Any], task: TaskInstance) -> Setup:
+    """Return the condition of a rescue as its record has it, the memory included."""
+    memory = None
+    if "memory" in trial:
+        limit = trial["h"] if trial["panel"] == STRICT else None
+        memory = MemoryPlan(trial["memory"], trial["memory_settings"], limit)
+    how = {name: trial[name] for name in ("h", "policy", "truth", "managed")}
+    return Setup(task.spec, **how, memory=memory, actions=trial.get("actions", ACTION_LIMIT))
+
+
+def lacking_of(trial: Mapping[str, Any]) -> Lacking | None:
+    """Return what alone was injected into an arm; None where that was all that it missed."""
+    if "injected" not in trial:
+        return None
+    return {t: frozenset(refs) for t, refs in trial["injected"]}
+
+
+def replay(run: LacunaRun) -> Replayed:
     """Return every exchange of a run with the messages that were shown, as far as they can be rebuilt."""
     recorded = [event for event in run.events if event["type"] == "exchange"]
-    shown: list[tuple[Message, ...] | None] = []
     task = run.task.instance
-    if task is not None:
-        try:
-            shown = list(_drive(session_of(run, task), run, iter(run.events)))
-        except (EirkitError, KeyError, TypeError, ValueError):
-            shown = []  # written by another version, or by a condition that cannot be made here
-    shown += [None] * (len(recorded) - len(shown))
-    return [_exchange(event, messages) for event, messages in zip(recorded, shown, strict=True)]
+    shown: list[tuple[Message, ...] | None] = [*(() if task is None else _rebuilt(run, task, len(recorded)))]
+    missing = len(recorded) - len(shown)
+    shown += [None] * missing
+    exchanges = [_exchange(event, messages) for event, messages in zip(recorded, shown, strict=True)]
+    return Replayed(exchanges, _reason(run, recorded) if missing else "")
 
 
-def _drive(
-    session: Session, run: LacunaRun, events: Iterator[Mapping[str, Any]]
-) -> Iterator[tuple[Message, ...] | None]:
+def _rebuilt(run: LacunaRun, task: TaskInstance, wanted: int) -> list[tuple[Message, ...]]:
+    """Return the prompts in the order of the exchanges, up to the first that has not the recorded hash.
+
+    Which dialect a model prefers is known to its provider alone; the hashes tell it without running anybody's code.
+    """
+    best: list[tuple[Message, ...]] = []
+    for renderer in DIALECTS.values():
+        best = max(best, list(_prompts(run, task, renderer)), key=len)
+        if len(best) == wanted:
+            break
+    return best
+
+
+def _prompts(run: LacunaRun, task: TaskInstance, renderer: Renderer) -> Iterator[tuple[Message, ...]]:
+    with suppress(EirkitError, KeyError, TypeError, ValueError):  # of another version, or without texts
+        session = session_of(run, task)
+        session.renderer = renderer
+        yield from _drive(session, run, iter(run.events))
+
+
+def _reason(run: LacunaRun, recorded: list[dict[str, Any]]) -> str:
+    """Return why not every prompt could be rebuilt, in a sentence that says what is shown in its place."""
+    if run.task.instance is None:
+        return f"Prompts are not rebuilt: {run.task.reason}."
+    if all("reply" in event for event in recorded):
+        return (
+            "Played again, the record gives other prompts here than the run had; they are shown as they were recorded."
+        )
+    memory = run.record.get("access", run.trial).get("memory")
+    brought = "" if memory is None else f" and what its memory, {memory}, returned"
+    return f"Later prompts follow from the replies{brought}, which were not kept; run without --no-texts to see them."
+
+
+def _drive(session: Session, run: LacunaRun, events: Iterator[Mapping[str, Any]]) -> Iterator[tuple[Message, ...]]:
     """Yield the messages of each recorded exchange; nothing more once a prompt is not the recorded one."""
     while (request := session.request()) is not None:
         wanted = "memory" if isinstance(request, MemoryCall) else "exchange"
@@ -85,7 +147,7 @@ def _reply(event: Mapping[str, Any], request: Request, run: LacunaRun) -> Reply:
     if "reply" in event:
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in event.get("calls", ()))
         return Reply(event["reply"], calls)
-    if not run.record.get("access", {}).get("condition") == "controlled":
+    if not run.record.get("access", {}).get("condition") == CONTROLLED:
         raise ValueError("replies were not kept, and the state depends on them")
     decision = run.decisions[event["t"]]
     if decision.submitted is None:

@@ -165,9 +165,11 @@ class Viewer:
         if not 1 <= t <= len(run.graph):
             raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
         events = [event for event in run.events if "t" in event and run.step_of(event) == t]
+        said = [exchange for exchange in run.exchanges if run.step_of(exchange) == t]
         return {
             "t": t,
-            "exchanges": [exchange for exchange in run.exchanges if run.step_of(exchange) == t],
+            "exchanges": said,
+            "inexact": "" if all(one["exact"] for one in said) else run.replayed.reason,
             "actions": [event for event in events if event["type"] == "action"],
             "memory": [event for event in events if event["type"] == "memory"],
             **run.around(t),

@@ -33,7 +33,8 @@ def _same_task(index: RunIndex, place: int, own: int) -> bool:
 
 def own_words(record: Mapping[str, Any]) -> str:
     """Return a run's name among its siblings."""
-    trial, access = record.get("trial", {}), record.get("access", {})
+    trial = record.get("trial", {})
+    access = record.get("access", trial)
     parts = [trial.get("arm") or trial.get("evidence"), access.get("memory") or access.get("policy"), record["model"]]
-    h = access.get("h", trial.get("h"))
+    h = access.get("h")
     return ", ".join([str(part) for part in parts if part] + ([f"h = {h}"] if h is not None else []))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eirkit.report.viewer.analysis_tables import TABLES, AnalysisTables
+from eirkit.report.wording import counted
 from eirkit.vestige.clipping import old_lines
 from eirkit.vestige.gold import Gold
 
@@ -67,7 +68,10 @@ def _hidden(row: Mapping[str, Any]) -> str:
 
 
 def _break(row: Mapping[str, Any]) -> str:
-    return f"{row['kind']}: {row['dropped_tokens']:,} tokens of {row['live_files']} live files dropped"
+    if not row.get("measured", True):
+        return f"{row['kind']}: what was still needed is not measured, since no file was used"
+    needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} still needed"
+    return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these not carried over"
 
 
 def _anomaly(row: Mapping[str, Any]) -> str:
