@@ -15,6 +15,7 @@ class Case:
     output: str = "some text\n"
     exit_code: int = 0
     before: tuple[str, ...] = ()
+    shown: tuple[tuple[str, str], ...] = ()  # commands that ran before these, with what they printed
 
 
 FIX = "cat > fix.py <<'EOF'\np = 'src/a.py'\ns = open(p).read()\nopen(p, 'w').write(s.replace('x', 'y'))\nEOF"
@@ -138,7 +139,9 @@ WRITING = (
     Case("make 2>&1 | tee build.log", "", "build.log"),
     Case("echo x | tee -a a.txt b.txt", "", "a.txt b.txt", output="x\n"),
     Case("sed -i 's/x/y/' src/a.py", "", "src/a.py", output=""),
-    Case("sed -i.bak -e 's/x/y/' -e '3d' src/a.py src/b.py", "", "src/a.py src/b.py", output=""),
+    Case(
+        "sed -i.bak -e 's/x/y/' -e '3d' src/a.py src/b.py", "", "src/a.py src/b.py src/a.py.bak src/b.py.bak", output=""
+    ),
     Case("sed -i '5i\\    x = 1' src/a.py && sed -n '1,9p' src/a.py", "src/a.py", "src/a.py"),
     Case("sed -i 's/x/y/' gone.py", output="sed: can't read gone.py: No such file or directory\n", exit_code=2),
     Case("sed -i 's/x' src/a.py", output="sed: -e expression #1, char 3: unterminated `s' command\n", exit_code=1),
@@ -167,8 +170,63 @@ WRITING = (
     Case("black --check src/a.py", exit_code=1),
     Case("ruff check --fix src/a.py", "", "src/a.py"),
     Case("cat a.txt > nowhere/b.txt", output="bash: line 1: nowhere/b.txt: No such file or directory\n", exit_code=1),
-    Case("while read f; do echo $f; done < list.txt"),
+    Case("while read f; do echo $f; done < list.txt", "list.txt"),
     Case("pip install -e .", output="ok\n"),
+    Case("sed -i.bak 's/x/y/' gone.py", output="sed: can't read gone.py: No such file or directory\n", exit_code=2),
+    Case("perl -pi.orig -e 's/x/y/' src/a.py", "", "src/a.py src/a.py.orig", output=""),
+    Case("sed -n '/x/w picked.txt' src/a.py", "", "picked.txt", output=""),
+    Case("sed -n 's/x/y/gw picked.txt' src/a.py", "", "picked.txt", output=""),
+    Case("awk '{print $1 > \"first.txt\"}' data.txt", "", "first.txt", output=""),
+    Case("awk '{print > $1 \".txt\"}' data.txt", output=""),
+    Case("tar czf all.tgz src", "", "all.tgz", output=""),
+    Case("tar xvf all.tar -C out", "", "out/src/a.py", output="src/\nsrc/a.py\n"),
+    Case("tar xf all.tar", output=""),
+    Case("zip -qr all src", "", "all.zip", output=""),
+    Case("unzip all.zip", "", "src/a.py", output="Archive:  all.zip\n  inflating: src/a.py\n"),
+    Case("gzip -k notes.txt", "", "notes.txt.gz", output=""),
+    Case("split -l 9 data.txt part_", output=""),
+    Case("mkdir out && cp a.py out", "", "out/a.py", output=""),
+    Case("cp a.py out", "", "out/a.py", output="", shown=(("cat out/b.txt", "x\n"),)),
+    Case("cp a.py out", output=""),
+    Case("cp gone.py b.py", output="cp: cannot stat 'gone.py': No such file or directory\n", exit_code=1),
+    Case("mv src/pkg src/new", "", "src/pkg/a.py src/new/a.py", output="", shown=(("cat src/pkg/a.py", "x\n"),)),
+    Case("mv src new", output=""),
+    Case("ln -s src link", "", "link", output="", shown=(("cat src/a.py", "x\n"),)),
+    Case("pushd src; echo 1 > a; popd; echo 2 > b", "", "src/a b"),
+    Case("touch f{1..3}.txt", "", "f1.txt f2.txt f3.txt", output=""),
+    Case("touch f{1..1000000000}.txt", output=""),
+    Case("for f in {8..10}; do echo > $f.txt; done", "", "8.txt 9.txt 10.txt", output=""),
+    Case('f=(a.py b.py); for x in "${f[@]}"; do echo >> "$x"; done', "", "a.py b.py", output=""),
+    Case('f=(a.py); f+=(b.py); sed -i s/x/y/ "${f[@]}"', "", "a.py b.py", output=""),
+    Case("f=src/a.py; echo > ${f%.py}.txt; echo > ${f##*/}", "", "src/a.txt a.py", output=""),
+    Case("f=src/a.py; echo > ${f^^}", output=""),
+    Case("cd src && echo > $PWD/a && echo > $(pwd)/b", "", "src/a src/b", output=""),
+    Case("for i in $(seq 2); do echo > $i.txt; done", "", "1.txt 2.txt", output=""),
+    Case(
+        "grep -rl x src | xargs sed -i s/x/y/",
+        "",
+        "src/a.py src/b.py",
+        output="",
+        shown=(("grep -rn x src", "src/a.py:1:x\nsrc/b.py:2:x\n"),),
+    ),
+    Case("grep -rl x src | xargs sed -i s/x/y/", output="", shown=(("grep -rn y src", "src/a.py:1:y\n"),)),
+    Case("grep -rl x src | head -1 | xargs sed -i s/x/y/", output="", shown=(("grep -rl x src", "src/a.py\n"),)),
+    Case(
+        "cd src && sed -i s/x/y/ $(git grep -l x)",
+        "",
+        "src/a.py",
+        output="",
+        shown=(("cd src && git grep -n x", "a.py:1:x\n"),),
+    ),
+    Case(
+        "find src -name '*.py' -exec sed -i s/x/y/ {} +",
+        "",
+        "src/a.py",
+        output="",
+        shown=(("find src -name '*.py'", "src/a.py\n"),),
+    ),
+    Case("find src -name '*.py' -exec sed -i s/x/y/ {} +", output="", shown=(("cat src/a.py", "x\n"),)),
+    Case("find . -name a.py | xargs sed -i s/x/y/", "", "src/a.py", output="", shown=(("cat src/a.py", "x\n"),)),
     Case("export A=1; unset B", output=""),
 )
 
@@ -194,6 +252,10 @@ RUNNING = (
     Case("python -m pytest src/test_a.py -q", output="1 passed\n"),
     Case('python -c \'import subprocess; subprocess.run(["sed", "-i", "s/x/y/", "src/a.py"])\'', "", "src/a.py"),
     Case("node build.js", output="ok\n"),
+    Case("python -c \"from pathlib import Path; Path('a.py').rename('b.py')\"", "", "a.py b.py", output=""),
+    Case("python -c \"import shutil; shutil.copy('a.py', 'out')\"", "", "out/a.py", output="", before=("mkdir out",)),
+    Case("python -c \"import sys; sys.exit(0); open('a.py', 'w')\"", output=""),
+    Case("python - <<'E'\nfor p, t in {'a.py': '1'}.items():\n    open(p, 'w').write(t)\nE", "", "a.py", output=""),
 )
 
 GIT = (
@@ -232,9 +294,83 @@ GIT = (
          output="patching file src/a.py\nSkipping patch.\n"
          "1 out of 1 hunk ignored -- saving rejects to file src/a.py.rej\n"),
     Case("patch -p1 < fix.patch", "", "src/a.py", output="", before=(f"cat > fix.patch <<'EOF'\n{PATCH}EOF",)),
+    Case("git checkout a.py", "", "a.py", output="Updated 1 path from the index\n", before=("echo 1 > a.py",)),
+    Case("git checkout .", "", "a.py", output="", shown=(("cat a.py", "x\n"), ("echo 1 > a.py", ""))),
+    Case("git clean -fd", output="", shown=(("cat a.py", "x\n"), ("echo 1 > a.py", ""))),
+    Case("git restore --source HEAD --staged --worktree a.py", "", "a.py", output=""),
+    Case("git restore --staged a.py", output=""),
+    Case("git checkout -f", "", "a.py", output="", before=("sed -i 's/x/y/' a.py",)),
+    Case("git checkout topic/x", output="Switched to branch 'topic/x'\n"),
+    Case("git stash push -- b.py", "", "b.py", before=("sed -i 's/x/y/' a.py b.py",)),
+    Case("git revert --no-edit HEAD", "", "a.py",
+         shown=(("sed -i 's/x/y/' a.py", ""), ("git commit -am x", "[main 1] x\n 1 file changed, 1 insertion(+)\n"))),
+    Case("git revert --no-edit HEAD", shown=(("git commit -m x", "[main 1] x\n 2 files changed\n"),)),
+    Case(f"cd src && git apply <<'EOF'\n{PATCH}EOF", "", "src/a.py", output=""),
+    Case(f"cd lib && git apply <<'EOF'\ndiff --git a/src/a.py b/src/a.py\n{PATCH}EOF", output=""),
+    Case("git diff | git apply -R", "", "a.py", output="", before=("sed -i 's/x/y/' a.py",)),
+    Case("git diff a.py | patch -R -p1", "", "a.py", output="", before=("sed -i 's/x/y/' a.py b.py",)),
+    Case("git diff --no-index a.py b.py", "a.py b.py", output="--- a/a.py\n+++ b/b.py\n", exit_code=1),
     Case("git diff > all.patch && git checkout . && git apply all.patch", "", "all.patch src/a.py",
          output="", before=("sed -i 's/x/y/' src/a.py",)),
 )  # fmt: skip
 
+GONE = "cat: gone.py: No such file or directory\n"
+HEADED = "==> m.py <==\n1\n2\n\n==> n.py <==\n3\n"
+# Several commands in one line, of which some had nothing to show.
+SILENT = (
+    Case("cat gone.py || cat b.py", "b.py", output=f"{GONE}text\n"),
+    Case("cat gone.py b.py", "b.py", output=f"{GONE}text\n", exit_code=1),
+    Case("cat b.py; cat gone.py", "b.py", output=f"text\n{GONE}", exit_code=1),
+    Case("cat gone.py | head || cat b.py", output=GONE),
+    Case("cd src && cat gone.py; cat lib/gone.py", "src/lib/gone.py", output=f"{GONE}text\n"),
+    Case("cat < gone.py; cat b.py", "b.py", output="bash: line 1: gone.py: No such file or directory\ntext\n"),
+    Case("sed -n 1,5p gone.py; cat b.py", "b.py",
+         output="sed: can't read gone.py: No such file or directory\ntext\n"),
+    Case("head -3 gone.py; cat b.py", "b.py",
+         output="head: cannot open 'gone.py' for reading: No such file or directory\ntext\n"),
+    Case("awk 'NR<3' gone.py; cat b.py", "b.py", output="awk: cannot open gone.py (No such file or directory)\ntext\n"),
+    Case("grep -n x gone.py; cat b.py", "b.py", output="grep: gone.py: No such file or directory\ntext\n"),
+    Case("less gone.py; cat b.py", "b.py", output="gone.py: No such file or directory\ntext\n"),
+    Case("cat src; cat b.py", "b.py", output="cat: src: Is a directory\ntext\n"),
+    Case("git show HEAD:gone.py; cat b.py", "b.py", output="fatal: path 'gone.py' does not exist in 'HEAD'\ntext\n"),
+    Case("for f in gone.py b.py; do cat $f; done", "b.py", output=f"{GONE}text\n"),
+    # Nobody can tell whose text it is where complaints are hidden, unless the run has met the file before.
+    Case("cat a.py 2>/dev/null || cat b.py", "a.py b.py"),
+    Case("cat a.py 2>/dev/null || cat b.py", "a.py", before=("echo 1 > a.py",)),
+    Case("[ -f a.py ] && cat a.py || cat b.py", "a.py b.py"),
+    Case("cat a.py 2>/dev/null || ls", "a.py"),
+    Case("grep -n x a.py || cat b.py", "b.py", output="text\n"),
+    Case("grep -n x a.py || cat b.py", "a.py", output="3:x\n"),
+    Case("grep -n zzz a.py; cat b.py", "b.py"),
+    Case("grep zzz a.py; cat b.py", "b.py"),
+    Case("grep -E 'zzz|yyy' a.py; cat b.py", "b.py"),
+    Case("grep -rn zzz src; cat b.py", "b.py"),
+    Case("grep -i ZZZ a.py; cat b.py", "a.py b.py"),
+    Case("grep -n x a.py | cut -d: -f2; cat b.py", "a.py b.py"),
+    Case("cd src && head -2 m.py n.py", "src/m.py src/n.py", output=HEADED),
+    Case("head -2 *.py", "m.py n.py", output=HEADED),
+    Case("ls; tail -2 *.py", "m.py n.py", output=f"m.py\n{HEADED}"),
+    Case("cd src && git diff --relative", "src/a.py", output=f"diff --git a/a.py b/a.py\n{PATCH}".replace("src/", "")),
+)  # fmt: skip
+# Content that takes a detour on its way to the screen.
+DETOURS = (
+    Case("cat <(head -3 a.py)", "a.py"),
+    Case("cat <(head -2 a.py) b.py", "a.py b.py"),
+    Case("grep x <(cat a.py)", "a.py", output="x\n"),
+    Case("diff <(sort a.py) <(sort b.py)", "a.py b.py", exit_code=1),
+    Case('x=$(cat a.py); echo "$x"', "a.py"),
+    Case('x=$(cat a.py); echo "${#x}"', output="30\n"),
+    Case("x=$(cat a.py); x=2; echo $x", output="2\n"),
+    Case("x=$(cat a.py | wc -l); echo $x", output="30\n"),
+    Case("while IFS= read -r l; do printf '%s\\n' \"$l\"; done < a.py", "a.py"),
+    Case("cat a.py | while read l; do echo $l; done", "a.py"),
+    Case("while read l; do echo $l; done < <(cat a.py)", "a.py"),
+    Case("while read f; do wc -l $f; done < list.txt", output="3 a.py\n"),
+    Case("head -2 a.py | cat - b.py", "a.py b.py"),
+    Case("echo hi | cat - b.py", "b.py", output="hi\ntext\n"),
+    Case("dd if=a.py bs=10 count=2", "a.py"),
+    Case("cat a.py | python -c 'import sys; print(sys.stdin.read())'", "a.py"),
+    Case("cat a.py | python -c 'import sys; print(len(sys.stdin.read()))'", output="30\n"),
+)
 
-CASES = (*VIEWING, *SEARCHING, *WRITING, *RUNNING, *GIT)
+CASES = (*VIEWING, *SEARCHING, *WRITING, *RUNNING, *GIT, *SILENT, *DETOURS)

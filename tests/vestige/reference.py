@@ -100,3 +100,22 @@ def demand_by_cut(turns: Turns, goal: set[str], visibility: str) -> list[int]:
                 total += cost(turns, state)
         found.append(total)
     return found
+
+
+Shown = tuple[bool, dict[int, str], dict[int, str]]  # numbers are printed; lines before the cut; lines behind it
+
+
+def content_cost(views: list[Shown]) -> int:
+    """What one version costs in words, from all views of it: its largest content, or the lines seen if they are more.
+
+    Where numbers are printed every line has one. Where none are, only the lines before the cut can be counted off.
+    """
+    contents = [words(before) + words(behind) for printed, before, behind in views if not printed]
+    seen: dict[int, str] = {}
+    for printed, before, behind in views:
+        seen |= before | (behind if printed else {})
+    return max([words(seen), *contents])
+
+
+def words(lines: dict[int, str]) -> int:
+    return sum(len(line.split()) for line in lines.values())

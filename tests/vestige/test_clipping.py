@@ -66,6 +66,23 @@ def test_hidden_characters_come_from_the_mark_or_from_the_whole_output() -> None
     assert [view.hidden_characters for view in views] == [2_778, 5_000 - 100 - len(CLIP), None]
 
 
+def test_a_note_behind_the_mark_says_how_much_is_hidden() -> None:
+    note = "<NOTE>Observations should not exceed 100000 characters. 23,456 characters were elided. Try less.</NOTE>"
+    (view,) = clipped_views(run(turn(1, calls=(Call("bash", {}, "x" * 100 + CLIP + note),))), ())
+    assert view.hidden_characters == 23_456
+
+
+def test_a_view_of_just_the_lines_that_were_asked_for_is_not_clipped() -> None:
+    output = (
+        "IMPORTANT: The file content has been truncated.\nStatus: Showing lines 11-12 of 90 total lines.\n"
+        "--- FILE CONTENT (truncated) ---\na\nb"
+    )
+    exact = Call("read_file", {"offset": 10, "limit": 2}, output)
+    longer = Call("read_file", {"offset": 10, "limit": 9}, output)
+    views = clipped_views(run(turn(1, calls=(exact,)), turn(2, calls=(longer,))), ())
+    assert [view.turn for view in views] == [2]
+
+
 def test_among_several_clipped_calls_a_file_goes_to_the_one_that_shows_it() -> None:
     calls = (Call("bash", {}, "alpha " + CLIP), Call("bash", {}, "beta " + CLIP))
     reads = (clipped("a.py", "alpha " + CLIP), clipped("b.py", "beta " + CLIP), whole("c", "c.py"))
@@ -147,6 +164,18 @@ def test_behind_the_cut_a_view_has_no_numbers_but_its_text_counts() -> None:
     # The head has numbers, the tail does not, since nobody knows how many lines lie between.
     cut = Read("a.py", content=f"one\n{ELIDED}\nold = 1\n", lines={1: "one"}, clipped=True)
     assert hidden_lines(run(turn(1, cut)), CHANGED) == ()
+
+
+@pytest.mark.parametrize("printed", ["old = 1", "    11\told = 1", "  old   = 1"])
+def test_a_line_that_a_clipped_output_shows_among_other_text_is_not_hidden(printed: str) -> None:
+    # `ls; cat a.py`: the read has no text of its own, but the line stands in what was printed.
+    cut = Read("a.py", tokens=5, clipped=True)
+    shown = Turn(1, (cut,), (), 0, RecordedTurn((Call("bash", {}, f"a.py\none\n{ELIDED}\n{printed}\n"),)))
+    assert hidden_lines(run(shown), CHANGED) == ()
+    left_out = Turn(1, (cut,), (), 0, RecordedTurn((Call("bash", {}, f"a.py\none\n{ELIDED}\nlast\n"),)))
+    assert [line.outcome for line in hidden_lines(run(left_out), CHANGED)] == ["never"]
+    again = Turn(2, (Read("a.py", tokens=5),), (), 0, RecordedTurn((Call("bash", {}, f"a.py\n{printed}\n"),)))
+    assert [line.outcome for line in hidden_lines(run(left_out, again), CHANGED)] == ["recovered"]
 
 
 def test_blank_lines_and_texts_that_the_patch_changes_twice_are_ambiguous() -> None:

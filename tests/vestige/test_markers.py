@@ -9,6 +9,10 @@ from eirkit.vestige.markers import clip_marks
 CUT = {
     "a\n<response clipped><NOTE>Only part of this file has been shown to you.</NOTE>": "response_clipped",
     "head<elided_chars>812 characters elided</elided_chars>\ntail": "elided_middle",
+    "a\n<response clipped><NOTE>Not more than 9 characters. 23456 characters were elided.</NOTE>": "response_clipped",
+    "<NOTE>This file is too large to display entirely. Showing abbreviated version.</NOTE>\n     1 x": "abbreviated",
+    "<persisted-output>\nOutput too large (48.2KB). Full output saved to: /a/b.txt\n\nPreview (first 2KB):\nx": "saved",
+    "\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines 1-2 of 3 total lines.": "truncated_view",
     "x\n[... Observation truncated due to length ...]\ny": "observation",
     "x\n... [1,204 characters truncated] ...\ny": "counted",
     "x\n[37 lines omitted]\ny": "counted",
@@ -30,6 +34,10 @@ WHOLE = (
     "elided_chars = 3\n",
     "TRUNCATED = True\n",
     "[truncated]\n",
+    "The image is too large.\n",
+    "print('Output too large (%s). Full output saved to x' % size)\n",
+    'say("IMPORTANT: The file content has been truncated.\\n")\n',
+    "<NOTE>This argument is too large.</NOTE>\n",
 )
 
 

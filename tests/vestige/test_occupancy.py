@@ -34,6 +34,14 @@ def test_a_prompt_that_shrinks_is_not_monotone() -> None:
     assert (row.prompt_monotone, row.prompt_drops, row.largest_drop_tokens) == (False, 2, 4_100)
 
 
+def test_of_several_responses_in_a_turn_the_largest_fills_the_context() -> None:
+    several = RecordedTurn(usage=Usage.together([Usage(1_000, 50), Usage(1_100, 60), Usage(1_000, 40)]))
+    row = occupancy(recording(several, sized(1_050, 10)), WINDOWS)
+    assert (row.peak_tokens, row.prompt_drops, row.largest_drop_tokens) == (1_160, 1, 50)
+    assert several.usage is not None
+    assert (several.usage.input_tokens, several.usage.output_tokens) == (3_100, 150)
+
+
 def test_calls_without_sizes_are_passed_over() -> None:
     row = occupancy(recording(sized(500), RecordedTurn(), sized(0, 9), sized(400)), WINDOWS)
     assert (row.sized_calls, row.prompt_drops) == (2, 1)

@@ -27,8 +27,8 @@ PROGRAMS = {
     "def main():\n    open('a', 'w')\nif __name__ == '__main__':\n    main()": (["a"], []),
     "def unused():\n    open('a', 'w')": ([], []),
     "import sys\nopen(sys.argv[1], 'w')": (["given"], []),
-    "import os\nos.rename('a', 'b')\nos.remove('c')": (["a", "b", "c"], []),
-    "import shutil\nshutil.copy('a', 'b')\nshutil.move('c', 'd')": (["b", "c", "d"], []),
+    "import os\nos.rename('a', 'b')\nos.remove('c')": (["mv a b", "c"], []),
+    "import shutil\nshutil.copy('a', 'b')\nshutil.move('c', 'd')": (["cp a b", "mv c d"], []),
     "import fileinput\nfor line in fileinput.input('a', inplace=True):\n    print(line)": (["a"], []),
     "import os\nos.chdir('d')\nopen('a', 'w')": (["d/a"], []),
     "import tempfile, os\nopen(os.path.join(tempfile.mkdtemp(), 'a'), 'w')": ([], []),
@@ -46,6 +46,21 @@ PROGRAMS = {
     "df.to_csv('d/x.csv', index=False)\nplt.savefig('p.png')\nnp.save('a.npy', a)": (["d/x.csv", "p.png", "a.npy"], []),
     "form.save()\nrow.save('draft')\nimage.save(stream)\nstorage.save('a.css', content)": ([], []),
     "image.save('a.png')": (["a.png"], []),
+    "from pathlib import Path\nPath('a').rename('b')\nPath('c').touch()": (["mv a b", "touch c"], []),
+    "from pathlib import Path\nPath('a').replace('b')\nPath('d').mkdir()": (["mv a b", "mkdir -p d"], []),
+    "for path, text in {'a': '1', 'b': '2'}.items():\n    open(path, 'w').write(text)": (["a", "b"], []),
+    "names = {'k': 'a'}\nopen(names['k'], 'w')\nopen(names['l'], 'w')": (["a"], []),
+    "class A:\n    def go(self):\n        open('a', 'w')\nA().go()": (["a"], []),
+    "class A:\n def __init__(self, p):\n  self.p = p\n def go(self):\n  open(self.p, 'w')\nA('a').go()": (["a"], []),
+    "class A:\n    def never(self):\n        open('a', 'w')\nA()": ([], []),
+    "import asyncio\nasync def main():\n    open('a', 'w')\nasyncio.run(main())": (["a"], []),
+    "match x:\n    case 1:\n        open('a', 'w')\n    case _:\n        open('b', 'w')": (["a", "b"], []),
+    "import sys\nopen('a', 'w')\nsys.exit(0)\nopen('b', 'w')": (["a"], []),
+    "import sys\nif bad:\n    sys.exit(1)\nopen('b', 'w')": (["b"], []),
+    "def f():\n    return 1\n    open('a', 'w')\nf()\nopen('b', 'w')": (["b"], []),
+    "import shutil\nshutil.copy(unknown(), 'docs')\nshutil.copy(unknown(), 'a.py')": (["a.py"], []),
+    "open('a.py'.replace('.py', '.txt'), 'w')": (["a.txt"], []),
+    "import glob\nfor p in glob.glob('*.py'):\n    if x:\n        open(p, 'w')": ([], []),
 }
 
 
@@ -53,7 +68,7 @@ PROGRAMS = {
 def test_effects_of_a_program(text: str) -> None:
     effects = effects_of(text, ("fix.py", "given"))
     written, shown = PROGRAMS[text]
-    assert [change.path for change in effects.writes] == written
+    assert [" ".join(change.command) or change.path for change in effects.writes] == written
     assert list(effects.shown) == shown
 
 

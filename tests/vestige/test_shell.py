@@ -185,9 +185,35 @@ def test_line_numbers_divide_an_output() -> None:
     assert [(read.path, read.lines) for read in reads] == [("a", {1: "x", 2: "y"}), ("b", {1: "z"})]
 
 
-def test_names_that_head_prints_divide_an_output() -> None:
-    reads = touch("head -n 1 a b", "==> a <==\n1\n\n==> b <==\n2\n").reads
-    assert [(read.path, (read.content or "").strip()) for read in reads] == [("a", "1"), ("b", "2")]
+@pytest.mark.parametrize(
+    ("command", "first", "asked"),
+    [("head -n 2 a b", 1, Span(1, 2)), ("tail -n +7 a b", 7, Span(7, 1 << 30)), ("cd . && head -2 *", 1, Span(1, 2))],
+)
+def test_names_that_head_prints_divide_an_output(command: str, first: int, asked: Span) -> None:
+    # The blank line before the second name belongs to neither file.
+    reads = touch(command, "==> a <==\n1\n2\n\n==> b <==\n3\n").reads
+    assert [(read.path, read.content, read.requested) for read in reads] == [
+        ("a", "1\n2\n", asked),
+        ("b", "3\n", asked),
+    ]
+    assert [read.lines for read in reads] == [{first: "1", first + 1: "2"}, {first: "3"}]
+
+
+def test_names_that_head_prints_end_where_its_lines_do() -> None:
+    reads = touch("head -n 1 a b; cat c", "==> a <==\n1\n\n==> b <==\n2\n3\n4\n").reads
+    assert [(read.path, read.content) for read in reads] == [("a", "1\n"), ("b", "2\n"), ("c", None)]
+
+
+def test_a_command_that_showed_nothing_leaves_the_whole_text_to_the_other() -> None:
+    gone = "cat: gone.py: No such file or directory\n"
+    for command, output in [("cat gone.py; cat b", f"{gone}1\n2\n"), ("grep -n zzz a; cat b", "1\n2\n")]:
+        reads = touch(command, output).reads
+        assert [(read.path, read.content, read.lines) for read in reads] == [("b", "1\n2\n", {1: "1", 2: "2"})]
+
+
+def test_two_searches_that_show_one_file_read_it_once() -> None:
+    reads = touch("grep -rn x d; grep -rn y d", "d/f:1:x\nd/f:2:y\n").reads
+    assert [(read.path, read.lines) for read in reads] == [("d/f", {1: "x", 2: "y"})]
 
 
 def test_what_cannot_be_divided_is_shared_by_tokens() -> None:

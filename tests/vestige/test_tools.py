@@ -10,6 +10,7 @@ import pytest
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.touches import touches_of
 from eirkit.vestige.trajectory import Call, Span, Touches
+from eirkit.vestige.views import cuts
 
 NUMBERED = "Here's the result of running `cat -n` on /repo/a.py:\n     5\tx = 1\n     6\ty = 2\n"
 PATCH = (
@@ -27,6 +28,8 @@ VIEWS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
     ("str_replace_based_edit_tool", {"command": "view", "path": "/repo/a.py", "view_range": "[5, 6]"}, NUMBERED),
     ("Read", {"file_path": "/repo/a.py", "offset": 5, "limit": 2}, "     5→x = 1\n     6→y = 2\n"),
     ("read_file", {"path": "a.py", "start_line": 5, "end_line": 6}, "x = 1\ny = 2\n"),
+    ("read_file", {"file_path": "/repo/a.py", "offset": 5, "limit": 2}, "L5: x = 1\nL6: y = 2"),
+    ("text_editor", {"command": "view", "path": "/repo/a.py", "view_range": [5, 6]}, NUMBERED),
     ("read_file", {"absolute_path": "/repo/a.py", "offset": 5, "limit": 2}, "x = 1\ny = 2\n"),
     (
         "open",
@@ -148,3 +151,158 @@ def test_the_windowed_viewer_remembers_its_file() -> None:
 def test_arguments_of_any_shape_are_taken(tool: str, arguments: Mapping[str, Any]) -> None:
     touched = call(tool, **arguments)
     assert {one.path for one in (*touched.reads, *touched.writes)} <= {"a"}, "no file that was not named"
+
+
+HEADING = (
+    "\nIMPORTANT: The file content has been truncated.\nStatus: Showing lines {}-{} of {} total lines.\n"
+    "Action: To read more of the file, use another call.\n\n--- FILE CONTENT (truncated) ---\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "requested", "clipped"),
+    [
+        ({}, (1, 2, 100), None, True),
+        ({}, (1, 2, 2), None, True),  # lines too long to be shown whole
+        ({"offset": 10, "limit": 2}, (11, 12, 100), Span(11, 12), False),
+        ({"offset": 10, "limit": 5}, (11, 12, 100), Span(11, 15), True),
+        ({"offset": 98, "limit": 50}, (99, 100, 100), Span(99, 148), False),  # the file ends there
+        ({"start_line": 11, "end_line": 12}, (11, 12, 100), Span(11, 12), False),
+        ({"start_line": 11, "end_line": 40}, (11, 12, 100), Span(11, 40), True),
+    ],
+)
+def test_a_heading_of_a_view_tells_its_lines_and_is_none(
+    arguments: Mapping[str, Any], shown: tuple[int, int, int], requested: Span | None, clipped: bool
+) -> None:
+    output = HEADING.format(*shown) + "one\ntwo"
+    (read,) = call("read_file", output, file_path="/repo/a.py", **arguments).reads
+    assert (read.lines, read.content) == ({shown[0]: "one", shown[1]: "two"}, "one\ntwo")
+    assert (read.requested, read.clipped) == (requested, clipped)
+    assert bool(cuts(Call("read_file", arguments, output))) is clipped
+
+
+FILEMAP = "     1 def first():\n     2 ... eliding lines 2-21 ...\n    22 def second():\n    23     return 1 + 1\n"
+
+
+def test_an_abbreviated_view_is_clipped_and_keeps_its_numbers() -> None:
+    note = "<NOTE>This file is too large to display entirely. Showing abbreviated version. Ask for lines.</NOTE>\n"
+    (read,) = call("str_replace_editor", note + FILEMAP, command="view", path="/repo/a.py").reads
+    assert (read.clipped, read.requested) == (True, None)
+    assert read.lines == {1: "def first():", 22: "def second():", 23: "    return 1 + 1"}
+
+
+def test_an_outline_that_was_asked_for_is_not_clipped() -> None:
+    (read,) = call("filemap", FILEMAP, path="/repo/a.py").reads
+    assert (read.clipped, read.requested, read.lines and sorted(read.lines)) == (False, Span(1, 0), [1, 22, 23])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output"),
+    [
+        (
+            {"command": "create", "file_text": "x"},
+            "File already exists at: /repo/a.py. Cannot overwrite files using it.",
+        ),
+        (
+            {"command": "create", "file_text": "x"},
+            "The parent directory /repo/b does not exist. Please create it first.",
+        ),
+        ({"command": "undo_edit"}, "No edit history found for /repo/a.py."),
+        (
+            {"command": "str_replace", "old_str": "x", "new_str": "y"},
+            "Multiple occurrences of old_str `x` in lines [1]",
+        ),
+    ],
+)
+def test_an_edit_that_the_editor_refuses_writes_nothing(arguments: Mapping[str, Any], output: str) -> None:
+    assert call("str_replace_editor", output, path="/repo/a.py", **arguments) == Touches()
+
+
+def test_an_edit_that_shows_the_words_of_a_refusal_is_an_edit() -> None:
+    shown = (
+        "The file /repo/a.py has been edited. Here's the result:\n     1\traise Refused('No replacement was performed')"
+    )
+    writes = call(
+        "str_replace_editor", shown, command="str_replace", path="/repo/a.py", old_str="x", new_str="y"
+    ).writes
+    assert [write.path for write in writes] == ["a.py"]
+
+
+def test_a_tool_that_ended_with_a_code_did_nothing() -> None:
+    place = Place(("/repo",), "/repo")
+    assert touches_of(Call("apply_patch", {"input": PATCH}, "patch rejected", exit_code=1), place) == Touches()
+    assert len(touches_of(Call("apply_patch", {"input": PATCH}, "Success", exit_code=0), place).writes) == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Usage: tool [options]\n\nMore.\n",
+        "Error codes\n===========\nMore.\n",
+        "Cannot be undone.\n1\n2\n3\n4\n",
+        "ERROR: a file of logs\nERROR: 2\nERROR: 3\nERROR: 4\nERROR: 5\n",
+    ],
+)
+def test_a_file_may_begin_like_an_error(text: str) -> None:
+    (read,) = call("read_file", text, file_path="/repo/a.py").reads
+    assert read.content == text
+
+
+def test_a_file_may_hold_the_words_of_a_refusal() -> None:
+    shown = NUMBERED + "     7\traise Refused('No replacement was performed')\n"
+    assert [read.path for read in call("file_editor", shown, command="view", path="/repo/a.py").reads] == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "File unchanged since last read. The content from the earlier Read tool_result is still current.",
+        "ERROR:\nInvalid `path` parameter: /repo/a.py.",
+        "File does not exist.",
+        "Error: ENOENT: no such file or directory, open '/repo/a.py'",
+    ],
+)
+def test_a_word_about_a_file_is_no_view_of_it(output: str) -> None:
+    assert call("Read", output, file_path="/repo/a.py") == Touches()
+
+
+def test_matches_under_the_names_of_files() -> None:
+    found = (
+        'Found 3 matches for pattern "x" in path "src":\n---\nFile: a.py\nL3: x = 1\nL4- y\n---\nFile: b.py\nL9: x\n---'
+    )
+    reads = call("search_file_content", found, pattern="x", dir_path="src").reads
+    assert [(read.path, read.lines) for read in reads] == [
+        ("src/a.py", {3: "x = 1", 4: "y"}),
+        ("src/b.py", {9: "x"}),
+    ]
+    assert [read.path for read in call("grep_search", found, pattern="x").reads] == ["a.py", "b.py"]
+
+
+def test_a_search_in_a_file_without_an_ending() -> None:
+    asked = {"pattern": "x", "output_mode": "content", "path": "/repo/Makefile"}
+    (read,) = call("Grep", "3:x\n5:xx\n", **asked).reads
+    assert (read.path, read.lines) == ("Makefile", {3: "x", 5: "xx"})
+    place = Place(("/repo",), "/repo")
+    place.note_read("Makefile")
+    assert [read.path for read in touches_of(Call("Grep", asked, "x\nxx\n"), place).reads] == ["Makefile"]
+
+
+def test_a_server_of_files_is_known_by_its_tools() -> None:
+    assert [read.path for read in call("mcp__filesystem__read_text_file", "x = 1\n", path="/repo/a.py").reads] == [
+        "a.py"
+    ]
+    (tail,) = call("mcp__filesystem__read_text_file", "x = 1\n", path="/repo/a.py", tail=1).reads
+    assert (tail.lines, tail.requested) == (None, Span(1, 0))
+    (head,) = call("mcp__my-filesystem__read_file", "x\ny\n", path="/repo/a.py", head=2).reads
+    assert (head.lines, head.requested) == ({1: "x", 2: "y"}, Span(1, 2))
+    several = call("mcp__filesystem__read_multiple_files", "/repo/a.py:\nx\n\n---\n/repo/b.py:\ny\n", paths=[]).reads
+    assert [(read.path, read.content) for read in several] == [("a.py", "x"), ("b.py", "y")]
+    edits = [{"oldText": "x", "newText": "y"}]
+    (edit,) = call("mcp__filesystem__edit_file", "```diff\n```", path="/repo/a.py", edits=edits).writes
+    assert (edit.path, edit.removed, edit.added) == ("a.py", "x", "y")
+    assert call("mcp__filesystem__edit_file", "```diff\n```", path="/repo/a.py", edits=edits, dryRun=True) == Touches()
+    moved = call(
+        "mcp__filesystem__move_file", "Successfully moved", source="/repo/a.py", destination="/repo/b.py"
+    ).writes
+    assert [(write.path, write.kind) for write in moved] == [("b.py", "whole"), ("a.py", "delete")]
+    assert call("mcp__tickets__read_file", "x", path="/repo/a.py") == Touches(), "no server of files"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,44 @@ def test_two_names_of_the_linked_repository_are_one() -> None:
 
 def test_paths_outside_stay_absolute() -> None:
     assert paths(run(bash("cat /tmp/a /repo/b ../c", "x\n"), root="/repo")) == ["/tmp/a", "b", "/c"]
+
+
+@pytest.mark.parametrize(
+    ("format", "last"), [("gemini-cli", "top.py"), ("codex", "top.py"), ("claude-code", "src/top.py")]
+)
+def test_a_folder_of_one_call_is_left_where_commands_start_anew(format: str, last: str) -> None:
+    given = run(bash("cat m.py", "m", folder="src"), bash("cat top.py", "x"), format=format, root="/repo")
+    assert paths(given) == ["src/m.py", last]
+
+
+@pytest.mark.parametrize("name", ["directory", "dir_path"])
+def test_a_folder_in_the_arguments_counts_once(name: str) -> None:
+    asked = {"command": "cat m.py", name: "src"}
+    told = RecordedTurn((Call("bash", asked, "m", 0, working_folder="src"),))
+    untold = RecordedTurn((Call("bash", asked, "m", 0),))
+    assert paths(run(told, told, untold, format="gemini-cli", root="/repo")) == ["src/m.py"] * 3
+
+
+def cell(code: str, output: str = "", tool: str = "execute_ipython_cell", **facts: Any) -> RecordedTurn:
+    return RecordedTurn((Call(tool, {"code": code}, output, **facts),))
+
+
+@pytest.mark.parametrize("tool", ["python", "ipython", "execute_ipython_cell"])
+def test_a_program_in_python_is_followed(tool: str) -> None:
+    code = (
+        "import os\nos.chdir('/elsewhere')\ns = open('/repo/a.py').read()\nopen('/repo/b.py', 'w').write('1')\nprint(s)"
+    )
+    given = run(cell(code, "x", tool), bash("cat c.py", "c"), root="/repo")
+    assert paths(given) == ["a.py", "c.py"]
+    assert written_files(given) == ("b.py",)
+
+
+def test_a_cell_that_raised_did_what_stands_before() -> None:
+    code = "open('/repo/a.py', 'w').write('1')\nraise ValueError\nopen('/repo/b.py', 'w').write('1')"
+    raised = "ValueError    Traceback (most recent call last)\nCell In[3], line 2\n      1 open\n----> 2 raise"
+    assert written_files(run(cell(code, raised), root="/repo")) == ("a.py",)
+    told = 'Traceback (most recent call last):\n  File "<stdin>", line 2, in <module>\nValueError'
+    assert written_files(run(cell(code, told, "python", failed=True), root="/repo")) == ("a.py",)
 
 
 def test_a_script_of_an_earlier_turn_writes_when_it_runs() -> None:

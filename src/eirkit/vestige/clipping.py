@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from eirkit.vestige.gold import Patch
-from eirkit.vestige.markers import ClipMark, clip_marks
+from eirkit.vestige.markers import ClipMark
 from eirkit.vestige.trajectory import Call, Read, Trajectory, Turn
+from eirkit.vestige.views import cuts
 
 Outcome = Literal["recovered", "never", "ambiguous"]
 Group = Literal["recovered", "never", "mixed", "ambiguous", "none"]
 OldLines: TypeAlias = Mapping[str, Mapping[int, str]]  # by path and number: lines that the patch deletes or replaces
 
-_STATED = re.compile(r"\b(\d[\d,]{0,14}) (?:characters|chars) (?:elided|truncated|omitted|clipped)")
+_STATED = re.compile(r"\b(\d[\d,]{0,14}) (?:characters|chars) (?:were )?(?:elided|truncated|omitted|clipped)")
+_PRINTED_NUMBER = re.compile(r"(?m)^ *\d{1,9}\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,7 @@ def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[Clippe
     last_write = {write.path: turn.number for turn in trajectory.turns for write in turn.writes}
     views = []
     for turn in trajectory.turns:
-        cut = [
-            (place, call, marks) for place, call in enumerate(turn.recorded.calls) if (marks := clip_marks(call.output))
-        ]
+        cut = [(place, call, marks) for place, call in enumerate(turn.recorded.calls) if (marks := cuts(call))]
         for place, call, marks in cut:
             paths = _paths_of(turn, call, alone=len(cut) == 1)
             views.append(
@@ -89,17 +89,17 @@ def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine,
 
     Only views before the first write of the file count; those in the turn of that write come before it.
     """
-    views: dict[str, list[tuple[int, Read]]] = {}
+    views: dict[str, list[tuple[int, Read, _Shown]]] = {}
     written: set[str] = set()
     for turn in trajectory.turns:
         for read in turn.reads:
             if read.path in changed and read.path not in written:
-                views.setdefault(read.path, []).append((turn.number, read))
+                views.setdefault(read.path, []).append((turn.number, read, _Shown(read, turn)))
         written.update(write.path for write in turn.writes)
     return tuple(
         line
         for path in sorted(views)
-        if any(read.clipped for _, read in views[path])
+        if any(read.clipped for _, read, _ in views[path])
         for line in _judged(path, changed[path], views[path])
     )
 
@@ -129,15 +129,15 @@ def _hidden_characters(call: Call, marks: Iterable[ClipMark]) -> int | None:
     return max(0, len(call.full_output) - len(call.output))
 
 
-def _judged(path: str, changed: Mapping[int, str], views: Sequence[tuple[int, Read]]) -> Iterator[HiddenLine]:
+def _judged(path: str, changed: Mapping[int, str], views: Sequence[tuple[int, Read, _Shown]]) -> Iterator[HiddenLine]:
     wanted = {number: _squeezed(text) for number, text in changed.items()}
-    shown = [_Shown(read) for _, read in views]
+    shown = [view for _, _, view in views]
     unsure = _unsure(wanted, shown)
     for number, text in sorted(wanted.items()):
         visible = [view.shows(number, text) for view in shown]
         places = (
             place
-            for place, (_, read) in enumerate(views)
+            for place, (_, read, _) in enumerate(views)
             if read.clipped and _covers(read, number) and not visible[place]
         )
         first = next(places, None)
@@ -145,7 +145,7 @@ def _judged(path: str, changed: Mapping[int, str], views: Sequence[tuple[int, Re
             continue
         later = (
             turn
-            for (turn, read), seen in zip(views[first + 1 :], visible[first + 1 :], strict=True)
+            for (turn, read, _), seen in zip(views[first + 1 :], visible[first + 1 :], strict=True)
             if seen and (_covers(read, number) or _picks(read))
         )
         again = next(later, None)
@@ -158,13 +158,18 @@ def _judged(path: str, changed: Mapping[int, str], views: Sequence[tuple[int, Re
 class _Shown:
     """The lines of one view, without the differences of white space: by number where it gives them, else as a text.
 
-    What stands behind the cut of a clipped view often has no numbers, so there both count.
+    What stands behind the cut of a clipped view often has no numbers, so there both count. A file whose text cannot be
+    told apart from what else its call printed may have shown any line that was printed.
     """
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, turn: Turn) -> None:
         self.numbered = {number: _squeezed(text) for number, text in (read.lines or {}).items()}
+        content = read.content
+        if content is None and read.lines is None:
+            content = "\n".join(call.output for call in turn.recorded.calls if not read.clipped or cuts(call))
+            content = _PRINTED_NUMBER.sub("", content)
         unnumbered = read.lines is None or read.clipped
-        self.plain = tuple(map(_squeezed, (read.content or "").splitlines())) if unnumbered else ()
+        self.plain = tuple(map(_squeezed, (content or "").splitlines())) if unnumbered else ()
         self._texts = frozenset(self.plain)
 
     def shows(self, number: int, text: str) -> bool:

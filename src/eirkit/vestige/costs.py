@@ -1,7 +1,8 @@
 """What states of files cost in tokens, and how much of each read had been shown before.
 
-In: a graph and the texts that its run saw. Out: for every state the tokens of the largest content observed of it; for
-every read the tokens that it showed and the share of it that was not new. docs/vestige-demand.md says what counts.
+In: a graph and the texts that its run saw. Out: for every state the tokens of the largest content observed of it, or of
+all lines seen of it where these are more; for every read the tokens that it showed and the share of it that was not
+new. docs/vestige-demand.md says what counts.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eirkit.vestige.graph import ActionGraph
+from eirkit.vestige.markers import clip_marks
 from eirkit.vestige.tokens import Counter
 from eirkit.vestige.trajectory import Read, Turn, Write
 
@@ -50,6 +52,12 @@ def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observ
     return Observed([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
 
 
+def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
+    """True if a view is the file's own text: its lines are numbered, but no numbers are printed before them."""
+    first = next(iter(lines.values()))
+    return content is not None and content.startswith(first) and content[len(first) : len(first) + 1] in ("\n", "")
+
+
 class _Ledger:
     """What was observed of every state so far."""
 
@@ -64,9 +72,13 @@ class _Ledger:
     def see(self, state: int, read: Read, tokens: int) -> float:
         """Note a read; return the share of it that was shown before."""
         if read.lines:
+            # The first view of all is told by its lines, unless the scaffold cut it.
+            seen = read.clipped or state in self._lines
+            if read.tokens is not None or (seen and _is_unnumbered(read.content, read.lines)):
+                self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
             return self._see_lines(state, read, read.lines)
         if read.tokens is not None or read.content is not None:
-            self._observe(state, tokens)
+            self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
         known = self._texts.get(state)
         if known is None:
             self._texts[state] = {read.content}
@@ -86,15 +98,21 @@ class _Ledger:
             fresh = lines.keys() - known
             known |= fresh
             new, text = len(fresh), "\n".join([line for number, line in lines.items() if number in fresh])
-        if read.tokens is not None:
-            self._observe(state, read.tokens)
-        elif new:
+        if new and read.tokens is None:
             whole = read.content
             # A view without printed numbers is the text itself, and was counted with its turn.
             if whole is not None and len(text) <= len(whole) <= len(text) + 1 and whole.startswith(text):
                 text = whole
             self._united[state] = self._united.get(state, 0) + self._count(text)
         return 1 - new / len(lines)
+
+    def _uncut_tokens(self, read: Read) -> int:
+        """Return the tokens of a clipped view without the scaffold's words for what it left out, piece by piece."""
+        if read.content is None or read.tokens is not None:
+            return read_tokens(read, self._count)
+        marks = clip_marks(read.content)
+        starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(read.content)]
+        return sum(self._count(read.content[start:end]) for start, end in zip(starts, ends, strict=True))
 
     def write(self, state: int, before: int | None, write: Write) -> None:
         """Note a write that made a state of the one before it."""

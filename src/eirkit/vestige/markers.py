@@ -9,14 +9,23 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-_FIRST_WORDS = ("response clipped>", "</elided_chars>", "runcated", "TRUNCATED]", " omitted", " elided", "too long")
+_FIRST_WORDS = (
+    "response clipped>",
+    "</elided_chars>",
+    "runcated",
+    "TRUNCATED]",
+    " omitted",
+    " elided",
+    "too long",
+    "too large",
+)
 _BEFORE, _AFTER = 160, 480  # characters around a first word that hold the whole of any mark
 _KEPT = 256  # texts whose marks are remembered: those of a run are asked for again by its audits
 _STEP = 320  # first words closer to each other are looked at together
 _N = r"[\d,]{1,15}"
 _MARKS = re.compile(
-    r"(?=[<\[.…OTRC])(?:"  # what a mark can begin with: one look instead of eleven
-    r"(?P<response_clipped><response clipped>)"
+    r"(?=[<\[.…OTRCI])(?:"  # what a mark can begin with: one look instead of fourteen
+    r"(?P<response_clipped><response clipped>(?:\s{0,4}<NOTE>[^<]{0,300}</NOTE>)?)"
     r"|(?P<elided_middle><elided_chars>[^<]{0,80}</elided_chars>)"
     r"|(?P<observation>\[\.\.\. ?Observation truncated[^\]\n]{0,200}\])"
     rf"|(?P<counted>(?:\.\.\. ?|… ?)?\[(?:\.\.\. ?|… ?)?{_N} (?:more )?(?:characters|chars|lines|bytes|tokens)"
@@ -27,6 +36,9 @@ _MARKS = re.compile(
     r"|(?P<capital>(?:\.\.\. ?)?\[(?:CONTENT |OUTPUT )?TRUNCATED\](?: ?\.\.\.)?)"
     r"|(?P<content>\[File content truncated[^\]\n]{0,300}\])"
     r"|(?P<note><(?:NOTE|note|warning)>[^<\n]{0,80}(?:too long|truncated)[^<]{0,400}</(?:NOTE|note|warning)>)"
+    r"|(?P<abbreviated><NOTE>This file is too large to display entirely[^<]{0,300}</NOTE>)"
+    r"|(?P<saved><persisted-output>\s{0,4}Output too large \([^()\n]{1,20}\)\. Full output saved to[^\n]{0,300})"
+    r"|(?P<truncated_view>IMPORTANT: The file content has been truncated\.\nStatus: Showing (?:lines \d|partial))"
     r"|(?P<stated>(?m:^)(?:Output|The output|Result|Command output) (?:was |is )?(?:too long|truncated)[^\n]{0,200}))",
 )
 
@@ -50,7 +62,7 @@ def clip_marks(text: str) -> tuple[ClipMark, ...]:
         or "runcated" in text
         or "TRUNCATED" in text
         or "omitted" in text
-        or "too long" in text
+        or "too l" in text
     ):
         return ()
     return tuple(

@@ -91,7 +91,8 @@ def window_of(windows: Windows, model: str) -> int | None:
 
 def occupancy(recording: Recording, windows: Windows, trajectory_tokens: int | None = None) -> Occupancy:
     """Return the row of a run; its tokens stand in for the peak where the log gives no sizes."""
-    sized = [turn.usage for turn in recording.turns if turn.usage is not None and turn.usage.input_tokens > 0]
+    used = [turn.usage.largest or turn.usage for turn in recording.turns if turn.usage is not None]
+    sized = [usage for usage in used if usage.input_tokens > 0]
     prompts = [usage.input_tokens for usage in sized]
     drops = [before - after for before, after in pairwise(prompts) if after < before]
     peak = max((usage.input_tokens + usage.output_tokens for usage in sized), default=trajectory_tokens)

@@ -16,9 +16,9 @@ from eirkit.vestige.shell.outputs import CHOSEN, reads_of
 from eirkit.vestige.shell.patches import file_patches, files_in_diff
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.trajectory import Call, Read, Span, Touches, Write
+from eirkit.vestige.views import numbered, untitled, view_of
 
 NOTHING_TOUCHED = Touches()
-_TO_THE_END = 1 << 30
 _PATHS = (
     "path",
     "file_path",
@@ -30,8 +30,8 @@ _PATHS = (
     "relative_path",
     "notebook_path",
 )
-_OLD = ("old_str", "old_string", "old_text", "old", "search")
-_NEW = ("new_str", "new_string", "new_text", "new", "replacement", "new_source", "replace")
+_OLD = ("old_str", "old_string", "old_text", "oldText", "old", "search")
+_NEW = ("new_str", "new_string", "new_text", "newText", "new", "replacement", "new_source", "replace")
 _CONTENT = ("file_text", "content", "contents", "text", "code_edit", "code")
 _REFUSALS = (
     "ERROR", "Error", "error:", "<tool_use_error>", "Traceback (most recent call last)", "No replacement was performed",
@@ -41,21 +41,36 @@ _REFUSALS = (
     "No matches found",
     "apply_patch verification failed", "Invalid patch", "Failed to find expected lines", "File not found",
     "The user doesn't want to proceed", "Permission to use", "No changes to make", "Cannot ", "Ran into ",
+    "File already exists at", "No edit history found", "The parent directory ", "Multiple occurrences of",
 )  # fmt: skip
 _REFUSED_LATER = (
     "No replacement was performed",
     "apply_patch verification failed",
     "RuntimeError: No active exception",
 )
-_NUMBERED = re.compile(r"(?m)^ {0,12}(\d{1,9})(?:\t|→|\| ?|: ?)(.*)$")
-_HEADER = re.compile(
-    r"\A(?:Here's the result of running `cat -n` on [^\n]*\n|\[File: [^\n]*\n(?:\(\d+ more lines above\)\n)?)"
+_DONE = re.compile(r"The file [^\n]{1,1000} has been (?:edited|updated|created|changed)")
+_NO_CONTENT = (
+    "Here's the files and directories",
+    "Here are the files and directories",
+    "File unchanged since last read",
+    "<tool_use_error>",
 )
+_UNREADABLE = (
+    "ERROR:", "Error:", "error:", "Error reading", "File does not exist", "File not found", "Invalid `", "The path ",
+    "Parameter `", "Could not ", "Cannot ", "Failed to ", "Ran into ", "The user doesn't want to proceed",
+    "Permission to use", "Access denied", "Traceback (most recent call last)", "MCP error", "EISDIR",
+)  # fmt: skip
+_REFUSAL_LINES = 4
+_NO_MATCH = ("No match", "Found 0 ", "No files found")
 _OPENED = re.compile(r"\[File: ([^\n]{1,1000}?) \(\d+ lines total\)\]")
 _MANY = re.compile(r"(?m)^--- ([^\n]{1,1000}) ---\n")
-_MATCHED = re.compile(r"(?m)^(?:Line |L)(\d{1,9}): ?(.*)$")
+_NAMED = re.compile(r"(?:\A|(?<=\n)---\n)([^\n:]{1,1000}):\n")
+_MATCHED = re.compile(r"(?m)^(?:Line |L)(\d{1,9})[:-] ?(.*)$")
+_LISTED = re.compile(r"(?m)^File: ([^\n]{1,1000})\n(?=L\d)")
+_BARE_LINE = re.compile(r"\d{1,9}[:-]")
 _BLOCK = re.compile(r"(?<!<)<{6,} ?SEARCH\n(.*?)\n?======+\n(.*?)\n?>>>>>>+ ?REPLACE", re.DOTALL)
 
+_SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")
 _AS_IT_IS = "This is the original code before your edit"
 
 Tool = Callable[[Call, Place], Touches]
@@ -63,10 +78,13 @@ Tool = Callable[[Call, Place], Touches]
 
 def failed(call: Call) -> bool:
     """True if a tool reports in its own words, or by the log's flag, that it did nothing."""
-    if call.failed:
+    if call.failed or call.exit_code:
         return True
     start = call.output[:400].lstrip()
-    return start.startswith(_REFUSALS) or any(words in call.output[:4000] for words in _REFUSED_LATER)
+    if start.startswith(_REFUSALS):
+        return True
+    # The lines that a successful edit shows may hold any words.
+    return any(words in call.output[:4000] for words in _REFUSED_LATER) and not _DONE.match(start)
 
 
 def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
@@ -86,50 +104,29 @@ def _path(call: Call, place: Place) -> str | None:
     return place.resolve(named) if named is not None else place.open_file
 
 
-def _number(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else None
-
-
 def view(call: Call, place: Place) -> Touches:
     """A file shown whole or in part; a folder shows names only."""
     path = _path(call, place)
-    text = _HEADER.sub("", call.output).partition("<system-reminder>")[0]
-    if path is None or failed(call) or not text.strip() or _shows_folder(call.output):
+    if path is None or _unseen(call):
+        return NOTHING_TOUCHED
+    seen = view_of(call)
+    if not seen.text.strip():
         return NOTHING_TOUCHED
     place.note_read(path)
-    asked = _asked(call.arguments)
-    found = _NUMBERED.findall(text)
-    lines = {int(number): line for number, line in found} if 2 * len(found) > text.count("\n") else None
-    clipped = bool(clip_marks(call.output))
-    if lines is None and not clipped:
-        lines = dict(enumerate(text.removesuffix("\n").split("\n"), asked.first if asked else 1))
-    return Touches((Read(path, content=text, lines=lines or None, requested=asked, clipped=clipped),))
+    asked = CHOSEN if seen.picked or "tail" in call.arguments else seen.asked
+    lines = None if "tail" in call.arguments else seen.lines
+    return Touches((Read(path, content=seen.text, lines=lines, requested=asked, clipped=seen.clipped),))
 
 
-def _shows_folder(output: str) -> bool:
-    return output.startswith(("Here's the files and directories", "Here are the files and directories"))
+def _unseen(call: Call) -> bool:
+    """True if no content of a file came back: a refusal, the names in a folder, or a word that nothing has changed.
 
-
-def _asked(arguments: Mapping[str, Any]) -> Span | None:
-    """Return the range of lines that the arguments of a viewer ask for."""
-    given = arguments.get("view_range")
-    if isinstance(given, str):
-        given = [int(number) for number in re.findall(r"-?\d{1,9}", given)]
-    if isinstance(given, list) and len(given) == 2 and all(isinstance(number, int) for number in given):
-        return Span(max(1, given[0]), given[1] if given[1] > 0 else _TO_THE_END)
-    first = next(
-        (_number(arguments[name]) for name in ("start_line", "line_start", "offset") if name in arguments), None
-    )
-    last = next((_number(arguments[name]) for name in ("end_line", "line_end") if name in arguments), None)
-    limit = _number(arguments.get("limit"))
-    if first is None and last is None and limit is None:
-        return None
-    start = max(1, first or 1)
-    return Span(start, last if last is not None else start + limit - 1 if limit else _TO_THE_END)
+    A file may begin with any words, so what a failed view says must be all that it says.
+    """
+    start = call.output[:400].lstrip()
+    if call.failed or start.startswith(_NO_CONTENT):
+        return True
+    return start.startswith(_UNREADABLE) and call.output.strip().count("\n") < _REFUSAL_LINES
 
 
 def create(call: Call, place: Place) -> Touches:
@@ -143,7 +140,7 @@ def create(call: Call, place: Place) -> Touches:
 def replace_text(call: Call, place: Place) -> Touches:
     """A part of a file replaced by another; several parts where the tool takes a list of edits."""
     path = _path(call, place)
-    if path is None or failed(call):
+    if path is None or failed(call) or call.arguments.get("dryRun") is True:
         return NOTHING_TOUCHED
     edits = call.arguments.get("edits")
     if isinstance(edits, list) and edits:
@@ -184,6 +181,15 @@ def delete(call: Call, place: Place) -> Touches:
     return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(Write(path, "delete"),))
 
 
+def move(call: Call, place: Place) -> Touches:
+    """A file put elsewhere."""
+    ends = [_first(call.arguments, (name,)) for name in ("source", "destination")]
+    old, new = (place.resolve(end) if end else None for end in ends)
+    if old is None or new is None or failed(call):
+        return NOTHING_TOUCHED
+    return Touches(writes=(Write(new, "whole", content=place.texts.get(old)), Write(old, "delete")))
+
+
 def editor(call: Call, place: Place) -> Touches:
     """`str_replace_editor` and its relatives, whose `command` says which of several tools they are."""
     verb = _EDITOR_VERBS.get(str(call.arguments.get("command", "")))
@@ -198,11 +204,11 @@ def windowed(call: Call, place: Place) -> Touches:
     if path is None or (failed(call) and not found):
         return NOTHING_TOUCHED
     place.open_file = path
-    lines = {int(number): line for number, line in _NUMBERED.findall(call.output)}
+    lines = numbered(call.output)
     if not lines:
         return NOTHING_TOUCHED
     shown = Span(min(lines), max(lines))
-    text = _HEADER.sub("", call.output)
+    text = untitled(call.output)
     return Touches((Read(path, content=text, lines=lines, requested=shown, clipped=bool(clip_marks(text))),))
 
 
@@ -219,7 +225,7 @@ def edit_event(call: Call, place: Place) -> Touches:
 def _refused(call: Call, path: str | None) -> Touches:
     """SWE-agent refuses an edit that does not compile, and shows the lines as they are."""
     _, _, text = call.output.partition(_AS_IT_IS)
-    lines = {int(number): line for number, line in _NUMBERED.findall(text)}
+    lines = numbered(text)
     if path is None or not lines:
         return NOTHING_TOUCHED
     return Touches((Read(path, content=text, lines=lines, requested=Span(min(lines), max(lines))),))
@@ -244,23 +250,52 @@ def search_file(call: Call, place: Place) -> Touches:
 
 def search(call: Call, place: Place) -> Touches:
     """A search in a folder: the names before the lines say which files were shown."""
-    if failed(call) or (call.arguments.get("output_mode", "content") != "content" and call.tool.lower() == "grep"):
+    if _unseen(call) or call.output.lstrip().startswith(_NO_MATCH):
+        return NOTHING_TOUCHED
+    if call.tool.lower() == "grep" and call.arguments.get("output_mode", "content") != "content":
         return NOTHING_TOUCHED
     if call.tool == "Grep" and "output_mode" not in call.arguments:
         return NOTHING_TOUCHED  # its default gives names only
-    named = _first(call.arguments, _PATHS)
-    if named is not None and "." in named.rpartition("/")[2].strip("."):
+    named = _first(call.arguments, (*_PATHS, "dir_path"))
+    if _LISTED.search(call.output):
+        return _listed(call, place, named)
+    if named is not None and _is_file(named, call.output, place):
         flow = Flow("files", files=tuple(place.resolve_all([named])), chosen=True, numbering="colon")
     else:
         flow = Flow("search", folder=place.folder)
     return Touches(tuple(reads_of([flow], call.output, place)) if flow.files or flow.kind == "search" else ())
 
 
+def _is_file(named: str, output: str, place: Place) -> bool:
+    """True if a search looked through one file: by its name, by lines without a name before them, or as seen before."""
+    if "." in named.rpartition("/")[2].strip(".") or _BARE_LINE.match(output):
+        return True
+    return place.resolve(named) in place.shown
+
+
+def _listed(call: Call, place: Place, named: str | None) -> Touches:
+    """Matches under the name of each file, which is told from the folder that was searched."""
+    folder = place.absolute(named) if named and not _is_file(named, "", place) else None
+    reads: dict[str, dict[int, str]] = {}
+    for part in call.output.split("\n---\n"):
+        found = _LISTED.match(part)
+        path = place.resolve(found[1], folder) if found else None
+        lines = {int(number): line for number, line in _MATCHED.findall(part)} if path is not None else {}
+        if path is not None and lines:
+            reads.setdefault(path, {}).update(lines)
+    return Touches(
+        tuple(
+            Read(path, content="\n".join(lines.values()) + "\n", lines=lines, requested=CHOSEN)
+            for path, lines in reads.items()
+        )
+    )
+
+
 def view_many(call: Call, place: Place) -> Touches:
     """Several files shown one after the other, each after its name."""
-    if failed(call):
+    if call.failed:
         return NOTHING_TOUCHED
-    names = list(_MANY.finditer(call.output))
+    names = list((_MANY if _MANY.search(call.output) else _NAMED).finditer(call.output))
     reads = []
     for found, after in zip(names, [*names[1:], None], strict=False):
         path = place.resolve(found[1].strip())
@@ -302,10 +337,25 @@ _EDITOR_VERBS: dict[str, Tool] = {
     "delete": delete,
 }
 TOOLS: Mapping[str, Tool] = {
-    **dict.fromkeys(("str_replace_editor", "str_replace_based_edit_tool", "edit_tool", "file_editor"), editor),
+    **dict.fromkeys(
+        ("str_replace_editor", "str_replace_based_edit_tool", "edit_tool", "file_editor", "text_editor"), editor
+    ),
     **dict.fromkeys(("edit", "Edit", "edit_file_by_lines"), edit_event),
     **dict.fromkeys(
-        ("read", "view", "read_file", "view_file", "cat_file", "open_file", "fs_read", "get_file", "notebookread"), view
+        (
+            "read",
+            "view",
+            "read_file",
+            "view_file",
+            "cat_file",
+            "open_file",
+            "fs_read",
+            "get_file",
+            "notebookread",
+            "read_text_file",
+            "filemap",
+        ),
+        view,
     ),
     **dict.fromkeys(
         ("write", "write_file", "create_file", "write_to_file", "fs_write", "new_file", "save_file"), create
@@ -322,5 +372,14 @@ TOOLS: Mapping[str, Tool] = {
     "undo_edit": change,
     "create": make_file,
     "search_file": search_file,
-    "read_many_files": view_many,
+    **dict.fromkeys(("read_many_files", "read_multiple_files"), view_many),
+    "move_file": move,
 }
+
+
+def tool_named(name: str) -> Tool | None:
+    """Return the tool that goes by a name, whatever its case; a server of files offers its own under a prefix."""
+    own = TOOLS.get(name)
+    if own is None:
+        own = TOOLS.get(_SERVER.sub("", name.lower()))
+    return own

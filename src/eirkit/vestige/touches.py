@@ -13,10 +13,14 @@ from collections.abc import Callable
 from eirkit.vestige.shell.effects import remember, shell_touches
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.tokens import Remembering
-from eirkit.vestige.tools import TOOLS
+from eirkit.vestige.tools import tool_named
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
 SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
+PYTHONS = frozenset({"python", "ipython", "run_ipython", "execute_ipython_cell"})
+_END = "end of the program"  # of a here-document
+_RAISED = "Traceback (most recent call last)"
+_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # a command that was never run
 _FRESH = ("mini", "codex", "gemini")  # scaffolds that start every command anew
 _CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
 _USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
@@ -50,22 +54,53 @@ def place_of(recording: Recording, count: Callable[[str], int] = len) -> Place:
     """Return where a run begins: its repository, as the log says or as its commands show, and its folder."""
     roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
     scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
-    keeps = not any(name in scaffold for name in _FRESH)
+    keeps = recording.details.get("keeps_folder") is not False and not any(name in scaffold for name in _FRESH)
     return Place(roots=roots, folder=roots[0] if roots else "", keeps_folder=keeps, count=count)
 
 
 def touches_of(call: Call, place: Place) -> Touches:
     """Return what one call touched, and leave in `place` what later calls need to know."""
-    if call.working_folder:
-        place.folder = call.working_folder.rstrip("/") or "/"
-    command = call.arguments.get("command", call.arguments.get("cmd"))
-    if call.tool in SHELLS or (call.tool.lower() in SHELLS):
-        folder = call.arguments.get("directory") or call.arguments.get("dir_path")
-        if isinstance(folder, str) and folder:
-            place.folder = place.absolute(folder)
-        code = call.exit_code if call.exit_code is not None else int(call.failed)
-        return shell_touches(command, call.output, code, place) if isinstance(command, str) else NOTHING_TOUCHED
-    tool = TOOLS.get(call.tool) or TOOLS.get(call.tool.lower())
+    began, command = place.folder, _command(call)
+    if command is not None and call.failed and call.output.startswith(_REFUSED):
+        return NOTHING_TOUCHED
+    if call.working_folder and call.working_folder != began:
+        place.folder = _folder(call.working_folder, place)
+    if command is None:
+        touches = _tool_touches(call, place)
+    else:
+        folder = None if call.working_folder else call.arguments.get("directory") or call.arguments.get("dir_path")
+        if folder and isinstance(folder, str):
+            place.folder = _folder(folder, place)
+        touches = shell_touches(command, call.output, _exit_code(call), place)
+    # A program in Python cannot move the shell, and where every command starts anew none can.
+    if not place.keeps_folder or call.tool in PYTHONS:
+        place.folder = began
+    return touches
+
+
+def _command(call: Call) -> str | None:
+    """Return the shell command that a call is; a program in Python is one that is fed to its interpreter."""
+    if call.tool in SHELLS or call.tool.lower() in SHELLS:
+        command = call.arguments.get("command", call.arguments.get("cmd"))
+        return command if isinstance(command, str) else None
+    code = call.arguments.get("code") if call.tool in PYTHONS else None
+    return f"python3 - <<'{_END}'\n{code}\n{_END}\n" if isinstance(code, str) and _END not in code else None
+
+
+def _folder(named: str, place: Place) -> str:
+    is_drive = named[1:2] == ":"
+    return named if is_drive else place.absolute(named.rstrip("/") or "/")
+
+
+def _exit_code(call: Call) -> int:
+    if call.exit_code is not None:
+        return call.exit_code
+    # A notebook gives no code, only the error that ended a cell.
+    return int(call.failed or (call.tool in PYTHONS and _RAISED in call.output))
+
+
+def _tool_touches(call: Call, place: Place) -> Touches:
+    tool = tool_named(call.tool)
     if tool is None:
         return NOTHING_TOUCHED
     touches = tool(call, place)

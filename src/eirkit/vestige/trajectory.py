@@ -22,11 +22,24 @@ WriteKind = Literal["whole", "edit", "delete"]
 
 @fact
 class Usage:
-    """Tokens of one model response as the log gives them; a response that a log repeats is counted once."""
+    """Tokens of the model's responses in a turn as the log gives them; what a log repeats is counted once."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0  # part of the input
+    largest: Usage | None = None  # of several responses the one that filled the context most
+
+    @classmethod
+    def together(cls, several: Sequence[Usage]) -> Usage:
+        """Return what several responses used; none used nothing."""
+        if len(several) == 1:
+            return several[0]
+        return cls(
+            sum(one.input_tokens for one in several),
+            sum(one.output_tokens for one in several),
+            sum(one.cached_tokens for one in several),
+            max(several, key=lambda one: one.input_tokens + one.output_tokens, default=None),
+        )
 
 
 @fact

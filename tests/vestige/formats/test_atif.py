@@ -66,6 +66,19 @@ def test_results_find_their_calls(tmp_path: Path) -> None:
     assert turn.usage == Usage(100, 7, 60)
 
 
+def test_ids_that_begin_anew_in_every_step_are_other_calls(tmp_path: Path) -> None:
+    steps = [
+        agent(name, call("call_1", "bash", command=command), results=[{"source_call_id": "call_1", "content": name}])
+        for name, command in (("one", "cat a"), ("two", "cat b"), ("three", "cat a"))
+    ]
+    run = only_run(FORMAT, as_json(tmp_path / "t.json", trajectory(said("user", "Go"), *steps)))
+    assert [[(one.arguments["command"], one.output) for one in turn.calls] for turn in run.turns] == [
+        [("cat a", "one")],
+        [("cat b", "two")],
+        [("cat a", "three")],
+    ]
+
+
 def test_typed_commands_with_one_screen_are_one_call(tmp_path: Path) -> None:
     typed = [call("c1", "bash_command", keystrokes="cd x\n"), call("c2", "bash_command", keystrokes="cat a\n")]
     run = only_run(FORMAT, as_json(tmp_path / "t.json", trajectory(agent("", *typed, results=[{"content": "one"}]))))
@@ -146,6 +159,14 @@ def test_embedded_sub_agents_are_runs_of_their_own(tmp_path: Path) -> None:
     runs = read_with(FORMAT, as_json(tmp_path / "t.json", told))
     named = [(run.run_id, run.details.get("parent_run")) for run in runs if isinstance(run, Recording)]
     assert named == [("top", None), ("top/child", "top"), ("top/child/deep", "top/child")]
+
+
+def test_sub_agents_of_a_continuation_are_runs_too(tmp_path: Path) -> None:
+    first, second = (trajectory(agent("Child."), trajectory_id=name) for name in ("a", "b"))
+    as_json(tmp_path / "t.json", trajectory(agent("One."), trajectory_id="top", subagent_trajectories=[first]))
+    as_json(tmp_path / "t.cont-1.json", trajectory(agent("Two."), trajectory_id="x", subagent_trajectories=[second]))
+    runs = read_with(FORMAT, tmp_path / "t.json")
+    assert [run.run_id for run in runs if isinstance(run, Recording)] == ["top", "top/a", "top/b"]
 
 
 def test_what_is_no_step_is_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from eirkit.vestige.source import Skipped
+from eirkit.vestige.touches import interpret
 from eirkit.vestige.trajectory import Recording, Usage
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 from tests.vestige.recorded import recorded
@@ -82,6 +83,49 @@ def test_a_branch_that_was_taken_back_is_left_out(tmp_path: Path) -> None:
     run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
     assert [turn.text for turn in run.turns] == ["First.", "Second."]
     assert run.details["abandoned_replies"] == 1
+
+
+def test_a_compaction_on_a_branch_that_was_taken_back_is_none_of_the_run(tmp_path: Path) -> None:
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", text("First.")),
+        entry("b1", None, "system", subtype="compact_boundary", logicalParentUuid="a1"),
+        user("s1", "b1", "So far", isCompactSummary=True),
+        reply("a2", "s1", "m2", text("On the branch.")),
+        user("u3", "a1", "Another way"),
+        reply("a3", "u3", "m3", text("Second.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines))
+    assert [(turn.text, turn.broken) for turn in run.turns] == [("First.", None), ("Second.", None)]
+    # A mark that nothing hangs on stands where it is.
+    loose = [*lines[:2], lines[2], user("s2", None, "So far", isCompactSummary=True), reply("a4", "s2", "m4")]
+    assert [turn.broken for turn in only_run(FORMAT, as_lines(tmp_path / "s2.jsonl", loose)).turns] == [
+        None,
+        "compaction",
+    ]
+
+
+def test_a_command_that_is_quoted_is_not_given(tmp_path: Path) -> None:
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", text("First.")),
+        user("u2", "a1", "What does <command-name>/clear</command-name> do?"),
+        reply("a2", "u2", "m2", text("Second.")),
+    ]
+    assert [turn.broken for turn in only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines)).turns] == [None, None]
+
+
+@pytest.mark.parametrize("command", ["echo 1 > v.py", "cat x.py", "sed -i s/a/b/ y.py"])
+def test_a_command_that_the_user_refused_touches_nothing(tmp_path: Path, command: str) -> None:
+    refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    lines = [
+        user("u1", None, "Start"),
+        reply("a1", "u1", "m1", use("c1", "Bash", command=command)),
+        user("r1", "a1", result("c1", refusal, is_error=True)),
+        reply("a2", "r1", "m2", text("Then not.")),
+    ]
+    run = interpret(only_run(FORMAT, as_lines(tmp_path / "s1.jsonl", lines)), len)
+    assert [(turn.reads, turn.writes) for turn in run.turns] == [((), ()), ((), ())]
 
 
 def test_a_damaged_line_costs_itself_alone(tmp_path: Path) -> None:
@@ -169,6 +213,21 @@ def test_failures_are_told_as_the_tool_told_them(tmp_path: Path) -> None:
     (call,) = run.turns[0].calls
     assert (call.failed, call.exit_code) == (True, 2)
     assert len(run.turns) == 2  # an error of the connection is no reply
+
+
+def test_the_word_about_a_long_output_stands_where_it_was_cut(tmp_path: Path) -> None:
+    told = "<persisted-output>\nOutput too large (48.2KB). Full output saved to: /home/u/a.txt"
+    shown = "".join(f"line {number}\n" for number in range(200))
+    output = f"{told}\n\nPreview (first 2KB):\n{shown}...\n</persisted-output>"
+    lines = [
+        user("1", None, "Go"),
+        reply("2", "1", "m", use("c", "Bash", command="cat a.txt")),
+        user("3", "2", result("c", output)),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s.jsonl", lines))
+    assert run.turns[0].calls[0].output == f"{shown}{told}\n</persisted-output>"
+    (read,) = interpret(run, len).turns[0].reads
+    assert (read.clipped, read.lines) == (True, {number + 1: f"line {number}" for number in range(200)})
 
 
 def test_a_session_without_replies_says_so(tmp_path: Path) -> None:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from eirkit.vestige.formats.gemini_outputs import ShellResult, shell_result
 from eirkit.vestige.source import Skipped
+from eirkit.vestige.touches import interpret
 from eirkit.vestige.trajectory import Usage
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
+from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
 
 FORMAT = "gemini-cli"
@@ -42,6 +47,55 @@ def test_a_session_is_a_run(tmp_path: Path) -> None:
     assert (run.run_id, run.model, run.prompt, len(run.turns)) == ("s1", "g", "Go", 2)
     assert (call.tool, call.arguments["command"], call.output, call.working_folder) == ("bash", "ls", "a.py", "sub")
     assert run.turns[1].usage == Usage(12, 1, 9)
+
+
+OLD = (
+    "Command: {command}\nDirectory: {folder}\nStdout: {out}\nStderr: {err}\nError: (none)\nExit Code: {code}\n"
+    "Signal: (none)\nBackground PIDs: (none)\nProcess Group PGID: 7"
+)
+PLAIN = {"command": "cat a.py", "folder": "(root)", "out": "x\ny", "err": "(empty)", "code": 0}
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        (OLD.format(**PLAIN), ShellResult("x\ny", 0)),
+        (OLD.format(**PLAIN | {"command": "cat <<E\na\nE", "out": "(empty)"}), ShellResult("", 0)),
+        (OLD.format(**PLAIN | {"out": "(empty)", "err": "no file", "code": 2}), ShellResult("no file", 2)),
+        (OLD.format(**PLAIN | {"err": "no file", "code": 1}), ShellResult("x\ny\nno file", 1)),
+        (OLD.format(**PLAIN | {"code": "(none)"}), ShellResult("x\ny", None)),
+        (OLD.format(**PLAIN).replace("Stdout: x\ny\nStderr: (empty)", "Output: x\ny"), ShellResult("x\ny", 0)),
+        ("Output: x\ny\nProcess Group PGID: 77", ShellResult("x\ny", 0)),
+        ("Output: (empty)\nProcess Group PGID: 77", ShellResult("", 0)),
+        ("Output: no file\nExit Code: 2\nProcess Group PGID: 77", ShellResult("no file", 2)),
+        ("Output: Error: own words\nProcess Group PGID: 77", ShellResult("Error: own words", 0)),
+        ("Output: x\nSignal: 9\nProcess Group PGID: 77", ShellResult("x", None)),
+        ("Output: of another tool", ShellResult("Output: of another tool")),
+        (
+            "Command: without the rest\nProcess Group PGID: 7",
+            ShellResult("Command: without the rest\nProcess Group PGID: 7"),
+        ),
+        ("plain", ShellResult("plain")),
+    ],
+)
+def test_the_words_around_an_output_are_taken_off(output: str, expected: ShellResult) -> None:
+    assert shell_result(output) == expected
+
+
+def test_what_a_session_touched(tmp_path: Path) -> None:
+    (path,) = write_sample(FORMAT, tmp_path)
+    turns = interpret(only_run(FORMAT, path), len).turns
+    assert [[read.path for read in turn.reads] for turn in turns] == [
+        [],
+        ["src/m.py"],
+        ["src/n.py"],
+        ["top.py"],
+        ["src/a.py", "src/b.py"],
+        [],
+        ["src/z.py"],
+    ]
+    assert [write.path for turn in turns for write in turn.writes] == []
+    assert (turns[1].reads[0].lines, turns[5].recorded.calls[0].exit_code) == ({1: "def f():", 2: "    return 1"}, 2)
 
 
 def test_a_session_without_replies_says_so(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from eirkit.vestige.source import Skipped
+from eirkit.vestige.touches import interpret
 from eirkit.vestige.trajectory import Recording, Usage
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
+from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
 
 FORMAT = "inspect"
@@ -81,6 +83,33 @@ def test_a_sample_is_a_run(tmp_path: Path, header: str) -> None:
     assert (first.usage, second.usage) == (Usage(14, 3, 4), Usage(20, 5, 4))
 
 
+def test_the_standard_tools_are_followed(tmp_path: Path) -> None:
+    for path in write_sample(FORMAT, tmp_path):
+        turns = interpret(only_run(FORMAT, path), len).turns
+        assert [[read.path for read in turn.reads] for turn in turns] == [[], ["a.py"], ["b.py"], ["d.py"]]
+        assert [write.path for turn in turns for write in turn.writes] == ["c.py"]
+        (typed,) = turns[3].recorded.calls
+        assert (typed.tool, typed.arguments, typed.output) == ("bash", {"command": "cat /repo/d.py"}, "d\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tool"),
+    [
+        ({"action": "type_submit", "input": "ls"}, "bash"),
+        ({"action": "type", "input": "ls\n"}, "bash"),
+        ({"action": "type", "input": "l"}, "bash_session"),
+        ({"action": "interrupt"}, "bash_session"),
+    ],
+)
+def test_what_is_typed_into_a_session_is_a_command_once_it_is_entered(
+    tmp_path: Path, arguments: dict[str, str], tool: str
+) -> None:
+    typed = call("c1", "bash_session", **arguments)
+    messages = [{"role": "user", "content": "Go"}, {"role": "assistant", "content": "", "tool_calls": [typed]}]
+    (each,) = only_run(FORMAT, log(tmp_path / "log.eval", SAMPLE | {"messages": messages})).turns[0].calls
+    assert each.tool == tool
+
+
 def test_the_single_file(tmp_path: Path) -> None:
     path = as_json(tmp_path / "log.json", HEADER | {"samples": [SAMPLE, 3, SAMPLE | {"id": 7, "epoch": 1}]})
     assert who_recognises(path) == [FORMAT]
@@ -137,6 +166,22 @@ def test_a_compacted_sample_is_told_by_its_events(tmp_path: Path) -> None:
         "text of a.py",
     )
     assert (second.text, second.broken, second.carried) == ("Done.", "compaction", "So far.")
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_only_a_session_keeps_its_folder(tmp_path: Path, stays: bool) -> None:
+    def typed(id: str, command: str) -> dict[str, Any]:
+        arguments = {"action": "type_submit", "input": command} if stays else {"cmd": command}
+        return call(id, "bash_session" if stays else "bash", **arguments)
+
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [typed("c1", "cd src && cat a.py")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "one"},
+        {"role": "assistant", "content": "", "tool_calls": [typed("c2", "cat b.py")]},
+        {"role": "tool", "tool_call_id": "c2", "content": "two"},
+    ]
+    run = interpret(only_run(FORMAT, log(tmp_path / "log.eval", SAMPLE | {"messages": messages, "events": []})), len)
+    assert [read.path for turn in run.turns for read in turn.reads] == ["src/a.py", "src/b.py" if stays else "b.py"]
 
 
 def test_archives_of_other_things_are_left_alone(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from eirkit.vestige.source import Skipped, open_document
 from eirkit.vestige.trajectory import Recording, formats
 from tests.vestige.formats import test_claude_code, test_codex, test_gemini_cli, test_inspect, test_tau
+from tests.vestige.formats.samples import openhands_events
 from tests.vestige.formats.test_atif import agent, call, said, trajectory
 from tests.vestige.formats.test_harbor import ATIF
 
@@ -108,6 +109,7 @@ SOUND: dict[str, tuple[Writer, Any]] = {
         },
     ),
     "inspect": (eval_archive, test_inspect.SAMPLE),
+    "openhands-events of the SDK": (json_file, openhands_events.SDK_HISTORY),
     "tau-bench": (json_file, [test_tau.RUN, test_tau.RUN]),
     "tau2-bench": (
         json_file,

@@ -11,7 +11,19 @@ import pytest
 from eirkit.vestige.source import Skipped, open_document
 from eirkit.vestige.trajectory import Call, Recording, Usage, formats
 from tests.vestige.formats.samples import as_lines
-from tests.vestige.formats.samples.otlp import AGENT, FIRST, LAST, MEMORY, TOOL, TRACE, attribute, export, span
+from tests.vestige.formats.samples.otlp import (
+    AGENT,
+    DONE,
+    FIRST,
+    LAST,
+    MEMORY,
+    MESSAGE,
+    TOOL,
+    TRACE,
+    attribute,
+    export,
+    span,
+)
 
 
 def read(tmp_path: Path, *exports: dict[str, Any], content: bytes | None = None) -> list[Recording | Skipped]:
@@ -55,6 +67,32 @@ def test_the_answer_to_a_call_is_found_in_the_next_request_too(tmp_path):
     assert one(tmp_path, AGENT, FIRST, later).turns[0].calls[0].output == '{"lines": 1}'
     # A tool's own span comes first and wins.
     assert one(tmp_path, AGENT, FIRST, TOOL, later).turns[0].calls[0].output == "print(1)"
+
+
+def test_ids_that_begin_anew_with_every_reply_are_other_calls(tmp_path):
+    second = [{"role": "assistant", "parts": [{**MESSAGE[0]["parts"][1], "arguments": {"command": "cat b.py"}}]}]
+    answers = [
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_1", "response": text}]} for text in "xy"
+    ]
+    asks = span(6, 1, "chat m1", 6, operation__name="chat", output__messages=second, input__messages=answers[:1])
+    ends = span(7, 1, "chat m1", 7, operation__name="chat", output__messages=DONE, input__messages=answers)
+    shown = [
+        [(call.arguments["command"], call.output) for call in turn.calls]
+        for turn in one(tmp_path, AGENT, FIRST, asks, ends).turns
+    ]
+    assert shown == [[("cat a.py", "x")], [("cat b.py", "y")], []]
+    # The same from the spans of tools alone.
+    again = span(8, 1, "tool", 8, operation__name="execute_tool", tool__name="bash", tool__call__id="call_1",
+                 tool__call__arguments={"command": "cat b.py"}, tool__call__result="y")  # fmt: skip
+    silent = span(6, 1, "chat m1", 6, operation__name="chat")
+    turns = one(tmp_path, AGENT, FIRST, TOOL, silent, again).turns
+    assert [len(turn.calls) for turn in turns] == [1, 1]
+
+
+def test_spans_that_were_delivered_twice_count_once(tmp_path):
+    spans = (AGENT, FIRST, TOOL, MEMORY, LAST)
+    (once,) = read(tmp_path, export(*spans))
+    assert read(tmp_path, export(*spans), export(*spans)) == [once]
 
 
 def test_a_tool_without_an_id_answers_the_oldest_call_that_waits(tmp_path):

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.formats.swe_agent_actions import Place, fenced_action, parse_action, split_state, split_words
+from eirkit.vestige.formats.swe_agent_actions import (
+    Place,
+    call_of,
+    fenced_action,
+    parse_action,
+    split_state,
+    split_words,
+)
 from eirkit.vestige.source import Skipped
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import swe_agent as sample
@@ -116,6 +123,16 @@ def test_actions_of_the_viewer(action, expected):
     if expected is None:
         expected = ("str_replace_editor", {"command": "insert", "path": "/b", "insert_line": 3, "new_str": "--x"})
     assert parse_action(action, "/a") == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["File already exists at: /a.", "No edit history found for /a.", "The parent directory /b does not exist."],
+)
+def test_a_refused_edit_has_failed(answer):
+    call = call_of("str_replace_editor undo_edit /a", answer, Place(), Place())
+    assert call is not None
+    assert call.failed
 
 
 @pytest.mark.parametrize("piece", ["'\"'\"'", '"\\x', "x", " '", "\\"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eirkit.vestige.entities import task_entities
 from eirkit.vestige.source import Skipped
 from eirkit.vestige.trajectory import Recording, Usage
 from tests.vestige.formats.logs import as_json, read_with, who_recognises
@@ -47,6 +48,14 @@ def test_a_tau_run(tmp_path: Path) -> None:
     ]
     assert run.details["actions"] == [{"name": "a", "arguments": {"order_id": "#W1"}}]
     assert run.details["instruction"] == "You are u_1."
+
+
+def test_a_tau_run_without_its_task_names_no_entities_rather_than_none(tmp_path: Path) -> None:
+    told, untold = read_with("tau-bench", as_json(tmp_path / "gpt.json", [RUN, RUN | {"info": {}, "trial": 3}]))
+    assert isinstance(told, Recording)
+    assert isinstance(untold, Recording)
+    assert task_entities(told) is not None
+    assert task_entities(untold) is None
 
 
 def test_damaged_tau_runs_cost_themselves_alone(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from eirkit.vestige.formats.building import RunBuilder, items_of, string_of
 from eirkit.vestige.formats.messages import arguments_of, shell_name, text_of
 
+_SAVED = re.compile(r"(<persisted-output>\s{0,4}Output too large[^\n]{0,1200})\s{1,4}Preview \([^()\n]{1,40}\):\n")
 _EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
 
 
@@ -29,7 +30,7 @@ def take_results(builder: RunBuilder, content: object, structured: Mapping[str, 
     """Give the calls their answers out of the blocks of a user's message; `structured` is the scaffold's own record."""
     for block in items_of(content):
         if string_of(block.get("type")).endswith("tool_result"):
-            output = text_of(block.get("content"))
+            output = _previewed(text_of(block.get("content")))
             failed = block.get("is_error") is True
             builder.answer(
                 string_of(block.get("tool_use_id")),
@@ -42,6 +43,15 @@ def take_results(builder: RunBuilder, content: object, structured: Mapping[str, 
 
 def _tool_name(tool: str, arguments: Mapping[str, Any]) -> str:
     return "bash" if tool == "Bash" and isinstance(arguments.get("command"), str) else shell_name(tool, arguments)
+
+
+def _previewed(output: str) -> str:
+    """Return the preview of a long output with the word about it behind, where the cut is, not before."""
+    found = _SAVED.match(output) if output.startswith("<persisted-output>") else None
+    if found is None:
+        return output
+    preview = output[found.end() :].removesuffix("</persisted-output>").removesuffix("...\n")
+    return f"{preview}{found[1]}\n</persisted-output>"
 
 
 def _exit_code(output: str) -> int | None:

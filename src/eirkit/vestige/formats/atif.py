@@ -71,7 +71,8 @@ class Atif:
             else:
                 parts.append(part)
         yield _recording(document, parts)
-        yield from _embedded(document, trajectory)
+        for part in parts:
+            yield from _embedded(document, part, _own_id(trajectory, document))
 
 
 def _is_atif(head: bytes) -> bool:
@@ -137,9 +138,8 @@ def _begins_with_atif(path: Path) -> bool:
         return False
 
 
-def _embedded(document: Document, trajectory: Mapping[str, Any]) -> Iterator[Recording]:
+def _embedded(document: Document, trajectory: Mapping[str, Any], own_id: str) -> Iterator[Recording]:
     """Yield sub-agents that a trajectory holds, and theirs, without recursion."""
-    own_id = _own_id(trajectory, document)
     waiting = deque((own_id, child) for child in items_of(trajectory.get("subagent_trajectories")))
     while waiting:
         parent, child = waiting.popleft()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eirkit.vestige.formats.building import RunBuilder, count_of, items_of, mapping_of, string_of
+from eirkit.vestige.formats.gemini_outputs import shell_result
 from eirkit.vestige.formats.messages import arguments_of, shell_name, text_of
 from eirkit.vestige.trajectory import Usage
 
@@ -73,7 +74,10 @@ def _take_reply(builder: RunBuilder, step: Step) -> None:
         builder.use(_usage(mapping_of(step.get("metrics"))))
     if not asked and any(text_of(result.get("content")).startswith(_REFUSED) for result in results):
         builder.reject()
-    for id, tool, arguments in _joined(asked, results):
+    calls = _joined(asked, results)
+    for id, _, _ in calls:
+        builder.release(id)  # ids need to be unique in their step alone
+    for id, tool, arguments in calls:
         builder.ask(id, tool, arguments)
     _take_results(builder, results)
 
@@ -120,7 +124,8 @@ def _take_results(builder: RunBuilder, results: Sequence[Step]) -> None:
         failed = result.get("is_error") is True or mapping_of(result.get("extra")).get("is_error") is True
         call = string_of(result.get("source_call_id"))
         if call:
-            builder.answer(call, output, failed=failed)
+            told = shell_result(output)  # the steps of Gemini CLI hold its outputs as its sessions do
+            builder.answer(call, told.text, failed=failed, exit_code=told.exit_code)
         else:
             builder.answer_last(output, failed=failed)
 

@@ -131,6 +131,19 @@ class RunBuilder:
         if id:
             self._calls[id] = call
 
+    def is_answered(self, id: str) -> bool:
+        """True if a call was made under an id and has its answer."""
+        return id in self._calls and self._calls[id].answered
+
+    def asked(self, id: str) -> tuple[str, Mapping[str, Any]] | None:
+        """Return the tool and the arguments of the call that an id stands for."""
+        call = self._calls.get(id)
+        return None if call is None else (call.tool, call.arguments)
+
+    def release(self, id: str) -> None:
+        """Let an id stand for another call from now on, as where they are counted anew in every turn."""
+        self._calls.pop(id, None)
+
     def answer(
         self,
         id: str,

@@ -29,6 +29,7 @@ from eirkit.vestige.trajectory import Recording, formats
 Entry = Mapping[str, Any]
 
 _CLEAR = "<command-name>/clear</command-name>"
+_COMMAND = "<command-"  # how the record of a command begins; people may quote one
 _MAIN = ""  # the session's own chain, as opposed to those of its sub-agents
 
 
@@ -178,11 +179,14 @@ def _with_companions(entries: Sequence[Entry], kept: set[int]) -> list[Entry]:
         if _reply_id(entry) in replies
         for block in items_of(_content(entry))
     }
-    return [
-        entry
-        for number, entry in enumerate(entries)
-        if number in kept or _reply_id(entry) in replies or _answers(entry) & calls or _is_boundary(entry)
-    ]
+    followed = {string_of(entry.get("parentUuid")) for entry in entries}
+
+    def belongs(entry: Entry) -> bool:
+        # A compaction that lines hang on is on the chain if they are; one that nothing hangs on stands where it is.
+        is_loose = _is_boundary(entry) and string_of(entry.get("uuid")) not in followed
+        return is_loose or _reply_id(entry) in replies or bool(_answers(entry) & calls)
+
+    return [entry for number, entry in enumerate(entries) if number in kept or belongs(entry)]
 
 
 def _reply_ids(entries: Iterable[Entry]) -> set[str]:
@@ -243,7 +247,7 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
         if not builder.is_broken:
             builder.break_off("compaction")
         builder.carry(text)
-    elif _CLEAR in text:
+    elif _CLEAR in text and text.lstrip().startswith(_COMMAND):
         builder.break_off("clear")
     else:
         builder.hear(text)

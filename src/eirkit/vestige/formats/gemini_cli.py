@@ -18,6 +18,7 @@ from eirkit.vestige.formats.building import (
     string_of,
     whole_document,
 )
+from eirkit.vestige.formats.gemini_outputs import ShellResult, shell_result
 from eirkit.vestige.formats.messages import arguments_of, shell_name, text_of
 from eirkit.vestige.source import Document, Skipped
 from eirkit.vestige.trajectory import Recording, Usage, formats
@@ -70,9 +71,14 @@ def _take_reply(builder: RunBuilder, message: Mapping[str, Any]) -> None:
     builder.use(_usage(mapping_of(message.get("tokens"))))
     for call in items_of(message.get("toolCalls")):
         arguments, id = arguments_of(call.get("args")), string_of(call.get("id"))
-        folder = string_of(arguments.get("directory"))
-        builder.ask(id, shell_name(string_of(call.get("name")), arguments), arguments, folder or None)
-        builder.answer(id, _output(call.get("result")), failed=string_of(call.get("status")) in _FAILED)
+        folder = string_of(arguments.get("directory")) or string_of(arguments.get("dir_path"))
+        tool = shell_name(string_of(call.get("name")), arguments)
+        builder.ask(id, tool, arguments, folder if folder and tool == "bash" else None)
+        result = ShellResult(_output(call.get("result")))
+        if tool == "bash":
+            result = shell_result(result.text)
+        failed = string_of(call.get("status")) in _FAILED
+        builder.answer(id, result.text, failed=failed, exit_code=result.exit_code)
 
 
 def _output(result: object) -> str:

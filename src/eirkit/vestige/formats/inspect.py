@@ -20,7 +20,7 @@ from eirkit.vestige.formats.building import (
     string_of,
     whole_document,
 )
-from eirkit.vestige.formats.inspect_samples import sample_turns
+from eirkit.vestige.formats.inspect_samples import has_session, sample_turns
 from eirkit.vestige.source import Document, Skipped
 from eirkit.vestige.trajectory import Recording, formats
 
@@ -129,6 +129,7 @@ def _recording(document: Document, header: Mapping[str, Any], sample: Mapping[st
             "scores": scores,
             "model_usage": usage,
             "error": string_of(mapping_of(sample.get("error")).get("message")),
+            "keeps_folder": has_session(sample),  # its other shells start every command anew
         },
     )
 

@@ -6,6 +6,7 @@ the model, one for each reply.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from eirkit.vestige.trajectory import Call, RecordedTurn, Usage
 
 _ATTACHED = "attachment://"
 _SHELL_ARGUMENTS = ("command", "cmd")
+_SESSION = "bash_session"
+_PROMPT = re.compile(r"(?:\A|(?<=\n))(?:[\w.-]{1,64}@[\w.-]{1,64}:[^\n]{0,400}|(?:ba|z)?sh-[\d.]{1,9})[$#]\s*\Z")
 
 
 def sample_turns(sample: Mapping[str, Any]) -> tuple[str, tuple[RecordedTurn, ...]]:
@@ -33,6 +36,12 @@ def sample_turns(sample: Mapping[str, Any]) -> tuple[str, tuple[RecordedTurn, ..
     if len(replies) == len(turns):
         turns = tuple(replace(turn, usage=_usage(event)) for turn, event in zip(turns, replies, strict=True))
     return conversation.prompt, turns
+
+
+def has_session(sample: Mapping[str, Any]) -> bool:
+    """True if commands were typed into a shell that stays."""
+    said = [*items_of(sample.get("messages")), *map(_reply, items_of(sample.get("events")))]
+    return any(call.get("function") == _SESSION for message in said for call in items_of(message.get("tool_calls")))
 
 
 def _openai_style(messages: Sequence[Any], attachments: Mapping[str, Any]) -> Iterator[object]:
@@ -53,13 +62,21 @@ def _openai_style(messages: Sequence[Any], attachments: Mapping[str, Any]) -> It
 
 def _call(tool: str, arguments: Mapping[str, Any], output: str, answer: Mapping[str, Any]) -> Call:
     error = mapping_of(answer.get("error"))
-    tool, arguments = _as_shell(tool, arguments)
-    return Call(tool, arguments, output or string_of(error.get("message")), failed=bool(error))
+    name, asked = _as_shell(tool, arguments)
+    return Call(name, asked, _printed(tool, output) or string_of(error.get("message")), failed=bool(error))
+
+
+def _printed(tool: str, output: str) -> str:
+    """Return what a session printed, without the prompt at which it waits."""
+    return _PROMPT.sub("", output) if tool == _SESSION and output.rstrip().endswith(("$", "#")) else output
 
 
 def _as_shell(tool: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    if tool == _SESSION and isinstance(arguments.get("input"), str):
+        entered = arguments.get("action") == "type_submit" or arguments["input"].endswith("\n")
+        return ("bash", {"command": arguments["input"].rstrip("\n")}) if entered else (tool, arguments)
     typed = next((arguments[key] for key in _SHELL_ARGUMENTS if isinstance(arguments.get(key), str)), None)
-    if tool in ("bash", "bash_session", "shell") and typed is not None:
+    if tool in ("bash", _SESSION, "shell") and typed is not None:
         return "bash", {**{name: value for name, value in arguments.items() if name != "cmd"}, "command": typed}
     return shell_name(tool, arguments), arguments
 
@@ -98,7 +115,8 @@ def _take_reply(builder: RunBuilder, event: Mapping[str, Any], attachments: Mapp
 
 def _take_tool(builder: RunBuilder, event: Mapping[str, Any], attachments: Mapping[str, Any]) -> None:
     error = mapping_of(event.get("error"))
-    output = _text(event.get("result"), attachments) or string_of(error.get("message"))
+    printed = _printed(string_of(event.get("function")), _text(event.get("result"), attachments))
+    output = printed or string_of(error.get("message"))
     builder.answer(string_of(event.get("id")), output, failed=bool(error))
 
 

@@ -94,7 +94,7 @@ def _turns(events: Sequence[Mapping[str, Any]], digits: int) -> Iterator[Recorde
         elif event["type"] == "decision":
             yield RecordedTurn(
                 text="\n".join(str(exchange.get("reply", "")) for exchange in said),
-                usage=_usage(said),
+                usage=Usage.together([_usage(exchange) for exchange in said]),
                 touches=_touches(event, values, digits),
             )
             said = []
@@ -119,8 +119,5 @@ def _path(t: int) -> str:
     return f"A_{int(t)}"
 
 
-def _usage(said: Sequence[Mapping[str, Any]]) -> Usage:
-    totals = (
-        sum(int(exchange[key]) for exchange in said) for key in ("input_tokens", "output_tokens", "cached_tokens")
-    )
-    return Usage(*totals)
+def _usage(exchange: Mapping[str, Any]) -> Usage:
+    return Usage(int(exchange["input_tokens"]), int(exchange["output_tokens"]), int(exchange["cached_tokens"]))

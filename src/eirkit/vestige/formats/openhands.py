@@ -22,7 +22,10 @@ _TRAILER = re.compile(
     r"|\[(?:Current working directory|Python [Ii]nterpreter): [^\n\]]{0,1000}\]\Z"
     r"|\n[^\n@\s]{1,100}@[^\n:\s]{1,100}:[^\n]{1,1000} [#$]\Z"
 )
+_CELL_TRAILER = re.compile(r"(?:\A|\n)\[Jupyter (?:current working directory|Python interpreter): [^\n\]]{0,1000}\]\Z")
 _TRAILER_CHARACTERS = 3000
+IPYTHON = frozenset({"run_ipython", "execute_ipython_cell"})  # an action, and the tool that asks for it
+IPYTHON_CALL = "execute_ipython_cell"
 _UPLOADED = re.compile(r"<uploaded_files>\s{0,10}(/[^\s<]{1,1000})")
 _UPLOADED_WITHIN = 100_000
 
@@ -41,12 +44,21 @@ class OpenHandsCalls:
 
     def __call__(self, tool: str, arguments: Mapping[str, Any], output: str, answer: Mapping[str, Any]) -> Call:
         name, began = shell_name(tool, arguments), self.folder
+        if tool in IPYTHON:
+            return Call(IPYTHON_CALL, arguments, cell_result(output), working_folder=began)
         if name != "bash":
             failed = output.startswith(("ERROR:", "Error:", "Error validating"))
             return Call(name, arguments, output, failed=failed, working_folder=began)
         code, folder, text = command_result(output, str(arguments["command"]))
         self.folder = folder or began
         return Call(name, arguments, text, code, working_folder=began)
+
+
+def cell_result(output: str) -> str:
+    """Return what a cell of a notebook printed, without the lines about its interpreter."""
+    while output.endswith("]") and (added := _CELL_TRAILER.search(output, max(0, len(output) - _TRAILER_CHARACTERS))):
+        output = output[: added.start()]
+    return output
 
 
 def command_result(output: str, command: str) -> tuple[int | None, str | None, str]:

@@ -1,27 +1,38 @@
-"""OpenHands event histories: `output.jsonl` with one run on each line, or one file with the list of a run's events.
+"""OpenHands event histories: `output.jsonl` with one run on each line, one file with the list of a run's events, or the
+folder of a conversation.
 
 Actions of one model response are one turn; its usage, copied onto every action and observation, is counted once. A
-condensation breaks the context before the next turn, and its summary is what was carried over.
+condensation breaks the context before the next turn, and its summary is what was carried over. The events of the
+software agent SDK are of another kind, and told in `openhands_sdk.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.building import RunBuilder, items_of, mapping_of, skipped, string_of
+from eirkit.vestige.formats.building import RunBuilder, items_of, mapping_of, skipped, string_of, whole_document
 from eirkit.vestige.formats.messages import text_of, usage_of
-from eirkit.vestige.formats.openhands import repository_root
+from eirkit.vestige.formats.openhands import IPYTHON, IPYTHON_CALL, cell_result, repository_root
+from eirkit.vestige.formats.openhands_conversations import (
+    files_of_conversation,
+    is_state,
+    read_conversation_files,
+)
+from eirkit.vestige.formats.openhands_sdk import ends_in_finish, is_sdk, tell_sdk
 from eirkit.vestige.source import Document, Skipped
 from eirkit.vestige.trajectory import Recording, Usage, formats
 
 Event = Mapping[str, Any]
 
 _LINE = re.compile(rb'\s*\{\s*"instance_id"\s*:')
-_EVENTS = re.compile(rb'\s*\[\s*\{\s*"(?:id|timestamp|source|action|message)"\s*:')
+_EVENTS = re.compile(rb'\s*\[\s*\{\s*"(?:id|timestamp|source|action|message|kind)"\s*:')
 _EVENT_KEYS = (b'"source":', b'"timestamp":', b'"action":', b'"args":')
+_SDK_KEYS = re.compile(rb'"kind"\s*:\s*"(?:SystemPrompt|Message|Action)Event"')
 # The bookkeeping of the scaffold: neither work of the agent nor part of its context.
 _SILENT = frozenset(
     {"recall", "change_agent_state", "null", "pause", "resume", "stop", "start", "condensation_request"}
@@ -32,7 +43,7 @@ _REWRITE = ("path", "content", "start", "end")
 
 @formats.add("openhands-events")
 class OpenHandsEvents:
-    """`output.jsonl` of OpenHands evaluations, and exported event lists."""
+    """`output.jsonl` of OpenHands evaluations, exported event lists, and stored conversations."""
 
     run_per_line = True  # in JSON lines
 
@@ -41,10 +52,19 @@ class OpenHandsEvents:
         head = document.head
         if _LINE.match(head):
             return b'"test_result":' in head and (b'"git_patch":' in head or b'"history":' in head)
-        return _EVENTS.match(head) is not None and all(key in head for key in _EVENT_KEYS)
+        if not _EVENTS.match(head):
+            return is_state(document)
+        return all(key in head for key in _EVENT_KEYS) or _SDK_KEYS.search(head) is not None
+
+    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+        """Return the files that are read with the state of a conversation."""
+        return files_of_conversation(folder, names)
 
     def read(self, document: Document) -> Iterator[Recording | Skipped]:
-        """Yield the run on each line, or the one of a list of events."""
+        """Yield the run on each line, or the one of a list of events or of a conversation."""
+        if is_state(document):
+            yield from _conversation(document)
+            return
         if document.head.lstrip().startswith(b"["):
             yield _exported(document)
             return
@@ -53,6 +73,23 @@ class OpenHandsEvents:
                 yield _line(line, document, number)
         except InputFileError as error:
             yield skipped(document, error)
+
+
+def _conversation(document: Document) -> Iterator[Recording | Skipped]:
+    state = whole_document(document)
+    if isinstance(state, Skipped):
+        yield state
+        return
+    for item in read_conversation_files(document, state):
+        if isinstance(item, Skipped):
+            yield item
+            continue
+        try:
+            run = _recording(item.run, document.source, "run")
+        except InputFileError as error:
+            yield skipped(document, error)
+            continue
+        yield replace(run, root=run.root or item.folder or None, exit_status=run.exit_status or item.status)
 
 
 def _exported(document: Document) -> Recording | Skipped:
@@ -81,23 +118,30 @@ def _recording(run: Mapping[str, Any], source: str, name: str) -> Recording:
         raise InputFileError("has no history of events; give the file that OpenHands wrote, not its summary")
     events = _flat(history)
     builder = RunBuilder()
-    _tell(events, builder, _usages(run))
-    prompt = builder.prompt or string_of(run.get("instruction"))
+    (tell_sdk if is_sdk(events) else _tell)(events, builder, _usages(run))
+    instruction = string_of(run.get("instruction"))
+    prompt = builder.prompt or instruction
     task, result = string_of(run.get("instance_id")) or name, mapping_of(run.get("test_result"))
-    model = mapping_of(mapping_of(run.get("metadata")).get("llm_config")).get("model")
     return Recording(
         run_id=task,
         task_id=task,
         format="openhands-events",
         source=source,
         turns=builder.turns(),
-        model=string_of(model),
+        model=_model(run),
         resolved=_resolved(run, result),
         prompt=prompt,
         submission=string_of(result.get("git_patch")) or None,
-        root=repository_root(prompt),
+        root=repository_root(prompt) or repository_root(instruction),
         exit_status=string_of(run.get("error")) or _ending(events),
     )
+
+
+def _model(run: Mapping[str, Any]) -> str:
+    settings, metrics = mapping_of(run.get("metadata")), mapping_of(run.get("metrics"))
+    told = (mapping_of(settings.get(name)).get("model") for name in ("llm_config", "llm"))
+    used = (counts.get("model") for counts in items_of(metrics.get("token_usages"))[:1])
+    return next(filter(None, map(string_of, (*told, *used))), "")
 
 
 def _flat(history: Sequence[object]) -> list[Event]:
@@ -160,6 +204,8 @@ def _asked(kind: str, event: Event, arguments: Mapping[str, Any]) -> tuple[str, 
     given = {name: value for name, value in arguments.items() if value is not None and name != "thought"}
     if kind == "run":
         return "bash", {"command": string_of(given.get("command"))}
+    if kind in IPYTHON:
+        return IPYTHON_CALL, _chosen(given, ("code",))
     if kind == "read":
         return called or "str_replace_editor", {"command": "view", **_chosen(given, ("path", "view_range"))}
     if kind == "edit" and "command" in given:
@@ -191,6 +237,7 @@ def _observe(event: Event, builder: RunBuilder) -> str | None:
         builder.reject()
     elif cause is not None:
         failed = kind in ("error", "user_rejected") or content.startswith("ERROR:")
+        content = cell_result(content) if kind in IPYTHON else content
         builder.answer(f"{cause}", content, failed=failed, exit_code=code if isinstance(code, int) else None)
     return string_of(state.get("working_dir")) or None
 
@@ -204,4 +251,4 @@ def _resolved(run: Mapping[str, Any], result: Mapping[str, Any]) -> bool | None:
 
 def _ending(events: Sequence[Event]) -> str:
     last = next((event for event in reversed(events) if "action" in event), {})
-    return "finish" if last.get("action") == "finish" else ""
+    return "finish" if last.get("action") == "finish" or ends_in_finish(events) else ""

@@ -86,6 +86,8 @@ def _runs(spans: Sequence[Span]) -> dict[str, _Members]:
     """Return the runs by name, in the order in which they began; agents that never asked a model are none."""
     ordered = sorted(spans, key=lambda span: span.start)
     by_id = {(span.trace, span.id): span for span in reversed(ordered)}
+    # Exporters deliver at least once.
+    ordered = [span for span in ordered if not span.id or by_id[span.trace, span.id] is span]
     owners = {key: _owner(span, by_id) for key, span in by_id.items()}
     several = _agents_at_top(ordered, owners)
     found: dict[str, _Members] = {}

@@ -73,11 +73,13 @@ def _is_own_memory(span: Span, by_id: Mapping[str, Span]) -> bool:
 
 def _take(builder: RunBuilder, group: _Group) -> None:
     replies = [span for span in group.spans if span.operation in INFERENCE]
-    for part in asked_parts(replies[0]) if replies else ():
+    told = list(asked_parts(replies[0])) if replies else []
+    for part in told:
+        if part.kind == "text":
+            builder.hear(part.text)
+    for part in reversed(told):  # a request repeats all before it: where ids are used again, the last answer is meant
         if part.kind == "answer":
             builder.answer(part.id, part.text)
-        elif part.kind == "text":
-            builder.hear(part.text)
     _break_off(builder, group.facts or {})
     builder.begin()
     waiting: list[tuple[str, str]] = []  # calls without an answer: id and tool
@@ -114,6 +116,8 @@ def _take_reply(
     for part in said:
         if part.kind == "call":
             id = part.id or f"{span.id}/{len(waiting)}"
+            if builder.is_answered(id):
+                builder.release(id)
             builder.ask(id, *_as_shell(part.tool, part.arguments or {}), folder=folders.get(id))
             waiting.append((id, part.tool))
 
@@ -131,7 +135,10 @@ def _take_call(builder: RunBuilder, span: Span, waiting: list[tuple[str, str]]) 
     facts = facts_of(span, CALL_FACTS)
     # Without an id it answers the oldest call of this tool that waits; else it is a call that no reply shows.
     id = _call_id(span) or next((known for known, name in waiting if name == tool), span.id)
-    builder.ask(id, *_as_shell(tool, arguments), folder=_folder(span))
+    asked = _as_shell(tool, arguments)
+    if builder.is_answered(id) and builder.asked(id) != asked:
+        builder.release(id)
+    builder.ask(id, *asked, folder=_folder(span))
     code = facts.get("exit_code")
     builder.answer(
         id,
@@ -164,8 +171,7 @@ def _memory_records(given: Mapping[str, Any]) -> str:
 def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
     used = [usage for span in group.spans if (usage := usage_of(span)) is not None]
     if used:
-        inputs, outputs = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
-        turn = replace(turn, usage=Usage(inputs, outputs, sum(one.cached_tokens for one in used)))
+        turn = replace(turn, usage=Usage.together(used))
     if group.facts is None:
         return turn
     tokens, touched = group.facts.get("tokens"), group.facts.get("touches")

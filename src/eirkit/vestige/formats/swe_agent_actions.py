@@ -32,6 +32,9 @@ _FAILURES = (
     "Text not found",
     "Invalid `",
     "The path ",
+    "The parent directory ",
+    "File already exists at",
+    "No edit history found",
 )
 
 

@@ -73,6 +73,8 @@ def _domain(document: Document, prompt: str) -> str:
 
 
 def _details(domain: str, task: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not task:
+        return {"domain": domain}
     actions = [
         {"name": string_of(action.get("name")), "arguments": mapping_of(action.get("kwargs", action.get("arguments")))}
         for action in items_of(task.get("actions"))

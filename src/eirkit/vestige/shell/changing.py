@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from eirkit.vestige.shell.archiving import ARCHIVERS
 from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow
+from eirkit.vestige.shell.moving import copy, make_folder, move
 from eirkit.vestige.shell.options import split_options
 from eirkit.vestige.shell.patches import file_patches, files_in_diff
+from eirkit.vestige.shell.scripted import edit_in_place
 from eirkit.vestige.shell.walk import Handler, Invocation, Walk
 
 _PATCHED = re.compile(r"(?m)^(?:patching|checking) file '?([^\n'(]+?)'?(?: \(.*)?$")
@@ -27,43 +30,6 @@ def tee(walk: Walk, call: Invocation) -> Flow:
     return call.stdin
 
 
-def copy(walk: Walk, call: Invocation) -> Flow:
-    """`cp`, `install` and `ln`: the copy is written, the source is not read by the agent."""
-    options = split_options(call.arguments, "tSmog", ("--target-directory", "--mode"))
-    target = options.first("-t", "--target-directory")
-    sources = options.operands if target else options.operands[:-1]
-    if target is None:
-        target = options.operands[-1] if options.operands else ""
-    for source in sources:
-        _put(walk, call, source, target, len(sources) > 1)
-    return NOTHING
-
-
-def move(walk: Walk, call: Invocation) -> Flow:
-    """`mv` removes one file and writes another."""
-    copy(walk, call)
-    options = split_options(call.arguments, "tS", ("--target-directory",))
-    sources = options.operands if options.has("-t", "--target-directory") else options.operands[:-1]
-    walk.write(call, sources, "delete")
-    return NOTHING
-
-
-def _put(walk: Walk, call: Invocation, source: str, target: str, into_folder: bool) -> None:
-    for path in walk.paths([source]):
-        goal = target
-        if into_folder or target.endswith("/") or target in (".", "..") or _is_folder(walk, target):
-            goal = f"{target.rstrip('/') or '/'}/{posixpath.basename(path)}"
-        walk.write(call, [goal], "whole", content=walk.text_of(path))
-
-
-def _is_folder(walk: Walk, word: str) -> bool:
-    """True if files are known below a path, or it looks like a folder."""
-    path = walk.place.resolve(word, walk.folder) if word else None
-    if path is None or "." in posixpath.basename(path):
-        return False
-    return any(known.startswith(f"{path}/") for known in (*walk.place.texts, *walk.place.changed))
-
-
 def remove(walk: Walk, call: Invocation) -> Flow:
     """`rm`: of a folder, every file in it that the run has written or was shown; a folder itself is no file."""
     options = split_options(call.arguments)
@@ -71,11 +37,19 @@ def remove(walk: Walk, call: Invocation) -> Flow:
     known = dict.fromkeys([*_files(walk), *walk.place.shown])
     for word in options.operands:
         for path in walk.paths([word]):
+            walk.place.folders.pop(path, None)
             below = [file for file in known if file.startswith(f"{path}/")]
             for file in below:
                 walk.write_path(call, file, "delete")
             if not below and (path in known or not is_deep or _is_source(path)):
                 walk.write_path(call, path, "delete")
+    return NOTHING
+
+
+def remove_folder(walk: Walk, call: Invocation) -> Flow:
+    """`rmdir`: a folder is no file."""
+    for path in walk.paths(split_options(call.arguments).operands):
+        walk.place.folders.pop(path, None)
     return NOTHING
 
 
@@ -114,7 +88,7 @@ def perl(walk: Walk, call: Invocation) -> Flow:
     if not has_program:
         return OTHER
     if edits:
-        walk.write(call, operands)
+        edit_in_place(walk, call, operands)
         return NOTHING
     files = walk.paths(operands)
     return Flow("files", files=files, chosen=True) if files else call.stdin
@@ -172,16 +146,27 @@ def _told(output: str) -> Iterator[str]:
 
 def patched_files(walk: Walk, call: Invocation, source: str | None, strip: int = 1) -> list[str]:
     """Return the files that a patch changes, from the file or the input that holds it."""
-    if source is None or source == "-":
-        text = call.stdin.text
-        paths = list(call.stdin.files) if call.stdin.kind == "files" else []
-    else:
-        text, paths = None, list(walk.paths([source]))
-    for path in paths:
-        text = text or walk.text_of(path)
-        if text is None and path in walk.place.patches:
+    if text := patch_text(walk, call, source):
+        return files_in_diff(text, strip)
+    if call.stdin.kind == "diff" and source in (None, "-"):
+        return list(call.stdin.files)
+    for path in _patch_paths(walk, call, source):
+        if path in walk.place.patches:
             return list(walk.place.patches[path])
-    return files_in_diff(text, strip) if text else []
+    return []
+
+
+def patch_text(walk: Walk, call: Invocation, source: str | None) -> str | None:
+    """Return the text of a patch in a file or on the input, where it is known."""
+    if source in (None, "-") and call.stdin.kind == "text":
+        return call.stdin.text
+    return next((text for path in _patch_paths(walk, call, source) if (text := walk.text_of(path))), None)
+
+
+def _patch_paths(walk: Walk, call: Invocation, source: str | None) -> Iterable[str]:
+    if source is None or source == "-":
+        return call.stdin.files if call.stdin.kind == "files" else ()
+    return walk.paths([source])
 
 
 def apply_patch(walk: Walk, call: Invocation) -> Flow:
@@ -214,9 +199,11 @@ def truncate(walk: Walk, call: Invocation) -> Flow:
 
 
 def dd(walk: Walk, call: Invocation) -> Flow:
-    """`dd of=…`."""
-    walk.write(call, [word[3:] for word in call.arguments if word.startswith("of=")], "whole")
-    return OTHER
+    """`dd of=…`, which writes; without it the input is shown."""
+    targets = [word[3:] for word in call.arguments if word.startswith("of=")]
+    files = walk.paths([word[3:] for word in call.arguments if word.startswith("if=")])
+    walk.write(call, targets, "whole")
+    return Flow("files", files=files, chosen=True) if files and not targets else OTHER
 
 
 def editor(walk: Walk, call: Invocation) -> Flow:
@@ -228,6 +215,7 @@ def editor(walk: Walk, call: Invocation) -> Flow:
 
 
 CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
+    **ARCHIVERS,
     "tee": tee,
     "sponge": tee,
     "cp": copy,
@@ -262,5 +250,7 @@ CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "gofmt": formatter(only=("-w",)),
     "clang-format": formatter(only=("-i",)),
     "2to3": formatter(only=("-w",)),
-    **dict.fromkeys(("mkdir", "rmdir", "chmod", "chown", "chgrp"), lambda walk, call: NOTHING),
+    "mkdir": make_folder,
+    **dict.fromkeys(("chmod", "chown", "chgrp"), lambda walk, call: NOTHING),
+    "rmdir": remove_folder,
 }

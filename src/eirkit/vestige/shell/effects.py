@@ -22,20 +22,28 @@ _UNPARSED = re.compile(
 def shell_touches(command: str, output: str, exit_code: int, place: Place) -> Touches:
     """Return what a command touched, and leave in `place` what the next one needs to know."""
     walk = Walk(place, COMMANDS, output, exit_code)
+    folder = place.folder
+    if place.folder[:1] == "/":
+        walk.variables["PWD"] = place.folder
     if exit_code == 0 or not _UNPARSED.search(output):
         walk.run(parse(command))
     reads = tuple(reads_of(walk.shown, output, place)) if walk.shown else ()
-    for read in reads:
-        place.note_read(read.path)
     writes = tuple(done.write for done in happened(walk, output, exit_code)) if walk.written else ()
+    # Reads are noted last: a file that this very call made and showed was not there before.
     for write in writes:
         remember(place, write)
+    gone = {write.path for write in writes if write.kind == "delete"} if writes else ()
+    for read in reads:
+        if read.path not in gone:
+            place.note_read(read.path)
     if walk.cleaned:
         _clean(place, walk, {write.path for write in writes})
     if place.keeps_folder:
         place.folder = walk.folder
     if output:
         place.note_output(output, place.folder)
+        if exit_code == 0 and ("grep" in command or "find " in command or "rg " in command):
+            place.note_listing(command, output, folder)
     return Touches(reads, writes)
 
 
@@ -63,7 +71,8 @@ def remember(place: Place, write: Write) -> None:
         place.keep_text(path, write.content)
     elif path in place.texts:
         place.keep_text(path, _edited(place.texts[path], write))
-    if write.kind == "whole" and path not in place.changed:
+    # What was shown before is overwritten, not made.
+    if write.kind == "whole" and path not in place.changed and path not in place.shown:
         place.created[path] = None
     place.changed[path] = None
     place.note_file(path)

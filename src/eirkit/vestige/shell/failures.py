@@ -20,7 +20,7 @@ _COMPLAINTS = (
     "****",
     "unterminated",
 )
-_FRAME = re.compile(r'File "(?:<stdin>|<string>|[^"\n]*)", line (\d{1,7})(?:, in <module>)?')
+_FRAME = re.compile(r'(?:File "(?:<stdin>|<string>|[^"\n]*)"|Cell In\[\d{1,6}\]), line (\d{1,7})(?:, in <module>)?')
 _SED_SCRIPT = re.compile(r"(?m)^sed: -e expression")
 _GIT_REFUSED = re.compile(
     r"(?m)^error: (?:patch failed|corrupt patch|unrecognized input|No valid patches|[^\n]*: patch does not apply)"

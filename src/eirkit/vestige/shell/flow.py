@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal, NamedTuple
 
 FlowKind = Literal["none", "text", "files", "search", "diff", "other", "mixed"]
 Numbering = Literal["", "tab", "colon"]
+_MATCH = re.compile(r"(?m)^\d{1,9}:")
 SHOWING = frozenset({"files", "search", "diff", "mixed"})  # kinds of stream in which files' content can be
 
 
@@ -29,11 +31,23 @@ class Flow(NamedTuple):
     bases: tuple[str, ...] = ()  # of a search: the words that names begin with
     parts: tuple[Flow, ...] = ()  # of a mixed stream
     optional: bool = False  # whether it was printed at all hangs on a command before it
+    headed: bool = False  # names stand between its files, as `head` puts them
+    sought: tuple[str, ...] | None = None  # of a search as it was printed: texts of which every match has one
+
+    listed: tuple[str, ...] = ()  # files whose names it gives, where they are known though nobody saw them printed
 
     @property
     def shows_files(self) -> bool:
         """True if files' content can be in the stream."""
         return self.kind in SHOWING
+
+    def may_be_in(self, text: str) -> bool:
+        """False for a search of which a text cannot hold a match."""
+        if self.sought is None:
+            return True
+        if self.numbering == "colon" and not _MATCH.search(text):
+            return False
+        return not self.sought or any(sought in text for sought in self.sought)
 
 
 NOTHING = Flow("none")
@@ -44,6 +58,8 @@ def window(flow: Flow, first: int, last: int | None) -> Flow:
     """Return the stream of which only some lines are kept, by their place in it."""
     if flow.kind == "text":
         return flow._replace(kind="other", text=None)
+    if flow.headed or flow.listed or flow.kind == "mixed":
+        return chosen(flow)
     if flow.chosen or flow.kind != "files" or len(flow.files) != 1:
         return flow
     start = flow.first + first - 1
@@ -60,14 +76,16 @@ def last_lines(flow: Flow, count: int) -> Flow:
 
 def chosen(flow: Flow) -> Flow:
     """Return the stream of which lines are picked by what they hold."""
-    if flow.kind == "text":
-        return flow._replace(kind="other", text=None)
-    return flow._replace(chosen=True) if flow.shows_files else flow
+    if flow.kind == "text" or flow.listed:
+        return flow._replace(kind="other", text=None, listed=())
+    if flow.kind == "mixed":
+        return flow._replace(chosen=True, parts=tuple(map(chosen, flow.parts)))
+    return flow._replace(chosen=True, sought=None) if flow.shows_files else flow
 
 
 def merged(flows: list[Flow]) -> Flow:
     """Return the one stream that several make one after the other."""
-    kept = [flow for flow in flows if flow.kind != "none"]
+    kept = [part for flow in flows for part in (flow.parts or (flow,)) if part.kind != "none"]
     if len(kept) <= 1:
         return kept[0] if kept else NOTHING
     if all(flow.kind == "text" and flow.text is not None for flow in kept):

@@ -15,6 +15,7 @@ from eirkit.vestige.shell.lifting import MARK, STRING, Body, lift, unquote_doubl
 from eirkit.vestige.shell.plain import parse_plain
 from eirkit.vestige.shell.syntax import (
     EMPTY,
+    FED,
     Chain,
     Command,
     Connector,
@@ -22,11 +23,12 @@ from eirkit.vestige.shell.syntax import (
     Group,
     Loop,
     Node,
+    Piece,
     Pipeline,
     Redirect,
     Word,
 )
-from eirkit.vestige.shell.words import document_word, joined, open_word
+from eirkit.vestige.shell.words import ARRAY, document_word, joined, open_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node as TreeNode
@@ -38,6 +40,7 @@ _PIECE = 3000  # characters that go to the grammar at once
 _DEEPEST = 40  # levels of nesting that are followed
 _CACHED = 10_000  # characters of a command worth remembering
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
+_LISTING = re.compile(r"(?:\$\(|`)\s*(?:e?grep|rg|find|ls|git|echo|seq)\b")
 _PLACE = re.compile(MARK + r"(\d+)")
 
 
@@ -127,10 +130,13 @@ class _Builder:
         children = node.children
         if len(children) < 3:
             return self.text(node).rstrip("="), ("",)
-        value = children[-1]
+        name, value = self.text(children[0]), children[-1]
+        adds = children[1].type == "+="
         if value.type == "array":
-            return self.text(children[0]), tuple(self.word(child, inner, left) for child in value.named_children)
-        return self.text(children[0]), (self.word(value, inner, left),)
+            old: tuple[Word, ...] = ((Piece("name", f"{name}[@]"),),) if adds else ()
+            return name, (ARRAY, *old, *(self.word(child, inner, left) for child in value.named_children))
+        word = self.word(value, inner, left)
+        return name, (joined([(Piece("name", name),), word], quoted=True) if adds else word,)
 
     def redirect(
         self, node: TreeNode, redirects: list[Redirect], words: list[Word], inner: list[Node], left: int
@@ -198,13 +204,20 @@ class _Builder:
         kind = node.type
         if kind in ("simple_expansion", "expansion"):
             return document_word(self.text(node), split=not quoted)
+        if kind == "command_substitution" and self.text(node) in ("$(pwd)", "`pwd`"):
+            return document_word("$PWD", split=not quoted)
         if kind in ("command_substitution", "process_substitution"):
-            inner.append(Group(self.sequence(node.children, left), subshell=True))
-        elif kind == "ansi_c_string":
+            feeds = self.text(node).startswith(FED)
+            source = "" if feeds else self.text(node)
+            inner.append(Group(self.sequence(node.children, left), True, feeds=feeds, source=source))
+            if feeds:
+                return (Piece("unknown", FED),)
+            return (Piece("name" if quoted else "split", source),)
+        if kind == "ansi_c_string":
             return _ansi(self.text(node)[2:-1])
-        elif kind == "translated_string" and node.children:
+        if kind == "translated_string" and node.children:
             return self.word(node.children[-1], inner, left)
-        elif not node.is_named:
+        if not node.is_named:
             return self.text(node)
         return joined(())
 
@@ -251,6 +264,10 @@ class _Builder:
             )
         if isinstance(body, Pipeline) and isinstance(body.stages[-1], Command):
             return _redirect_last(body, tuple(redirects), tuple(words))
+        fed = next((part for part in inner if isinstance(part, Group) and part.feeds), None)
+        if fed is not None and body is not None:  # `done < <(…)` is fed as by a pipe
+            others = tuple(redirect for redirect in redirects if redirect.operator != "<")
+            return Pipeline((fed, Group(body, redirects=others)))
         return Group(body or EMPTY, redirects=tuple(redirects)) if body or redirects else EMPTY
 
     def loop(self, node: TreeNode, left: int) -> Node:
@@ -268,7 +285,9 @@ class _Builder:
             elif seen_in and child.is_named:
                 words.append(self.word(child, inner, left))
         loop = Loop(variable, tuple(words), body)
-        before: list[tuple[Connector, Node]] = [(";", part) for part in inner]
+        before: list[tuple[Connector, Node]] = [(";", part) for part in inner if not _lists(part)]
+        if lists := tuple(part for part in inner if _lists(part)):
+            before.append((";", Command((), inner=lists)))
         return Chain((*before, (";", loop))) if inner else loop
 
     def group(self, node: TreeNode, left: int) -> Node:
@@ -283,6 +302,11 @@ class _Builder:
         found = [node] if node.type == "variable_assignment" else node.named_children
         pairs = [self.assignment(child, inner, left) for child in found if child.type == "variable_assignment"]
         return Command((), tuple(pairs), (), tuple(inner))
+
+
+def _lists(part: Node) -> bool:
+    """True if a substitution gives names or numbers to go through, so that nothing of it is shown."""
+    return isinstance(part, Group) and bool(_LISTING.match(part.source))
 
 
 def _redirect_last(pipeline: Pipeline, redirects: tuple[Redirect, ...], words: tuple[Word, ...]) -> Pipeline:
@@ -308,6 +332,7 @@ _PARTS: dict[str, Callable[[_Builder, TreeNode, int], Node]] = {
     "pipeline": _Builder.pipeline,
     "redirected_statement": _Builder.redirected,
     "for_statement": _Builder.loop,
+    "c_style_for_statement": _Builder.group,
     "function_definition": _Builder.function,
     "variable_assignment": _Builder.lone_assignment,
     "variable_assignments": _Builder.lone_assignment,

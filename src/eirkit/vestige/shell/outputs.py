@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from eirkit.facts import fact
 from eirkit.vestige.markers import clip_marks
+from eirkit.vestige.shell.complaints import may_complain, without_complaints
 from eirkit.vestige.shell.flow import SHOWING, Flow
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.trajectory import Read, Span
@@ -27,10 +28,6 @@ _HEADING = re.compile(r"(?m)^==> ([^\n]+) <==\n")
 _DIFF_FILE = re.compile(r"(?m)^diff (?:--git|--cc|-\w*r?\w*) [^\n]*\n|^--- [^\n]+\n(?=\+\+\+ )")
 _NEW_NAME = re.compile(r"(?m)^\+\+\+ (?:b/|w/)?([^\t\n]+)")
 _PATHLIKE = re.compile(r"[\w.@+~/-]+")
-_COMPLAINT = re.compile(
-    r"(?m)^(?:[\w./-]+: )?(?:line \d+: )?(?:cat|head|tail|sed|nl|grep|awk|less|diff|ls|rg|bash|sh|/bin/sh|/bin/bash)"
-    r": [^\n]*(?:No such file or directory|cannot open|can't read|Is a directory|Permission denied)[^\n]*\n?"
-)
 
 
 @fact
@@ -46,17 +43,13 @@ def reads_of(flows: Sequence[Flow], output: str, place: Place) -> Iterator[Read]
     if not output or not any(flow.kind in SHOWING for flow in flows):
         return
     clipped = bool(clip_marks(output))
-    if _may_complain(output):
-        output = _COMPLAINT.sub("", output)
-    if not output or output.isspace():
+    if may_complain(output):
+        flows, output = without_complaints(flows, output, place)
+    if not flows or not output or output.isspace():
         return
     for region in _regions(output, flows) if len(flows) > 1 else (_Region(output, tuple(flows)),):
         for read in _region_reads(region, place):
             yield replace(read, clipped=True) if clipped and (len(flows) == 1 or clip_marks(region.text)) else read
-
-
-def _may_complain(output: str) -> bool:
-    return "No such file" in output or "Is a directory" in output
 
 
 def _regions(output: str, flows: Sequence[Flow]) -> Iterator[_Region]:
@@ -98,8 +91,12 @@ def _find_line(output: str, text: str, start: int) -> int:
 def _region_reads(region: _Region, place: Place) -> Iterator[Read]:
     if not region.text or region.text.isspace():
         return
-    if len(region.flows) == 1:
-        yield from _flow_reads(region.flows[0], region.text, place)
+    if len(region.flows) > 1:
+        # A search that found nothing printed nothing, so what there is belongs to the others.
+        region = replace(region, flows=tuple(flow for flow in region.flows if flow.may_be_in(region.text)))
+    if len(region.flows) <= 1:
+        for flow in region.flows:
+            yield from _flow_reads(flow, region.text, place)
         return
     if (only := _one_file(region)) is not None:
         yield _file_read(only, only.files[0], region.text)
@@ -141,7 +138,7 @@ def _split(region: _Region) -> list[tuple[Flow, str]] | None:
 
 
 def _size(flow: Flow) -> int | None:
-    if flow.kind != "files" or flow.chosen or flow.last is None or len(flow.files) != 1:
+    if flow.kind != "files" or flow.chosen or flow.headed or flow.last is None or len(flow.files) != 1:
         return None
     return max(0, flow.last - flow.first + 1)
 
@@ -170,14 +167,21 @@ def _runs(lines: list[str]) -> list[int]:
 
 
 def _shared(region: _Region, place: Place) -> Iterator[Read]:
-    named = [flow for flow in region.flows if flow.kind in ("search", "diff")]
-    for flow in named:
-        yield from _flow_reads(flow, region.text, place)
+    """Yield the reads of streams that cannot be told apart: those whose text has names in it first."""
+    told: dict[str, Read] = {}
+    telling = 0
+    for flow in region.flows:
+        if flow.kind in ("search", "diff") or flow.headed:
+            reads = [read for read in _flow_reads(flow, region.text, place) if read.content is not None]
+            telling += bool(reads)
+            told.update((read.path, read) for read in reads if read.path not in told)
+    yield from told.values()
     shows = {path: flow for flow in region.flows if flow.kind == "files" for path in flow.files}
-    sharing = len(shows) + sum(flow.kind != "files" for flow in region.flows)
+    sharing = len(shows) + telling + sum(flow.kind in ("other", "text", "none") for flow in region.flows)
     tokens = place.count(region.text) // sharing if shows else 0
     for path, flow in shows.items():
-        yield Read(path, tokens=tokens, requested=_requested(flow))
+        if path not in told:
+            yield Read(path, tokens=tokens, requested=_requested(flow))
 
 
 def _requested(flow: Flow) -> Span | None:
@@ -194,23 +198,24 @@ def _flow_reads(flow: Flow, text: str, place: Place) -> Iterator[Read]:
     elif flow.kind == "diff":
         yield from _diff_reads(flow, text, place)
     elif flow.kind == "files":
-        if len(flow.files) == 1:
+        if flow.headed and (headings := list(_HEADING.finditer(text))):
+            yield from _headed_reads(flow, text, headings, place)
+        elif len(flow.files) == 1:
             yield _file_read(flow, flow.files[0], text)
         else:
-            yield from _several(flow, text, place)
+            yield from _shared(_Region(text, (flow._replace(headed=False),)), place)
 
 
-def _several(flow: Flow, text: str, place: Place) -> Iterator[Read]:
-    """Yield the reads of files printed one after the other: `head` and `tail` put names between them."""
-    headings = list(_HEADING.finditer(text))
-    if headings and headings[0].start() == 0:
-        for found, after in zip(headings, [*headings[1:], None], strict=True):
-            path = place.resolve(found[1])
-            body = text[found.end() : after.start() if after else len(text)]
-            if path is not None and body.strip():
-                yield _file_read(flow._replace(files=(path,)), path, body)
-        return
-    yield from _shared(_Region(text, (flow,)), place)
+def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], place: Place) -> Iterator[Read]:
+    """Yield the reads of files printed one after the other with `==> name <==` and a blank line between them."""
+    most = None if flow.last is None else max(0, flow.last - flow.first + 1)
+    for found, after in zip(headings, [*headings[1:], None], strict=True):
+        path = place.resolve(found[1], flow.folder)
+        body = text[found.end() : after.start() - 1 if after else len(text)]
+        if most is not None and body.count("\n") > most:
+            body = "\n".join(body.split("\n", most)[:most]) + "\n"
+        if path is not None and body.strip():
+            yield _file_read(flow, path, body)
 
 
 def _file_read(flow: Flow, path: str, text: str) -> Read:

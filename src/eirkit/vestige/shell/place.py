@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
 
 from eirkit.vestige.shell.words import UNKNOWN, Glob
+from eirkit.vestige.trajectory import WriteKind
 
 _MOST_KNOWN = 20_000  # names that globs are matched against
 _MOST_MATCHES = 200  # files that one glob stands for
 _LONGEST_PATH = 1000
+_MOST_LISTINGS = 64  # searches whose answers are kept, with the folders they ran in
+_LONGEST_LISTING = 20_000
 _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # of files whose text is remembered
 _NAME = re.compile(r"[\w./@+~-]+")
@@ -33,10 +37,13 @@ class Place:
     texts: dict[str, str] = field(default_factory=dict)  # files whose whole text is known, by path
     changed: dict[str, None] = field(default_factory=dict)  # files of the repository that differ from its last commit
     created: dict[str, None] = field(default_factory=dict)  # of these, the ones that the run made
-    stashed: list[dict[str, None]] = field(default_factory=list)
+    stashed: list[dict[str, WriteKind]] = field(default_factory=list)  # what putting each back does to its files
+    committed: list[tuple[str, ...]] = field(default_factory=list)  # files of the run's own commits, none if not known
+    folders: dict[str, None] = field(default_factory=dict)  # that the run made
     patches: dict[str, tuple[str, ...]] = field(default_factory=dict)  # patch files, and the files that they change
     open_file: str | None = None  # of a windowed viewer
     unresolved: int = 0  # words that named files nobody can tell
+    listings: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_MOST_LISTINGS))
     _outputs: list[tuple[str, str]] = field(default_factory=list)
     met: dict[str, None] = field(default_factory=dict)  # files that calls named; more once a glob was matched
     shown: dict[str, None] = field(default_factory=dict)  # files of which the run was shown something
@@ -98,6 +105,11 @@ class Place:
     def note_output(self, text: str, folder: str) -> None:
         """Keep an output for its file names, in case that a glob comes."""
         self._outputs.append((text, folder))
+
+    def note_listing(self, command: str, output: str, folder: str) -> None:
+        """Keep the answer of a search, in case that another command is to act on what it finds."""
+        if len(output) <= _LONGEST_LISTING:
+            self.listings.append((command, output, folder))
 
     def note_file(self, path: str) -> None:
         """Keep a file's name."""

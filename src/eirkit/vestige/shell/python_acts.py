@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
-from eirkit.vestige.shell.python_values import UNKNOWN_VALUE, Change, Value, carried, combined, joined_path
+from eirkit.vestige.shell.python_values import GLOB, UNKNOWN_VALUE, Change, Value, carried, combined, joined_path
 from eirkit.vestige.trajectory import WriteKind
 
 # Methods by which libraries write a file that is named; what is no file name was meant otherwise.
 SAVING = ("savefig", "savetxt", "savez", "to_csv", "to_excel", "to_json", "to_parquet", "to_pickle", "writeto")
+_MOST_CHOICES = 8  # of an operand
 _FILE_NAME = re.compile(r"[\w./~+-]{1,200}\.[A-Za-z][A-Za-z0-9]{0,7}")
 
 
@@ -26,6 +28,7 @@ class Ledger:
         self.folder = ""
         self.line = 0  # of the statement at the program's own level
         self.loops = 0  # around the present statement
+        self.branches = 0
 
     def settled(self) -> Iterator[Change]:
         """Yield the changes, with the content that is known of each."""
@@ -44,10 +47,17 @@ class Ledger:
         """Note that files are changed."""
         for text in texts:
             path = self.place(text)
-            if not path or (path in self.changes and kind == "edit"):
+            # Of files found by a pattern, those that a condition picks cannot be told.
+            if (GLOB in path and self.branches) or not path or (path in self.changes and kind == "edit"):
                 continue
             is_edit = kind == "whole" and path in self.read
             self.changes[path] = Change(path, "edit" if is_edit else kind, None if is_edit else content, self.line)
+
+    def start(self, name: str, *operands: Sequence[str]) -> None:
+        """Note that a command of the shell would do what the program does, for every choice of its operands."""
+        for chosen in product(*(texts[:_MOST_CHOICES] for texts in operands)):
+            command = (*name.split(), *map(self.place, chosen))
+            self.changes[" ".join(command)] = Change(command[-1], "edit", line=self.line, command=command)
 
     def reading(self, paths: Value) -> Value:
         """Return the content of files that are read."""
@@ -125,18 +135,64 @@ def delete(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[s
 
 def copy(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
     """A file copied: only the copy is written."""
+    _transfer(ledger, "cp", arguments)
+    return UNKNOWN_VALUE
+
+
+def _transfer(ledger: Ledger, name: str, arguments: list[Value]) -> None:
+    if len(arguments) < 2:
+        return
+    if arguments[0].texts:
+        ledger.start(name, arguments[0].texts, arguments[1].texts)
+    else:  # of a file of unknown name only a goal that names a file is certain
+        ledger.change([text for text in arguments[1].texts if _FILE_NAME.fullmatch(text)], "whole")
+
+
+def copy_exactly(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """A file copied or linked to a path that is no folder."""
     if len(arguments) > 1:
         ledger.change(arguments[1].texts, "whole")
     return UNKNOWN_VALUE
 
 
+def copy_folder(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`shutil.copytree`."""
+    if len(arguments) > 1:
+        ledger.start("cp -r", [f"{text.rstrip('/')}/." for text in arguments[0].texts], arguments[1].texts)
+    return UNKNOWN_VALUE
+
+
 def move(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
     """A file moved."""
-    if base.texts and arguments:
-        arguments = [base, arguments[0]]
-    if len(arguments) > 1:
-        ledger.change(arguments[0].texts, "delete")
-        ledger.change(arguments[1].texts, "whole")
+    _transfer(ledger, "mv", arguments)
+    return UNKNOWN_VALUE
+
+
+def rename(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`Path.rename` and `Path.replace`; a text's `replace` has two arguments."""
+    if len(arguments) == 1 and base.texts:
+        ledger.start("mv", base.texts, arguments[0].texts)
+        return arguments[0]
+    if len(arguments) == 2 and base.texts and not any(GLOB in text for text in base.texts):
+        return combined(lambda text, old, new: text.replace(old, new), [base, *arguments])
+    return carried([base, *arguments]) if base.carries else UNKNOWN_VALUE
+
+
+def touch(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`Path.touch`."""
+    ledger.start("touch", base.texts)
+    return UNKNOWN_VALUE
+
+
+def make_folder(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`os.makedirs` and `Path.mkdir`."""
+    ledger.start("mkdir -p", base.texts or (arguments[0].texts if arguments else ()))
+    return UNKNOWN_VALUE
+
+
+def remove_folder(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    """`shutil.rmtree`."""
+    ledger.start("rm -rf", arguments[0].texts if arguments else ())
     return UNKNOWN_VALUE
 
 
@@ -161,8 +217,12 @@ Act = Callable[[Ledger, Value, list[Value], dict[str, Value]], Value]
 ACTS: dict[str, Act] = {
     **dict.fromkeys(("open", "io.open", "codecs.open"), open_file),
     **dict.fromkeys(("print", "pprint", "pprint.pprint", "sys.stdout.write"), show),
-    **dict.fromkeys(("os.remove", "os.unlink", "shutil.rmtree"), delete),
-    **dict.fromkeys(("shutil.copy", "shutil.copyfile", "shutil.copy2", "os.symlink", "os.link"), copy),
+    **dict.fromkeys(("os.remove", "os.unlink"), delete),
+    **dict.fromkeys(("shutil.copy", "shutil.copy2"), copy),
+    **dict.fromkeys(("shutil.copyfile", "os.symlink", "os.link"), copy_exactly),
+    **dict.fromkeys(("os.makedirs", "os.mkdir"), make_folder),
+    "shutil.copytree": copy_folder,
+    "shutil.rmtree": remove_folder,
     **dict.fromkeys(("os.rename", "os.replace", "shutil.move"), move),
     **dict.fromkeys(("fileinput.input", "fileinput.FileInput", "FileInput"), edit_in_place),
     **dict.fromkeys(("np.save", "numpy.save"), save),
@@ -175,6 +235,10 @@ METHODS: dict[str, Act] = {
     "read_text": read_text,
     "read_bytes": read_text,
     "unlink": delete,
+    "rename": rename,
+    "replace": rename,
+    "touch": touch,
+    "mkdir": make_folder,
     "write": write,
     "writelines": write,
     "save": save_alone,

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeAlias
 
 from eirkit.vestige.shell.python_acts import ACTS, METHODS, SAVING, Ledger
 from eirkit.vestige.shell.python_values import (
@@ -28,19 +29,23 @@ from eirkit.vestige.shell.python_values import (
     dictionary,
     iterated,
     joined_path,
+    matching,
     one_of,
     parent,
     union,
+    viewed,
 )
 
+_Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+_ENDS = frozenset({"sys.exit", "exit", "quit", "os._exit"})
 LONGEST_PROGRAM = 200_000  # characters
 _MOST_STATEMENTS = 4000
 _DEEPEST_CALL = 4
 _DEEPEST_EXPRESSION = 60
 _SIGNS = (
-    "open(", "write_text", "read_text", "write_bytes", "read_bytes", "fileinput", "subprocess", "os.system", "os.popen",
-    "os.re", "os.unlink", "os.symlink", "shutil.", ".unlink(", ".rename(", ".touch(", "FileInput", ".write(", ".save(",
-    *(f".{name}(" for name in SAVING),
+    "open(", "write_text", "read_text", "write_bytes", "read_bytes", "fileinput", "pathlib", "subprocess", "os.system",
+    "os.popen", "os.re", "os.unlink", "os.symlink", "shutil.", ".unlink(", ".rename(", ".touch(", "FileInput",
+    ".write(", ".save(", *(f".{name}(" for name in SAVING),
 )  # fmt: skip
 _RUNS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen", "getoutput"))
 
@@ -74,7 +79,8 @@ class _Program:
     def __init__(self, arguments: tuple[str, ...]) -> None:
         self.arguments = arguments
         self.names: dict[str, Value] = {}
-        self.functions: dict[str, ast.FunctionDef] = {}
+        self.functions: dict[str, _Function] = {}
+        self.methods: dict[str, _Function] = {}
         self.commands: list[str] = []
         self.ledger = Ledger()
         self.depth = self.statements = 0
@@ -84,43 +90,72 @@ class _Program:
         done = self.ledger
         return Effects(tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
 
-    def block(self, statements: Sequence[ast.stmt]) -> None:
+    def block(self, statements: Sequence[ast.stmt]) -> bool:
+        """Follow statements in order; True if one of them leaves, so that what stands after it never runs."""
         for statement in statements:
             self.statements += 1
             if self.statements > _MOST_STATEMENTS:
-                return
+                return True
             if self.depth == 0:
                 self.ledger.line = statement.lineno
-            self.statement(statement)
+            if self.statement(statement):
+                return True
+        return False
 
-    def statement(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.FunctionDef):
+    def statement(self, node: ast.stmt) -> bool:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self.functions[node.name] = node
+        elif isinstance(node, ast.ClassDef):
+            self._class(node)
         elif isinstance(node, ast.Assign):
             value = self.value(node.value)
             for target in node.targets:
                 self.bind(target, value)
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
             self._update(node)
-        elif isinstance(node, ast.For):
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
             self._for(node)
-        elif isinstance(node, ast.With):
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
             for item in node.items:
                 value = self.value(item.context_expr)
                 if item.optional_vars is not None:
                     self.bind(item.optional_vars, value)
-            self.block(node.body)
+            return self.block(node.body)
         elif isinstance(node, ast.Try):
             for body in (node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody):
                 self.block(body)
-        elif isinstance(node, (ast.If, ast.While)):
-            self.value(node.test)
-            self.block(node.body)
-            self.block(node.orelse)
-        elif isinstance(node, (ast.Expr, ast.Return)) and node.value is not None:
+        elif isinstance(node, (ast.If, ast.While, ast.Match)):
+            self._branch(node)
+        elif isinstance(node, ast.Expr):
+            self.value(node.value)
+            return isinstance(node.value, ast.Call) and _dotted(node.value.func) in _ENDS
+        elif isinstance(node, ast.Return) and node.value is not None:
             value = self.value(node.value)
-            if isinstance(node, ast.Return):
-                self.bind_name("return", union([self.names.get("return", UNKNOWN_VALUE), value]))
+            self.bind_name("return", union([self.names.get("return", UNKNOWN_VALUE), value]))
+        return isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue))
+
+    def _branch(self, node: ast.If | ast.While | ast.Match) -> None:
+        test = node.subject if isinstance(node, ast.Match) else node.test
+        self.value(test)
+        self.ledger.branches += 1
+        if isinstance(node, ast.Match):
+            for case in node.cases:
+                self.block(case.body)
+        else:
+            if not (isinstance(test, ast.Constant) and not test.value):
+                self.block(node.body)
+            self.block(node.orelse)
+        self.ledger.branches -= 1
+
+    def _class(self, node: ast.ClassDef) -> None:
+        """Keep a class's methods by their names alone: of whose class a value is, nobody asks."""
+        for inner in node.body:
+            if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                own = f"{node.name}()" if inner.name == "__init__" else inner.name
+                self.methods[own] = inner
+            elif isinstance(inner, ast.Assign) and all(isinstance(target, ast.Name) for target in inner.targets):
+                value = self.value(inner.value)
+                self.names.update({f"self.{target.id}": value for target in inner.targets})  # type: ignore[attr-defined]
 
     def _update(self, node: ast.AnnAssign | ast.AugAssign) -> None:
         if node.value is None or not isinstance(node.target, ast.Name):
@@ -131,7 +166,7 @@ class _Program:
             value = combined(lambda a, b: a + b, [old, value])
         self.names[node.target.id] = value
 
-    def _for(self, node: ast.For) -> None:
+    def _for(self, node: ast.For | ast.AsyncFor) -> None:
         source = self.value(node.iter)
         self.bind(node.target, one_of(source))
         self.ledger.loops += 1
@@ -149,6 +184,8 @@ class _Program:
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             name = target.value.id
             self.names[name] = union([self.names.get(name, UNKNOWN_VALUE), carried([value])])
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            self.names[f"{target.value.id}.{target.attr}"] = value
 
     def bind_name(self, name: str, value: Value) -> None:
         self.names[name] = value
@@ -197,6 +234,8 @@ class _Program:
         return carried(sides)
 
     def attribute(self, node: ast.Attribute, left: int) -> Value:
+        if isinstance(node.value, ast.Name) and (own := f"{node.value.id}.{node.attr}") in self.names:
+            return self.names[own]
         base = self.value(node.value, left)
         if node.attr == "parent":
             return combined(parent, [base])
@@ -206,6 +245,9 @@ class _Program:
         base, place = self.value(node.value, left), node.slice
         if _dotted(node.value) == "sys.argv" and isinstance(place, ast.Constant) and isinstance(place.value, int):
             return Value(self.arguments[place.value : place.value + 1]) if place.value >= 0 else UNKNOWN_VALUE
+        if base.values and isinstance(place, ast.Constant) and isinstance(place.value, str):
+            pairs = zip(base.items, base.values, strict=True)
+            return next((value for key, value in pairs if key.texts == (place.value,)), UNKNOWN_VALUE)
         if base.items and isinstance(place, ast.Constant) and isinstance(place.value, int):
             return base.items[place.value] if -len(base.items) <= place.value < len(base.items) else UNKNOWN_VALUE
         self.value(place, left)
@@ -225,6 +267,9 @@ class _Program:
         method = name.rpartition(".")[2]
         if (function := self.functions.get(name)) is not None:
             return self.run(function, arguments, keywords)
+        own = f"{name}()" if isinstance(node.func, ast.Name) else method
+        if own in self.methods and not base.texts and not base.opened:
+            return self.run(self.methods[own], arguments, keywords, bound=True)
         if (
             acts := ACTS.get(name) or (METHODS.get(method) if isinstance(node.func, ast.Attribute) else None)
         ) is not None:
@@ -235,6 +280,10 @@ class _Program:
             return combined(PATH_METHODS[method], [base, *arguments])
         if name in ("enumerate", "sorted", "list", "set", "tuple", "reversed", "zip") and arguments:
             return iterated(name, arguments)
+        if method in ("items", "keys", "values") and base.values:
+            return viewed(method, base)
+        if method in ("glob", "iglob") and arguments:
+            return matching(arguments[0] if not base.texts else combined(joined_path, [base, arguments[0]]))
         if name in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
             return Value((".",))
         if name in _RUNS or name in ("os.system", "os.popen"):
@@ -260,11 +309,15 @@ class _Program:
             self.commands.append(shlex.join(item.texts[0] for item in arguments[0].items))
         return UNKNOWN_VALUE
 
-    def run(self, function: ast.FunctionDef, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+    def run(
+        self, function: _Function, arguments: list[Value], keywords: dict[str, Value], bound: bool = False
+    ) -> Value:
         if self.depth >= _DEEPEST_CALL:
             return UNKNOWN_VALUE
         outer, self.names = self.names, dict(self.names)
         parameters = [*function.args.posonlyargs, *function.args.args]
+        if bound and not any(_dotted(one) == "staticmethod" for one in function.decorator_list):
+            parameters = parameters[1:]
         defaults = function.args.defaults
         for parameter, default in zip(parameters[len(parameters) - len(defaults) :], defaults, strict=False):
             self.names[parameter.arg] = self.value(default)
@@ -275,7 +328,9 @@ class _Program:
         self.depth += 1
         self.block(function.body)
         self.depth -= 1
-        result, self.names = self.names.get("return", UNKNOWN_VALUE), outer
+        result, inner, self.names = self.names.get("return", UNKNOWN_VALUE), self.names, outer
+        if bound:
+            self.names.update({name: value for name, value in inner.items() if name.startswith("self.")})
         return result
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from eirkit.vestige.trajectory import WriteKind
 
 _MOST_TEXTS = 64  # that one value may be
 _LONGEST_TEXT = 1 << 18
+GLOB = "\1"  # ends a text that stands for the files which match it
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class Value:
     texts: tuple[str, ...] = ()
     carries: frozenset[str] = frozenset()  # files whose content went into it
     opened: tuple[str, ...] = ()  # of an open file: its paths
-    items: tuple[Value, ...] = ()  # of a list or a tuple that is spelt out
+    items: tuple[Value, ...] = ()  # of a list or a tuple that is spelt out; of a dictionary, its keys
+    values: tuple[Value, ...] = ()  # of a dictionary that is spelt out: what its keys stand for
 
 
 UNKNOWN_VALUE = Value()
@@ -34,6 +36,7 @@ class Change:
     kind: WriteKind
     content: str | None = None
     line: int = 0  # of the statement at the program's own level
+    command: tuple[str, ...] = ()  # of a copy, a move and their like: the shell's words for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,24 @@ def one_of(source: Value) -> Value:
 
 def dictionary(pairs: tuple[Value, ...]) -> Value:
     """Return a mapping: a loop over it goes over its keys."""
-    return Value(items=tuple(pair.items[0] for pair in pairs), carries=carried(pair.items[1] for pair in pairs).carries)
+    keys, values = tuple(pair.items[0] for pair in pairs), tuple(pair.items[1] for pair in pairs)
+    return Value(items=keys, values=values, carries=carried(values).carries)
+
+
+def viewed(method: str, mapping: Value) -> Value:
+    """Return what `items`, `keys` or `values` give of a dictionary that is spelt out."""
+    if method == "keys":
+        return replace(mapping, values=())
+    if method == "values":
+        return Value(items=mapping.values, carries=mapping.carries)
+    pairs = zip(mapping.items, mapping.values, strict=True)
+    return Value(items=tuple(Value(items=pair) for pair in pairs), carries=mapping.carries)
+
+
+def matching(patterns: Value) -> Value:
+    """Return the list of files that patterns match: which they are is known only to who knows the files."""
+    texts = tuple(text + GLOB for text in patterns.texts if "**" not in text)
+    return Value(items=(Value(texts),)) if texts else UNKNOWN_VALUE
 
 
 def iterated(name: str, arguments: list[Value]) -> Value:

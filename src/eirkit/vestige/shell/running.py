@@ -4,28 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
-from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, merged
+from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.vestige.shell.grammar import parse
+from eirkit.vestige.shell.listing import LISTERS
 from eirkit.vestige.shell.python_text import effects_of
-from eirkit.vestige.shell.python_values import Effects
+from eirkit.vestige.shell.python_values import GLOB, Change, Effects
 from eirkit.vestige.shell.walk import Handler, Invocation, Walk
-from eirkit.vestige.shell.words import UNKNOWN
+from eirkit.vestige.shell.words import UNKNOWN, Glob
 
+_STACK = "DIRSTACK"
+_MOST_FOLDERS = 32  # that `pushd` remembers
 _ECHO_ESCAPE = re.compile(r"\\([nt\\\"'])")
 _ECHO_MEANING = {"n": "\n", "t": "\t"}
+_STDIN = "open('/dev/stdin')"  # what a program's input means where another command feeds it
 
 
 def change_folder(walk: Walk, call: Invocation) -> Flow:
     """`cd` and `pushd`; where the target cannot be told, the folder stays."""
     words = [word for word in call.arguments if word not in ("-P", "-L", "--", "-e")]
     if not words:
-        walk.folder = "~"
+        _go(walk, "~")
     elif words[0] == "-":
-        walk.folder = walk.variables.get("OLDPWD", walk.folder)
+        _go(walk, walk.variables.get("OLDPWD", walk.folder))
     elif UNKNOWN not in words[0] and words[0] and len(words[0]) < 1000 and f"cd: {words[0]}: " not in walk.output:
-        walk.variables["OLDPWD"] = walk.folder
-        walk.folder = walk.place.absolute(words[0], walk.folder)
+        _go(walk, walk.place.absolute(words[0], walk.folder))
+    return NOTHING
+
+
+def _go(walk: Walk, folder: str) -> None:
+    walk.variables["OLDPWD"] = walk.folder
+    walk.variables["PWD"] = folder if folder[:1] in ("/", "~") else UNKNOWN
+    walk.folder = folder
+
+
+def push_folder(walk: Walk, call: Invocation) -> Flow:
+    """`pushd` remembers the folder it leaves; without a folder it changes places with the last."""
+    stack = [folder for folder in walk.variables.get(_STACK, "").split("\n") if folder]
+    before = walk.folder
+    if not call.arguments and stack:
+        _go(walk, stack.pop())
+    elif call.arguments and not re.fullmatch(r"[-+]\d+|-n", call.arguments[0]):
+        change_folder(walk, call)
+    walk.variables[_STACK] = "\n".join([*stack, before][-_MOST_FOLDERS:])
+    return NOTHING
+
+
+def pop_folder(walk: Walk, call: Invocation) -> Flow:
+    """`popd` goes back to where `pushd` left."""
+    stack = [folder for folder in walk.variables.get(_STACK, "").split("\n") if folder]
+    if stack and not call.arguments:
+        _go(walk, stack.pop())
+        walk.variables[_STACK] = "\n".join(stack)
     return NOTHING
 
 
@@ -99,7 +130,8 @@ def script(walk: Walk, call: Invocation) -> Flow:
         return _python(walk, call, text)
     if path.endswith((".sh", ".bash")) or first.startswith("#!") or call.name in _SHELLS:
         outer = walk.variables
-        walk.variables = {**outer, **{str(place): word for place, word in enumerate(call.arguments[1:10], 1)}}
+        given = {str(place): word for place, word in enumerate(call.arguments[1:10], 1)}
+        walk.variables = {**outer, **given, "@": " ".join(call.arguments[1:])}
         flow = walk.within(parse(text))
         walk.variables = outer
         return flow
@@ -140,11 +172,27 @@ def _module(walk: Walk, call: Invocation) -> Flow:
 
 def _python(walk: Walk, call: Invocation, text: str) -> Flow:
     """Note the effects of a Python program: `arguments` begins with its own name."""
-    effects = effects_of(text, tuple(call.arguments[:10]))
+    piped = call.stdin.shows_files and "sys.stdin" in text
+    effects = effects_of(text.replace("sys.stdin", _STDIN) if piped else text, tuple(call.arguments[:10]))
     for change in effects.writes:
-        walk.write(call, [change.path], change.kind, content=change.content, line=change.line)
+        if change.command:
+            _as_shell(walk, call, change)
+        elif GLOB in change.path:
+            walk.write(call, [Glob(change.path.replace(GLOB, ""))], change.kind, line=change.line)
+        else:
+            walk.write(call, [change.path], change.kind, content=change.content, line=change.line)
     flows = [walk.within(parse(command)) for command in effects.commands]
-    return merged([*flows, _printed(walk, effects)])
+    shows_input = piped and "/dev/stdin" in effects.shown
+    return merged([*flows, chosen(call.stdin) if shows_input else _printed(walk, effects)])
+
+
+def _as_shell(walk: Walk, call: Invocation, change: Change) -> None:
+    """Follow what a program does like a command of the shell, as an act of the program."""
+    before, last_step = len(walk.written), walk.last_step
+    walk.invoke(change.command)
+    walk.last_step = last_step
+    acts = [replace(done, step=call.step, command=call.name, line=change.line) for done in walk.written[before:]]
+    walk.written[before:] = acts
 
 
 def _printed(walk: Walk, effects: Effects) -> Flow:
@@ -157,42 +205,11 @@ def _printed(walk: Walk, effects: Effects) -> Flow:
     return Flow("files", files=files, chosen=True) if files else OTHER
 
 
-def xargs(walk: Walk, call: Invocation) -> Flow:
-    """`xargs` starts a command with words from its input, which are known only where a command spelt them out."""
-    words = list(call.arguments)
-    replaces = None
-    while words and words[0].startswith("-") and len(words[0]) > 1:
-        option = words.pop(0)
-        if option[1] == "I" or option.startswith("--replace"):
-            replaces = option[2:] or (words.pop(0) if words else "{}")
-        elif option in ("-n", "-P", "-L", "-d", "-s", "-E", "-a") and words:
-            words.pop(0)
-    given = call.stdin.text.split() if call.stdin.kind == "text" and call.stdin.text else [UNKNOWN]
-    if replaces:
-        runs = [[one if word == replaces else word.replace(replaces, one) for word in words] for one in given[:64]]
-        return merged([walk.invoke(run) for run in runs])
-    flow = walk.invoke([*words, *given[:200]] if words else ["echo", *given])
-    return flow._replace(bases=()) if flow.kind == "search" else flow
-
-
-def find(walk: Walk, call: Invocation) -> Flow:
-    """`find` shows names; `-exec` starts a command on files that cannot be told, save by what it prints."""
-    words = call.arguments
-    for option in ("-exec", "-execdir", "-ok"):
-        if option in words:
-            inner = words[words.index(option) + 1 :]
-            ends = [place for place, word in enumerate(inner) if word in (";", "+")]
-            command = [UNKNOWN if word == "{}" else word for word in inner[: ends[0] if ends else len(inner)]]
-            return walk.invoke(command)
-    if "-delete" in words:
-        walk.place.unresolved += 1
-    return OTHER
-
-
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "cd": change_folder,
-    "pushd": change_folder,
+    "pushd": push_folder,
+    "popd": pop_folder,
     "echo": echo,
     "printf": printf,
     **dict.fromkeys(_SHELLS, shell),
@@ -201,8 +218,7 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     ".": source,
     "python": python,
     "python3": python,
-    "xargs": xargs,
-    "find": find,
+    **LISTERS,
     "env": prefix("uCS"),
     "sudo": prefix("ugCp"),
     "nohup": prefix(),
@@ -228,7 +244,6 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
             "return",
             "read",
             "shift",
-            "popd",
         ),
         lambda walk, call: NOTHING,
     ),

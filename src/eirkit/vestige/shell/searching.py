@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from eirkit.vestige.shell.flow import OTHER, Flow, chosen
@@ -9,12 +10,12 @@ from eirkit.vestige.shell.options import Parsed, split_options
 from eirkit.vestige.shell.walk import Invocation, Walk
 from eirkit.vestige.shell.words import UNKNOWN, Glob
 
-_VALUED = {"grep": "efmABCdD", "rg": "efmABCgtTjMr", "ag": "ABCmGg", "ack": "ABCm"}
-_LONG_VALUED = (
+VALUED = {"grep": "efmABCdD", "rg": "efmABCgtTjMr", "ag": "ABCmGg", "ack": "ABCm"}
+LONG_VALUED = (
     "--regexp", "--file", "--max-count", "--context", "--after-context", "--before-context", "--glob", "--type",
     "--type-not", "--include", "--exclude", "--exclude-dir", "--max-columns", "--color",
 )  # fmt: skip
-_NAMES_ONLY = (
+NAMES_ONLY = (
     "-l",
     "-L",
     "-c",
@@ -26,21 +27,37 @@ _NAMES_ONLY = (
     "--silent",
     "--files",
 )
+_LITERAL = re.compile(r"[\w\s\"'=,:;/<>@#%&!~-]+")  # in any dialect
+_BASIC_LITERAL = re.compile(r"[\w\s\"'=,:;/<>@#%&!~(){}+?|-]+")  # without -E brackets stand for themselves
 
 
 def grep(walk: Walk, call: Invocation) -> Flow:
     """Search files, folders or the input for lines."""
-    kind = call.name if call.name in _VALUED else "grep"
-    options = split_options(call.arguments, _VALUED[kind], _LONG_VALUED)
+    kind = call.name if call.name in VALUED else "grep"
+    options = split_options(call.arguments, VALUED[kind], LONG_VALUED)
     operands = list(options.operands)
     if not options.has("-e", "-f", "--regexp", "--file") and not options.has("--files"):
-        operands = operands[1:]
-    if options.has(*_NAMES_ONLY):
+        pattern, operands = operands[:1], operands[1:]
+    else:
+        pattern = options.values.get("-e", []) + options.values.get("--regexp", [])
+    if options.has(*NAMES_ONLY):
         return OTHER
     recursive = kind != "grep" or call.name == "rgrep" or options.has("-r", "-R", "--recursive")
-    if not operands and not (recursive and call.stdin.kind == "none"):
+    if operands in ([], ["-"]) and not (recursive and call.stdin.kind == "none"):
         return _filtered(call.stdin, options)
-    return _searched(walk, options, operands, recursive)
+    return _searched(walk, options, operands, recursive, _sought(call.name, options, pattern))
+
+
+def _sought(name: str, options: Parsed, patterns: list[str]) -> tuple[str, ...]:
+    """Return texts of which each matching line has one; none where the pattern says no more than a program can tell."""
+    if options.has("-i", "-v", "-f", "-x", "--ignore-case", "--invert-match", "--file", "-S", "--smart-case"):
+        return ()
+    if options.has("-F", "--fixed-strings") or name == "fgrep":
+        return tuple(patterns)
+    basic = name in ("grep", "rgrep", "zgrep", "ggrep") and not options.has("-E", "-P", "--extended-regexp")
+    literal = _BASIC_LITERAL if basic else _LITERAL
+    parts = [part for pattern in patterns for part in pattern.split("\\|" if basic else "|")]
+    return tuple(parts) if all(literal.fullmatch(part) for part in parts) and name not in ("ag", "ack") else ()
 
 
 def _filtered(stdin: Flow, options: Parsed) -> Flow:
@@ -50,7 +67,7 @@ def _filtered(stdin: Flow, options: Parsed) -> Flow:
     return flow
 
 
-def _searched(walk: Walk, options: Parsed, operands: list[str], recursive: bool) -> Flow:
+def _searched(walk: Walk, options: Parsed, operands: list[str], recursive: bool, sought: tuple[str, ...]) -> Flow:
     nameless = options.has("-h", "--no-filename")
     named = options.has("-H", "--with-filename")
     plain = [word for word in operands if not isinstance(word, Glob) and UNKNOWN not in word]
@@ -58,11 +75,13 @@ def _searched(walk: Walk, options: Parsed, operands: list[str], recursive: bool)
     if alone and not named and (not recursive or _is_file(plain[0])):
         numbering = "colon" if options.has("-n", "--line-number") else ""
         files = walk.paths(plain)
-        return Flow("files", files=files, chosen=True, numbering=numbering) if files else OTHER  # type: ignore[arg-type]
+        flow = Flow("files", files=files, chosen=True, numbering=numbering, sought=sought)  # type: ignore[arg-type]
+        return flow if files else OTHER
     if nameless and not options.has("-H"):
         files = () if recursive else walk.paths(plain)
-        return Flow("files", files=files, chosen=True) if files else OTHER
-    return Flow("search", folder=walk.folder, bases=tuple(operands) if len(plain) == len(operands) else ())
+        return Flow("files", files=files, chosen=True, sought=sought) if files else OTHER
+    bases = tuple(operands) if len(plain) == len(operands) else ()
+    return Flow("search", folder=walk.folder, bases=bases, sought=sought)
 
 
 def _is_file(word: str) -> bool:

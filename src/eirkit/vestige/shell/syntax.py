@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from eirkit.facts import fact
 
+FED = "<("  # the text of an unknown piece that stands for a process substitution
 PieceKind = Literal["plain", "open", "name", "split", "unknown"]
 Connector = Literal[";", "&&", "||"]
 
@@ -62,6 +63,8 @@ class Group:
     body: Node
     subshell: bool = False
     redirects: tuple[Redirect, ...] = ()
+    source: str = ""  # of a command substitution: its text
+    feeds: bool = False  # a process substitution: its output is read like a file
 
 
 @dataclass(frozen=True, slots=True)

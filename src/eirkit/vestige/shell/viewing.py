@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, last_lines, window
+from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.vestige.shell.options import Parsed, split_options
+from eirkit.vestige.shell.scripted import awk_files, edit_in_place, sed_files
 from eirkit.vestige.shell.walk import Handler, Invocation, Walk
+from eirkit.vestige.shell.words import Glob
 
 _SED_LINES = re.compile(r"\s*(\d{1,9})(?:\s*,\s*(\+?\d{1,9}|\$))?\s*p\s*")
 _SED_QUIT = re.compile(r"\s*(\d{1,9})\s*q\s*")
@@ -24,7 +26,20 @@ def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:
     if not named:
         return stdin
     files = walk.paths(named)
-    return Flow("files", files=files) if files else OTHER
+    flow = Flow("files", files=files) if files else OTHER
+    if len(named) == len(operands) or stdin.kind == "none":
+        return flow
+    return merged([stdin, flow] if operands[0] == "-" else [flow, stdin])
+
+
+def _each(walk: Walk, flow: Flow, operands: list[str], first: int, last: int | None) -> Flow:
+    """Return some lines of every file; of several, `head` and `tail` print the names."""
+    if len(operands) <= 1 and not any(isinstance(word, Glob) for word in operands):
+        return window(flow, first, last)
+    if flow.kind == "mixed":
+        return chosen(flow)
+    # What a glob that matches nothing known stands for is told by those names.
+    return flow._replace(kind="files", headed=True, folder=walk.folder, first=first, last=last)
 
 
 def cat(walk: Walk, call: Invocation) -> Flow:
@@ -45,6 +60,8 @@ def numbered(flow: Flow) -> Flow:
     """Return a stream with numbers before its lines; they count from where the stream starts."""
     if flow.kind == "text":
         return OTHER
+    if flow.headed or flow.kind == "mixed":
+        return chosen(flow)
     return flow._replace(numbering="tab", offset=flow.first - 1) if flow.kind == "files" and not flow.chosen else flow
 
 
@@ -60,9 +77,11 @@ def head(walk: Walk, call: Invocation) -> Flow:
     options = split_options(call.arguments, "nc", ("--lines", "--bytes"))
     flow = contents(walk, options.operands, call.stdin)
     if options.has("-c", "--bytes"):
-        return flow._replace(last=None) if flow.kind == "files" else flow
+        return chosen(_each(walk, flow, options.operands, 1, None)) if len(options.operands) > 1 else flow
     count = options.first("-n", "--lines", "-#") or "10"
-    return window(flow, 1, int(count)) if count.isdigit() and len(count) < 10 else chosen(flow)
+    if count.isdigit() and len(count) < 10:
+        return _each(walk, flow, options.operands, 1, int(count))
+    return chosen(_each(walk, flow, options.operands, 1, None))
 
 
 def tail(walk: Walk, call: Invocation) -> Flow:
@@ -73,7 +92,9 @@ def tail(walk: Walk, call: Invocation) -> Flow:
     flow = contents(walk, operands, call.stdin)
     count = start or options.first("-n", "--lines", "-#") or "10"
     if re.fullmatch(r"\+\d{1,9}", count):
-        return window(flow, max(1, int(count)), None)
+        return _each(walk, flow, operands, max(1, int(count)), None)
+    if len(operands) > 1 or any(isinstance(word, Glob) for word in operands):
+        return chosen(_each(walk, flow, operands, 1, None))
     return last_lines(flow, int(count)) if count.isdigit() and len(count) < 10 else chosen(flow)
 
 
@@ -85,8 +106,9 @@ def sed(walk: Walk, call: Invocation) -> Flow:
     if not scripts and not options.has("-f", "--file"):
         scripts, operands = operands[:1], operands[1:]
     if options.has("-i", "--in-place"):
-        walk.write(call, operands)
+        edit_in_place(walk, call, operands)
         return NOTHING
+    sed_files(walk, call, "\n".join(scripts))
     flow = contents(walk, operands, call.stdin)
     quiet = options.has("-n", "--quiet", "--silent")
     return _by_number(flow, ";".join(scripts), quiet)
@@ -141,6 +163,7 @@ def awk(walk: Walk, call: Invocation) -> Flow:
     if options.has("-i") and "inplace" in options.operands:
         walk.write(call, operands[1:])
         return NOTHING
+    awk_files(walk, call, program)
     flow = contents(walk, operands, call.stdin)
     if found := _AWK_SPAN.fullmatch(program):
         return window(flow, int(found[1]), int(found[2]))

@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from eirkit.facts import fact
+from eirkit.vestige.shell.complaints import files_complained_of
 from eirkit.vestige.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.vestige.shell.place import Place
-from eirkit.vestige.shell.syntax import Chain, Command, Group, Loop, Node, Pipeline, Redirect
-from eirkit.vestige.shell.words import UNKNOWN, Glob, expand, expand_text
+from eirkit.vestige.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
+from eirkit.vestige.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
 from eirkit.vestige.trajectory import Write, WriteKind
 
 _MOST_STEPS = 2000  # commands that are followed in one call
+_TESTS = frozenset({"test", "["})
 _DEEPEST = 12  # functions, scripts and shells inside one another
 
 
@@ -58,6 +60,8 @@ class Walk:
         self.last_step = 0  # the command whose exit code the call has
         self.names: list[str] = []  # of the commands, by step
         self.cleaned: dict[str, None] = {}  # files that are as the last commit has them again
+        self.held: dict[str, Flow] = {}  # variables that hold a stream, as `x=$(cat f)` and `read` make them
+        self.hushed = 0  # the last step whose complaints do not reach the agent
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
         self.depth = 0
 
@@ -160,18 +164,49 @@ class Walk:
 
     def command(self, node: Command, stdin: Flow) -> Flow:
         """Follow a simple command and return its output, as far as it is not redirected."""
-        seen = [self.within(inner) for inner in node.inner] if node.inner else ()
+        seen = [self._substituted(inner) for inner in node.inner] if node.inner else ()
         if not node.words:
-            for name, values in node.assignments:
-                self.variables[name] = " ".join(expand_text(value, self.variables) for value in values)
+            self._assign(node, seen)
         words = expand(node.words, self.variables)
         if node.redirects:
             stdin = self._input(node.redirects, stdin)
-        if seen and words and words[0] in ("echo", "printf", "diff"):
-            flow = chosen(merged(list(seen)))
-        else:
-            flow = self.invoke(words, stdin) if words else NOTHING
+        if seen and any(isinstance(part, Group) and part.feeds for part in node.inner):
+            words, stdin = self._fed(node, seen, stdin)
+        flow = self._spoken(node, words, seen) if seen or self.held else NOTHING
+        if flow is NOTHING and words:
+            flow = self.invoke(words, stdin)
+            if words[0] == "read" and stdin.shows_files:
+                self.held.update(dict.fromkeys(words[1:], chosen(stdin)))
         return self._output(node.redirects, flow) if node.redirects else flow
+
+    def _substituted(self, inner: Node) -> Flow:
+        """Follow a substitution, and keep what it stands for where that is known."""
+        flow = self.within(inner)
+        if isinstance(inner, Group) and inner.source:
+            known = flow.text if flow.kind == "text" else "\n".join(flow.listed) or None
+            self.variables[inner.source] = UNKNOWN if known is None else known.rstrip("\n")
+        return flow
+
+    def _assign(self, node: Command, seen: Sequence[Flow]) -> None:
+        for name, values in node.assignments:
+            self.variables[name] = assigned(values, self.variables)
+            self.held.pop(name, None)
+        if len(node.assignments) == len(seen) == 1 and seen[0].shows_files:
+            self.held[node.assignments[0][0]] = seen[0]
+
+    def _fed(self, node: Command, seen: Sequence[Flow], stdin: Flow) -> tuple[list[str], Flow]:
+        """Return the words and the input of a command that reads `<(…)` as if it were its input."""
+        fed = [flow for part, flow in zip(node.inner, seen, strict=True) if isinstance(part, Group) and part.feeds]
+        words = ["-" if isinstance(word, tuple) and word[0].text == FED else word for word in node.words]
+        return expand(words, self.variables), merged(fed)
+
+    def _spoken(self, node: Command, words: Sequence[str], seen: Sequence[Flow]) -> Flow:
+        """Return what `echo` and its like pass on: outputs of other commands, or variables that hold them."""
+        if not words or words[0] not in ("echo", "printf", "diff"):
+            return NOTHING
+        names = (piece.text for word in node.words if isinstance(word, tuple) for piece in word)
+        passed = [*seen, *(self.held[name] for name in dict.fromkeys(names) if name in self.held)]
+        return chosen(merged(passed)) if passed else NOTHING
 
     def _input(self, redirects: Sequence[Redirect], stdin: Flow) -> Flow:
         for redirect in redirects:
@@ -190,6 +225,7 @@ class Walk:
                 continue
             words = expand([redirect.target], self.variables)
             to_error = redirect.descriptor == 2 and not redirect.operator.startswith("&")
+            self.hushed = self.steps if to_error else self.hushed
             content = "" if to_error else _spelt(flow)
             call = Invocation("", [], NOTHING, self.steps)
             if words != ["/dev/null"] and words != ["/dev/stderr"]:
@@ -208,21 +244,45 @@ class Walk:
             self.write(call, targets, "whole", content=content, firm=False)
 
     def _chain(self, chain: Chain, stdin: Flow) -> None:
+        start, step = len(self.shown), self.steps
+        left: Node = EMPTY
         for connector, node in chain.items:
-            before, held = len(self.shown), connector == "||" and self._left_held()
             if connector == "&&":
                 self.guards[self.steps + 1] = self.steps
-            self.run(node, stdin)
             if connector == "||":
-                # A text that was perhaps not printed still tells where one file ends, if it is found.
-                extra = [
-                    flow._replace(optional=True) for flow in self.shown[before:] if not held or flow.kind == "text"
-                ]
-                self.shown[before:] = extra
+                self._otherwise(node, stdin, self._left_held(self.shown[start:], left, step))
+            else:
+                self.run(node, stdin)
+            left = node
 
-    def _left_held(self) -> bool:
+    def _otherwise(self, node: Node, stdin: Flow, held: bool | None) -> None:
+        """Follow what stands after `||`: None says that nobody can tell which side was printed."""
+        before = len(self.shown)
+        self.run(node, stdin)
+        after = self.shown[before:]
+        if held is None:
+            held = not any(flow.shows_files for flow in after)
+        # A text that was perhaps not printed still tells where one file ends, if it is found.
+        self.shown[before:] = [flow._replace(optional=True) for flow in after if not held or flow.kind == "text"]
+
+    def _left_held(self, left: Sequence[Flow], node: Node, step: int) -> bool | None:
         """True if what stands before `||` showed a file and the call ended well: the right side was not needed."""
-        return self.exit_code == 0 and bool(self.output) and bool(self.shown) and self.shown[-1].shows_files
+        if self.exit_code or not self.output or not left or not left[-1].shows_files:
+            return False
+        last = left[-1]
+        if last.sought is not None:
+            return last.may_be_in(self.output)
+        if isinstance(node, Pipeline) and len(node.stages) > 1:
+            return True  # its end only passes on what it is given
+        if files_complained_of(self.output, last.files, self.place):
+            return False
+        doubtful = self.hushed > step or _TESTS.intersection(self.names[step:])
+        return None if doubtful and not self._met(last.files) else True
+
+    def _met(self, paths: Sequence[str]) -> bool:
+        """True if the run has been shown every one of these files, or has written it."""
+        place = self.place
+        return all(path in place.shown or path in place.changed or path in place.texts for path in paths)
 
     def _pipeline(self, pipeline: Pipeline, stdin: Flow) -> None:
         folder = self.folder
@@ -234,6 +294,7 @@ class Walk:
             self.folder = folder
 
     def _loop(self, loop: Loop, stdin: Flow) -> None:
+        self.held.pop(loop.variable, None)
         for word in expand(loop.words, self.variables) or [UNKNOWN]:
             names = self.place.match(word, self.folder) if isinstance(word, Glob) else [word]
             for name in names:

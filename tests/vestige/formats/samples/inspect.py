@@ -8,6 +8,18 @@ from typing import Any
 
 from tests.vestige.formats.samples import as_json
 
+TITLE = "Here's the result of running `cat -n` on /repo/a.py:\n"
+
+
+def asked(id: str, function: str, output: str, **arguments: Any) -> list[dict[str, Any]]:
+    """Return a call and its answer."""
+    call = {"id": id, "function": function, "arguments": arguments, "type": "function"}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "function": function, "content": output},
+    ]
+
+
 SAMPLE: dict[str, Any] = {
     "id": "s1",
     "epoch": 1,
@@ -21,6 +33,9 @@ SAMPLE: dict[str, Any] = {
             "tool_calls": [{"id": "c1", "function": "bash", "arguments": {"cmd": "ls"}, "type": "function"}],
         },
         {"role": "tool", "tool_call_id": "c1", "function": "bash", "content": "a.py"},
+        *asked("c2", "text_editor", f"{TITLE}     1\tx\n", command="view", path="/repo/a.py"),
+        *asked("c3", "python", "b\n", code="print(open('/repo/b.py').read())\nopen('/repo/c.py', 'w').write('1')"),
+        *asked("c4", "bash_session", "d\nroot@box:/# ", action="type_submit", input="cat /repo/d.py"),
     ],
     "scores": {"includes": {"value": "C", "answer": "flag"}},
 }
