@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -98,3 +99,24 @@ def test_programs_have_bounds(text: str) -> None:
     start = time.process_time()
     assert effects_of(text).writes == ()
     assert time.process_time() - start < LONGEST_SECONDS
+
+
+GROWING = {
+    "a list that doubles": "x = ['a']\n" + "x = x + x\n" * 60 + "for one in x: open(one, 'w')",
+    "a text that doubles": "x = 'a'\n" + "x = x + x\n" * 60 + "open(x, 'w')",
+    "a form that is filled": f"x = '{'%s' * 40_000}'\ny = '{'y' * 90_000}'\nopen(x % y, 'w')",
+    "a part that is replaced": f"x = '{'a' * 40_000}'\ny = '{'y' * 90_000}'\nopen(x.replace('a', y), 'w')",
+    "a list of lists": "x = ['a']\n" + "x = [x, x, x]\n" * 60 + "for one in x: open(one, 'w')",
+}
+MOST_BYTES = 64 << 20  # they need less than a tenth of it; without bounds it would be gigabytes
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_grows_with_every_line_has_bounds(name: str) -> None:
+    tracemalloc.start()
+    try:
+        effects_of(GROWING[name])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < MOST_BYTES

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from eirkit.vestige.shell.effects import remember, shell_touches
 from eirkit.vestige.shell.place import Place
 from eirkit.vestige.tokens import Remembering
+from eirkit.vestige.tool_calls import NOTHING_TOUCHED
 from eirkit.vestige.tools import tool_named
 from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
@@ -25,7 +26,6 @@ _FRESH = ("mini", "codex", "gemini")  # scaffolds that start every command anew
 _CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
 _USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
 _LOOKED_AT = 2000  # characters of an argument in which folders are looked for
-NOTHING_TOUCHED = Touches()
 
 
 def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from eirkit.vestige.shell.python_values import GLOB, UNKNOWN_VALUE, Change, Value, carried, combined, joined_path
+from eirkit.vestige.shell.python_values import (
+    GLOB,
+    UNKNOWN_VALUE,
+    Change,
+    Value,
+    carried,
+    combined,
+    joined_path,
+    replaced,
+)
 from eirkit.vestige.trajectory import WriteKind
 
 # Methods by which libraries write a file that is named; what is no file name was meant otherwise.
@@ -174,7 +183,7 @@ def rename(ledger: Ledger, base: Value, arguments: list[Value], keywords: dict[s
         ledger.start("mv", base.texts, arguments[0].texts)
         return arguments[0]
     if len(arguments) == 2 and base.texts and not any(GLOB in text for text in base.texts):
-        return combined(lambda text, old, new: text.replace(old, new), [base, *arguments])
+        return combined(replaced, [base, *arguments])
     return carried([base, *arguments]) if base.carries else UNKNOWN_VALUE
 
 

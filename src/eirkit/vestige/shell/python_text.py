@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from eirkit.vestige.shell.python_acts import ACTS, METHODS, SAVING, Ledger
 from eirkit.vestige.shell.python_values import (
+    MOST_ITEMS,
     NO_EFFECTS,
     NOT_CONTENT,
     PASSING,
@@ -32,6 +33,7 @@ from eirkit.vestige.shell.python_values import (
     matching,
     one_of,
     parent,
+    replaced,
     union,
     viewed,
 )
@@ -209,7 +211,7 @@ class _Program:
         return self.names.get(node.id, UNKNOWN_VALUE)
 
     def sequence(self, node: ast.List | ast.Tuple | ast.Set, left: int) -> Value:
-        items = tuple(self.value(item, left) for item in node.elts[:200])
+        items = tuple(self.value(item, left) for item in node.elts[:MOST_ITEMS])
         return Value(carries=carried(items).carries, items=items)
 
     def mapping(self, node: ast.Dict, left: int) -> Value:
@@ -227,10 +229,10 @@ class _Program:
         if isinstance(node.op, ast.Div):
             return combined(joined_path, sides)
         if isinstance(node.op, ast.Add):
-            items = sides[0].items + sides[1].items
+            items = (sides[0].items + sides[1].items)[:MOST_ITEMS]
             return Value(items=items, carries=carried(sides).carries) if items else combined(lambda a, b: a + b, sides)
         if isinstance(node.op, ast.Mod) and sides[0].texts and sides[1].texts:
-            return combined(lambda form, text: form.replace("%s", text), sides)
+            return combined(lambda form, text: replaced(form, "%s", text), sides)
         return carried(sides)
 
     def attribute(self, node: ast.Attribute, left: int) -> Value:
@@ -300,7 +302,7 @@ class _Program:
         if isinstance(target, ast.Name):
             old = self.names.get(target.id, UNKNOWN_VALUE)
             grown = union([old, carried(arguments)])
-            self.names[target.id] = replace(grown, items=(*old.items, *arguments[-1:])[:200])
+            self.names[target.id] = replace(grown, items=(*old.items, *arguments[-1:])[:MOST_ITEMS])
 
     def _start(self, arguments: list[Value]) -> Value:
         if arguments and arguments[0].texts:

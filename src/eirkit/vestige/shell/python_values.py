@@ -11,6 +11,7 @@ from eirkit.vestige.trajectory import WriteKind
 
 _MOST_TEXTS = 64  # that one value may be
 _LONGEST_TEXT = 1 << 18
+MOST_ITEMS = 200  # of a list that are followed
 GLOB = "\1"  # ends a text that stands for the files which match it
 
 
@@ -83,6 +84,11 @@ def combined(make: Callable[..., str], values: Sequence[Value]) -> Value:
             break
         made[make(*picked)] = None
     return Value(tuple(made), carried(values).carries)
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """Return a text with a part of it replaced everywhere; nothing where that would grow beyond all bounds."""
+    return text.replace(old, new) if text.count(old) * len(new) <= _LONGEST_TEXT else ""
 
 
 def joined_path(*parts: str) -> str:
