@@ -117,7 +117,7 @@ def test_a_break_says_what_each_number_counts():
         "2 files (1,950 of these) read again, which showed 2,010 tokens; "
         "0 files (0 of these) edited without rereading; 1 file (950 of these) never read again"
     )
-    assert _break_line({**cost, "live_files": 0}) == "no file was still needed"
+    assert _break_line({**cost, "live_files": 0}) == "nothing that was still needed was in the context"
     assert "not measured" in _break_line({**cost, "live_files": 0, "measured": False})
 
 

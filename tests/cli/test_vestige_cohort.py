@@ -53,6 +53,23 @@ def test_a_page_for_reading_says_what_each_test_shows_and_what_it_does_not(folde
     assert "fixed in advance: demand-failure" in done.stdout
 
 
+def test_what_was_left_out_of_a_test_with_an_estimate_is_printed(folder):
+    document = json.loads(call(folder, "--only", "demand", "--only", "rereads", "--json").stdout)
+    told = " ".join(call(folder, "--only", "demand", "--only", "rereads").stdout.split())
+    left_out = [test for test in document["tests"] if test["estimate"] is not None and test["excluded"]]
+    assert left_out
+    for test in left_out:
+        for part in test["excluded"]:
+            assert f"{part['rows']:,} ({part['reason']})" in told
+
+
+def test_planned_tests_that_were_not_run_are_counted_aloud(folder, tmp_path):
+    suite = tmp_path / "suite.toml"
+    suite.write_text('[cohort]\nplanned = ["demand-failure", "closed-gap", "fair-clock-gap"]\n')
+    told = " ".join(call(folder, "--suite", suite, "--only", "demand").stdout.split())
+    assert "Holm over these, 2 that were not run among them" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

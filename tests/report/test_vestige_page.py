@@ -12,7 +12,7 @@ from eirkit.report.html import render
 from eirkit.report.making import page_for
 from eirkit.report.table import Table
 from eirkit.report.vestige_needs import _bin, _bin_name, demand_chart
-from eirkit.report.vestige_page import headline_of, page_of
+from eirkit.report.vestige_page import headline_of, page_of, worst_section
 from eirkit.report.vestige_words import bounds, break_words
 from eirkit.vestige.planting import Planted, write_plain
 from eirkit.vestige.tables import read_rows
@@ -84,6 +84,26 @@ def test_a_share_is_of_the_runs_that_can_have_a_goal(planted):
 def test_breaks_without_a_file_are_not_measured(compactions, clears, unmeasured, said):
     breaks = {"compactions": compactions, "clears": clears, "unmeasured": unmeasured, "dropped_tokens": 10}
     assert break_words(breaks) == said
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [("entities", "Half of 300 runs held 2 entities"), ("tokens", "Half of 300 runs of three tool turns or more held")],
+)
+def test_the_headline_says_of_which_runs_half_held_so_much(planted, unit, said):
+    found = read_analysed(planted, tests=False)
+    quantiles = {"runs": 300, "peak_p50": 2.0, "peak_p99": 9.0}
+    document = {**found.document, "runs": 310, "goal_access": None, "later_used": {unit: quantiles}}
+    assert headline_of(replace(found, document=document)).sentences[0].startswith(said)
+
+
+@pytest.mark.parametrize("units", [("tokens",), ("tokens", "entities")])
+def test_the_unit_is_a_column_where_there_are_two(planted, units):
+    found = read_analysed(planted, tests=False)
+    row = found.document["largest"][0]
+    document = {**found.document, "largest": [{**row, "unit": unit} for unit in units]}
+    (table,) = worst_section(replace(found, document=document), "x").items
+    assert ("unit" in {column.key for column in table.columns}) is (len(units) > 1)
 
 
 def test_a_page_of_sessions_without_a_goal_draws_no_zero(tmp_path):

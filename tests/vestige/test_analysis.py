@@ -156,6 +156,29 @@ def test_quantiles_leave_out_the_shortest_runs(tmp_path):
     assert found["later_used"]["tokens"]["peak_p90"] == pytest.approx(20 + 20 * 0.8)
 
 
+def test_short_conversations_over_entities_are_not_left_out(tmp_path):
+    # The rule of three tool turns is one for runs of a shell. Of n orders named and named again, n are held between.
+    def conversation(orders):
+        named = [f"#W{1000000 + n}" for n in range(orders)]
+        turns = [RecordedTurn(calls=tuple(Call("get_order_details", {"order_id": one}, "{}") for one in named))] * 2
+        return Recording(f"r{orders}", "t", "tau-bench", "x", tuple(turns), domain="entities")
+
+    found = corpus(tmp_path, [conversation(orders) for orders in (1, 2, 5)])
+    assert {row["tool_turns"] for row in read_rows(tmp_path / "out", "runs")} == {2}
+    assert (found["later_used"]["entities"]["runs"], found["later_used"]["entities"]["peak_p50"]) == (3, 2)
+
+
+def test_the_largest_runs_are_ranked_inside_their_unit(tmp_path):
+    # Twelve runs of hundreds of tokens do not push one that held a single order off the list.
+    files = [recording([([("a", n)], [])] * 3, run_id=f"r{n}") for n in range(100, 1300, 100)]
+    calls = [RecordedTurn(calls=(Call("get_order_details", {"order_id": "#W1000001"}, "{}"),))] * 2
+    found = corpus(tmp_path, [Recording("e", "t", "tau-bench", "x", tuple(calls), domain="entities"), *files])
+    assert [(row["run_id"], row["unit"]) for row in found["largest"]] == [
+        *((f"r{n}", "tokens") for n in range(1200, 200, -100)),
+        ("e", "entities"),
+    ]
+
+
 def test_strict_refuses_what_is_skipped(tmp_path):
     with pytest.raises(InputFileError, match="torn:2: why, or leave out --strict"):
         corpus(tmp_path, [recording(BY_HAND), Skipped("torn:2", "why")], strict=True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.vestige.analyses.plan import Plan, holm, read_plan
 from eirkit.vestige.analyses.recovery import independent_interval, newcombe_interval, risk_difference
-from eirkit.vestige.analyses.setting import Settings, model_columns
+from eirkit.vestige.analyses.setting import OTHER_MODELS, Settings, model_columns, model_note
 from eirkit.vestige.analyses.used_later import quantile_interval
 from eirkit.vestige.analysis import TABLES
 from eirkit.vestige.cohort import TESTS, analyse_cohorts, folder_names
@@ -63,6 +63,15 @@ def test_a_cohort_by_hand(tmp_path):
     assert row["failure_auc"] == 0.5
     assert row["covered_failure_auc"] == 1.0  # 300 against 100 and 200
     assert row["auc_n"] == 4
+    # The area that is shown is that of covered runs, and so is the reason why it has no interval.
+    assert row["note"].startswith("of runs that touched a goal file: the score orders the two classes")
+
+
+def test_a_cohort_whose_runs_all_need_the_same_says_so(tmp_path):
+    lines = [run(f"r{i}", f"t{i}", i % 2 == 0, 100) for i in range(8)]
+    (row,) = document(analysed_lines(lines, tmp_path))["cohorts"]
+    assert (row["failure_auc"], row["auc_low"]) == (0.5, None)
+    assert row["note"] == "all scores are equal, so no error can be estimated"
 
 
 def test_a_difference_of_shares_by_hand():
@@ -116,6 +125,25 @@ def test_the_most_frequent_model_is_the_one_that_others_are_compared_with():
     }
 
 
+def test_models_beyond_the_sixtieth_share_an_indicator_and_a_note_says_so():
+    # 66 models, the first of which has two runs: 60 indicators, and one for the last five.
+    models = np.array(["m00", *(f"m{n:02}" for n in range(66))], dtype=object)
+    columns = model_columns(models)
+    assert len(columns) == 61
+    assert columns[OTHER_MODELS].sum() == 5
+    apart = np.sum(list(columns.values()), axis=0)
+    assert list(np.unique(models[apart == 0])) == ["m00"]  # the reference has no company
+    assert model_note(models) == "the rarest 5 of 66 models share one indicator"
+    assert model_note(models[:62]) == ""
+    assert OTHER_MODELS not in model_columns(models[:62])
+
+
+def test_a_test_with_too_many_models_notes_it(tmp_path):
+    lines = [run(f"r{i}", f"t{i % 4}", i % 3 == 0, 100 + i, f"m{i % 66}") for i in range(132)]
+    found = by_name(document(analysed_lines(lines, tmp_path), analyses=("gaps",)))
+    assert "the rarest 5 of 66 models share one indicator" in found["closed-gap"]["note"]
+
+
 # Cohorts
 
 
@@ -151,6 +179,46 @@ def test_runs_split_by_model_tell_each_other_how_hard_tasks_are(planted):
 def test_a_run_is_never_its_own_other_run(planted):
     found = by_name(document(planted, analyses=("demand",), disjoint=[planted]))
     assert found["demand-failure-difficulty"]["estimate"] is None
+
+
+def attempts(number: int) -> list[bytes]:
+    """Runs named after their tasks, as many scaffolds name them; each attempt has outcomes and needs of its own."""
+    return [run(f"r{i}", f"t{i}", (i * (number + 2)) % 5 < 2, 100 + 37 * i + 11 * number) for i in range(24)]
+
+
+def test_another_attempt_under_the_same_id_is_another_run(tmp_path):
+    first, second = (analysed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
+    found = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
+    assert (found["n"], found["excluded"]) == (24, [])
+    assert found["estimate"] is not None
+    assert "analysed set itself" not in found["note"]
+    assert analyse_cohorts([first, second], QUICK, analyses=("demand",))["repeated_runs"] == 0
+
+
+def test_an_attempt_that_differs_in_its_outcome_alone_is_another_run(tmp_path):
+    first = analysed_lines([run("r", "t", True, 100), run("s", "u", False, 100)], tmp_path / "0")
+    second = analysed_lines([run("r", "t", False, 100), run("s", "u", False, 100)], tmp_path / "1")
+    assert analyse_cohorts([first, second], QUICK, analyses=("later",))["repeated_runs"] == 1
+
+
+def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
+    first, second = (analysed_lines(attempts(number), tmp_path / str(number)) for number in (0, 1))
+    copy = analysed_lines(attempts(0), tmp_path / "copy", "renamed")
+    both = by_name(document(first, analyses=("demand",), disjoint=[second, copy]))["demand-failure-difficulty"]
+    alone = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
+    assert both["estimate"] == alone["estimate"]
+    said = "24 runs given as others are of the analysed set itself and left out of difficulty"
+    assert said in both["note"]
+    only = by_name(document(first, analyses=("demand",), disjoint=[copy]))["demand-failure-difficulty"]
+    assert only["estimate"] is None
+    assert said in only["note"]
+
+
+def test_a_copy_is_known_again_whatever_goal_it_was_analysed_with(tmp_path):
+    lines = attempts(0)
+    other = [line.replace(b'"goal_files": ["g.py"]', b'"goal_files": ["elsewhere.py"]') for line in lines]
+    folders = [analysed_lines(lines, tmp_path / "a"), analysed_lines(other, tmp_path / "b")]
+    assert analyse_cohorts(folders, QUICK, analyses=("later",))["repeated_runs"] == len(lines)
 
 
 def test_folders_are_told_apart_by_name_or_path(planted, tmp_path):
@@ -254,6 +322,33 @@ def test_a_plan_is_read_printed_and_corrected(planted, tmp_path):
     assert corrected == pytest.approx(min(1, 2 * smaller), abs=ROUNDING)
     assert tests["clipped-demand-failure"]["p_holm"] is None
     assert found["plan"]["recorded"] == "2026-01-31"
+
+
+def test_leaving_planned_tests_out_does_not_sharpen_the_rest(planted):
+    plan = replace(QUICK, planned=("demand-failure", "demand-failure-tokens", "fair-clock-gap", "closed-gap"))
+    whole = by_name(document(planted, plan, analyses=("demand", "gaps")))
+    part = document(planted, plan, analyses=("gaps",))
+    tests = by_name(part)
+    assert part["plan"]["not_run"] == [
+        {"name": "demand-failure", "cohort": "all"},
+        {"name": "demand-failure-tokens", "cohort": "all"},
+    ]
+    # Four are planned: the smaller of the two p values counts four times, the other at least three times.
+    smaller, larger = sorted((tests[name] for name in ("fair-clock-gap", "closed-gap")), key=lambda test: test["p"])
+    assert smaller["p_holm"] == pytest.approx(min(1, 4 * smaller["p"]), abs=ROUNDING)
+    assert larger["p_holm"] == pytest.approx(min(1, max(4 * smaller["p"], 3 * larger["p"])), abs=ROUNDING)
+    assert all(tests[name]["p_holm"] >= whole[name]["p_holm"] for name in ("fair-clock-gap", "closed-gap"))
+
+
+def test_a_planned_test_counts_in_every_cohort_and_once_where_no_run_allows_it(planted):
+    plan = replace(QUICK, planned=("demand-failure", "task-entities-auc"))
+    found = document(planted, plan, by="model", analyses=("demand",))
+    assert found["plan"]["not_run"] == [{"name": "task-entities-auc", "cohort": None}]
+    values = [test["p"] for test in found["tests"] if test["planned"]]
+    assert len(values) == 2
+    corrected = [test["p_holm"] for test in found["tests"] if test["planned"]]
+    assert min(corrected) == pytest.approx(min(1, 3 * min(values)), abs=ROUNDING)
+    assert len(document(planted, plan, by="model", analyses=("later",))["plan"]["not_run"]) == 3
 
 
 def test_a_plan_of_an_unknown_test_is_refused(tmp_path):

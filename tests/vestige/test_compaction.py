@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from eirkit.vestige.compaction import break_costs, break_cuts, dropped_states
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.vestige.compaction import break_costs, break_cuts, dropped_states, names_file
 from eirkit.vestige.trajectory import Break, Read, RecordedTurn, Trajectory, Turn, Write
 from tests.vestige.runs import of_turns
 
@@ -117,3 +121,106 @@ def test_many_breaks_take_linear_work() -> None:
     run: Trajectory = of_turns(turns)
     live = {number: {"a.py": 1} for number in range(2, 2_002)}
     assert len(dropped_states(run, live, words)) == 2_000
+
+
+def test_what_one_break_dropped_is_neither_dropped_nor_paid_for_twice() -> None:
+    run = of_turns(
+        [
+            turn(1, (Read("a.py", content=A),)),
+            turn(2, broken="compaction"),
+            turn(3, broken="compaction"),
+            turn(4, (Read("a.py", content=A),), (Write("a.py"),)),
+        ]
+    )
+    states = dropped_states(run, {2: {"a.py": 100}, 3: {"a.py": 100}}, words)
+    assert [(one.held_share, one.dropped_tokens, one.reread_tokens) for one in states] == [
+        (1.0, 100, words(A)),
+        (0.0, 0, 0),
+    ]
+    assert [one.fate for one in states] == ["reread", "reread"]
+    costs = break_costs(run, states, words)
+    assert [(cost.live_files, cost.live_tokens, cost.dropped_tokens) for cost in costs] == [(1, 100, 100), (0, 0, 0)]
+    assert [(cost.reread_files, cost.reread_tokens) for cost in costs] == [(1, words(A)), (0, 0)]
+
+
+def test_what_the_first_break_carried_the_second_can_drop() -> None:
+    # One of four telling lines is carried over the first break, and lost at the second.
+    run = of_turns(
+        [
+            turn(1, (Read("src/a.py", content=A),)),
+            turn(2, broken="compaction", carried=SUMMARY),
+            turn(3, broken="clear"),
+            turn(4, (Read("src/a.py", content=A),)),
+        ]
+    )
+    first, second = dropped_states(run, {2: {"src/a.py": 100}, 3: {"src/a.py": 100}}, words)
+    assert (first.held_share, first.dropped_tokens, first.reread_tokens) == (1.0, 75, words(A))
+    assert (second.held_share, second.dropped_tokens, second.reread_tokens) == (0.25, 25, 0)
+
+
+def test_a_rereading_is_paid_at_the_break_that_dropped_the_file() -> None:
+    # The first break carries the whole file on, so the second is the one that makes the agent read it again.
+    run = of_turns(
+        [
+            turn(1, (Read("a.py", content=A),)),
+            turn(2, broken="compaction", carried=A),
+            turn(3, broken="clear"),
+            turn(4, (Read("a.py", content=A),)),
+        ]
+    )
+    states = dropped_states(run, {2: {"a.py": 9}, 3: {"a.py": 9}}, words)
+    assert [(one.dropped_tokens, one.reread_tokens) for one in states] == [(0, 0), (9, words(A))]
+
+
+def test_a_file_whose_text_is_not_recorded_is_held_from_reading_to_break() -> None:
+    run = of_turns([turn(1, (Read("a.py"),)), turn(2, broken="compaction"), turn(3, broken="compaction")])
+    states = dropped_states(run, {2: {"a.py": 9}, 3: {"a.py": 9}}, words)
+    assert [one.dropped_tokens for one in states] == [9, 0]
+
+
+@given(st.lists(st.sampled_from(["read", "carry", "drop"]), max_size=8))
+def test_over_any_breaks_no_more_is_dropped_than_was_shown(acts: list[str]) -> None:
+    # A token of the file is dropped at most once for each time that it was shown; by hand: a flag that reads set.
+    turns, live, held, expected = [turn(1, (Read("a.py", content=A),))], {}, True, []
+    for number, act in enumerate(acts, 2):
+        if act == "read":
+            turns.append(turn(number, (Read("a.py", content=A),)))
+            held = True
+            continue
+        turns.append(turn(number, broken="compaction", carried=A if act == "carry" else ""))
+        live[number] = {"a.py": 9}
+        expected.append(9 if held and act == "drop" else 0)
+        held = act == "carry"  # a carried text shows the file, wherever it came from
+    states = dropped_states(of_turns(turns), live, words)
+    assert [one.dropped_tokens for one in states] == expected
+    readings = {(one.path, one.reread_turn) for one in states if one.reread_turn is not None}
+    assert sum(one.reread_tokens for one in states) == words(A) * len(readings)
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "named"),
+    [
+        ("I was editing utils.py.", "src/utils.py", True),
+        ("I was editing utils.py...", "utils.py", True),
+        ("See src/utils.py, then go on", "utils.py", True),
+        ("`utils.py`: done", "utils.py", True),
+        ("(utils.py)", "utils.py", True),
+        ("utils.py.bak and then utils.py", "utils.py", True),
+        ("utils.py.bak", "utils.py", False),
+        ("utils.pyc", "utils.py", False),
+        ("my-utils.py my_utils.py .utils.py", "utils.py", False),
+        ("app/[id].tsx is left", "app/[id].tsx", True),
+        ("wrote 'my notes.txt'.", "docs/my notes.txt", True),
+        ("c++ is a language", "c", False),
+        ("", "utils.py", False),
+        ("anything", "src/", False),
+    ],
+)
+def test_a_name_is_found_where_a_sentence_ends_and_not_inside_another(text: str, path: str, named: bool) -> None:
+    assert names_file(text, path) is named
+
+
+def test_the_carried_text_names_a_file_at_the_end_of_a_sentence() -> None:
+    run = of_turns([turn(1, (Read("a.py", content=A),)), turn(2, broken="compaction", carried="I was editing a.py.")])
+    [state] = dropped_states(run, {2: {"a.py": 9}}, words)
+    assert state.named

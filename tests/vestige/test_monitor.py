@@ -114,6 +114,15 @@ def test_a_context_carries_on_by_a_shared_message_or_a_known_file():
     assert not monitor.carries_on([SYSTEM, {"role": "user", "content": "What is the capital of Norway?"}])
 
 
+@pytest.mark.parametrize("ending", [".", "...", ", then", "", ")."])
+def test_a_summary_that_ends_in_a_name_carries_on_and_tells_the_loss(ending):
+    monitor = Monitor()
+    monitor.see(conversation(openai_call))
+    summary = [SYSTEM, {"role": "user", "content": f"Summary: (I was editing parser.py{ending}"}]
+    assert monitor.carries_on(summary)
+    assert "parser.py" in {loss.path.rpartition("/")[2] for loss in monitor.see(summary)}
+
+
 NAMES = st.sampled_from(
     ["role", "content", "tool_calls", "type", "tool_use_id", "text", "id", "function", "name", "arguments", "input"]
 )

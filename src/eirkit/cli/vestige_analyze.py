@@ -16,7 +16,7 @@ from eirkit.cli.fitting import named_table, paired_table, room_of
 from eirkit.cli.output import emit, json_option, legend
 from eirkit.engine.making import make_engine
 from eirkit.engine.mapping import Engine
-from eirkit.report.vestige_words import break_counts, goal_is_known, goal_runs
+from eirkit.report.vestige_words import break_counts, goal_is_known, goal_runs, later_runs
 from eirkit.report.wording import counted
 from eirkit.vestige.analysis import Options
 from eirkit.vestige.demand import VISIBILITIES, Visibility
@@ -123,7 +123,7 @@ def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str,
     yield from _demand_lines(document, options)
     for unit, found in document["later_used"].items():
         shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
-        long = f"{counted(found['runs'], 'run')} of three tool turns or more"
+        long = later_runs(unit, found["runs"])
         said = f"{shares} {unit}, over {long}" if found["peak_p99"] else f"nothing that {long} had seen"
         yield "used later, peak", said
     if document["read_tokens"]:
@@ -186,7 +186,10 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
     if breaks["unmeasured"] == total:
         return
-    yield "… still needed", f"{counted(breaks['live_tokens'], 'token')} of files that were still to be used"
+    yield (
+        "… still needed",
+        f"{counted(breaks['live_tokens'], 'token')} in the context, of files that were still to be used",
+    )
     yield "… not carried", f"{counted(breaks['dropped_tokens'], 'token')} of these, which are"
     yield "  … read again", f"{breaks['reread_dropped_tokens']:,}, in files that were shown once more"
     yield "  … edited unread", f"{breaks['overwritten_tokens']:,}, in files that were edited without rereading them"
@@ -198,7 +201,9 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
 
 def _render_largest(console: Console, runs: list[dict[str, Any]]) -> None:
     shown = [run for run in runs if run["goal_accessed"] or run["later_used_peak"]]
-    columns = [name for name in LARGEST if name not in LEFT_OUT or room_of(console) >= NARROW]
+    several = len({run["unit"] for run in shown}) > 1
+    left_out = () if room_of(console) >= NARROW else (*LEFT_OUT, *(("read",) if several else ()))
+    columns = [name for name in LARGEST if name not in left_out and (several or name != "unit")]
     rows = [[LARGEST[name](run) for name in columns] for run in shown]
     if rows:
         console.print(named_table(console, "Runs with the largest demand", columns, rows))
@@ -234,6 +239,7 @@ LARGEST: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "peak demand": lambda run: _amount(run["peak_demand_tokens"] if run["goal_accessed"] else None),
     "at cut": lambda run: run["peak_cut"],
     "used later": lambda run: f"{run['later_used_peak']:,}",
+    "unit": lambda run: run["unit"],
     "read": lambda run: _amount(run["read_tokens"]),
     "again": lambda run: _amount(run["repeat_tokens"]),
     "in vain": lambda run: _amount(run["dead_read_tokens"] if run["goal_accessed"] else None),

@@ -114,6 +114,19 @@ def _explain(console: Console, tests: Sequence[Test]) -> None:
         _say(console, " ".join([*said, *([shown] if limits else [])]), indent=2)
     for names, note in _notes(tests):
         _say(console, f"note on {', '.join(names)}: {note}")
+    _render_excluded(console, tests)
+
+
+def _render_excluded(console: Console, tests: Sequence[Test]) -> None:
+    """Print what did not enter tests that have an estimate; tests that left out the same are named together."""
+    together: dict[tuple[tuple[str, int], ...], list[str]] = {}
+    for test in tests:
+        left_out = tuple((part["reason"], part["rows"]) for part in test["excluded"])
+        together.setdefault(left_out, []).append(test["name"])
+    for left_out, names in together.items():
+        if left_out:
+            said = ", ".join(f"{rows:,} ({reason})" for reason, rows in left_out)
+            _say(console, f"left out of {', '.join(names)}: {said}")
 
 
 def _grouped(tests: Sequence[Test], *names: str) -> Iterable[tuple[tuple[str, ...], list[Test]]]:
@@ -148,6 +161,7 @@ def _render_quantiles(console: Console, name: str, tests: list[dict[str, Any]]) 
         columns = ("quantile", "value", "95%", "runs")
         console.print(named_table(console, f"Held at the peak for later use, {name}", columns, rows))
         _say(console, f"It does not show {tests[0]['does_not_show']}.")
+        _render_excluded(console, tests)
 
 
 def _render_missing(console: Console, tests: Sequence[Test], shown: Sequence[Test]) -> None:
@@ -170,9 +184,10 @@ def _render_plan(console: Console, document: Mapping[str, Any]) -> None:
         _say(console, "nothing was fixed in advance: every test is exploratory; a suite file (--suite) fixes some")
         return
     when = f" on {plan['recorded']}" if plan["recorded"] else ""
-    _say(
-        console, f"fixed in advance{when}: {', '.join(plan['planned'])} (suite {plan['digest'][:12]}); Holm over these"
-    )
+    family = "Holm over these"
+    if plan["not_run"]:
+        family += f", {len(plan['not_run']):,} that {'was' if len(plan['not_run']) == 1 else 'were'} not run among them"
+    _say(console, f"fixed in advance{when}: {', '.join(plan['planned'])} (suite {plan['digest'][:12]}); {family}")
 
 
 def _say(console: Console, line: str, *, indent: int = 0) -> None:
@@ -196,7 +211,8 @@ def _render_uncovered(console: Console, rows: Sequence[Test]) -> None:
         if left and row["failure_auc"] is not None:
             ends = _interval(row["auc_low"], row["auc_high"])
             who = counted(left, "run that touched no goal file", "runs that touched no goal file")
-            _say(console, f"{row['cohort']}: with {who} as needing 0, AUC {row['failure_auc']:.3f} ({ends})")
+            said = f"AUC {row['failure_auc']:.3f}{f' ({ends})' if ends else ', without an interval'}"
+            _say(console, f"{row['cohort']}: with {who} as needing 0, {said}")
 
 
 def _share(value: float | None) -> str | None:

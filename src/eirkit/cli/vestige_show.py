@@ -171,7 +171,7 @@ def _break_line(cost: Mapping[str, Any]) -> str:
     if not cost.get("measured", True):
         return "what was still needed is not measured: no file was used"
     if not cost["live_files"]:
-        return "no file was still needed"
+        return "nothing that was still needed was in the context"
     was = "was" if cost["live_files"] == 1 else "were"
     needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
     fates = (

@@ -98,7 +98,7 @@ def breaks_section(document: Document) -> Section | None:
         Column("run_id", "run"),
         Column("kind", "kind"),
         Column("cut", "at cut"),
-        Column("live_tokens", "live"),
+        Column("live_tokens", "live", meaning="still in the context, and used by later work"),
         Column("dropped_tokens", "not carried", meaning="the sum of the next three"),
         Column("reread_dropped_tokens", "read again"),
         Column("overwritten_tokens", "edited unread", meaning="edited without reading it again"),

@@ -80,7 +80,7 @@ def _short(value: int) -> str:
 def _quantiles(found: Analysed) -> Table:
     columns = (
         Column("unit", "unit"),
-        Column("runs", "runs", meaning="of three tool turns or more"),
+        Column("runs", "runs", meaning="in tokens: of three tool turns or more"),
         *(Column(f"peak_{p}", f"{p[1:]}%", 0) for p in ("p50", "p90", "p99")),
         *(Column(f"files_{p}", f"things, {p[1:]}%", 1) for p in ("p50", "p90", "p99")),
     )

@@ -12,7 +12,7 @@ from eirkit.report.table import Column, Table
 from eirkit.report.vestige_cohorts import cohort_sections
 from eirkit.report.vestige_losses import breaks_section, clipping_section, reading_section, signatures_section
 from eirkit.report.vestige_needs import demand_section, goal_section
-from eirkit.report.vestige_words import break_words, goal_is_known, goal_runs, is_reached, need_sentence
+from eirkit.report.vestige_words import break_words, goal_is_known, goal_runs, is_reached, later_runs, need_sentence
 from eirkit.report.wording import counted, number, share
 
 TITLE = "What these recorded runs needed, and what they lost"
@@ -22,6 +22,7 @@ WORST = (
     Column("peak_demand_tokens", "peak demand", meaning="tokens that work towards the goal still needed"),
     Column("peak_cut", "at cut", meaning="before which turn"),
     Column("later_used_peak", "used later", meaning="the same with every later use counted"),
+    Column("unit", "in", meaning="what `used later` counts; each unit's largest come together"),
     Column("read_tokens", "read"),
     Column("repeat_tokens", "again", meaning="unchanged, shown before"),
     Column("dead_read_tokens", "in vain", meaning="used by nothing that led to the goal"),
@@ -70,7 +71,8 @@ def headline_of(found: Analysed) -> Headline:
         return Headline("–", "nothing was measured", (words, *_more(found)))
     peak = number(quantiles["peak_p50"])
     caption = f"{unit} held at the peak that a later step used, median over runs"
-    first = f"Half of your runs held {peak} {unit} or more that a later step used; {_read(document)}"
+    whose = later_runs(unit, quantiles["runs"])
+    first = f"Half of {whose} held {peak} {unit} or more that a later step used; {_read(document)}"
     return Headline(peak, caption, (first, *_more(found)))
 
 
@@ -120,7 +122,9 @@ def worst_section(found: Analysed, where: str) -> Section | None:
     rows = [_without_unknown(row) for row in found.document["largest"] if row["later_used_peak"] or is_reached(row)]
     if not rows:
         return None
-    table = Table("largest", "Runs with the largest demand", WORST, tuple(rows))
+    several = len({row.get("unit") for row in rows}) > 1
+    columns = tuple(column for column in WORST if column.key != "unit" or several)
+    table = Table("largest", "Runs with the largest demand", columns, tuple(rows))
     return Section(
         "Runs to look at first", (f"One of them: `eirkit vestige show {shlex.quote(where)} RUN`.",), (table,)
     )

@@ -70,6 +70,12 @@ def break_counts(breaks: Mapping[str, Any]) -> str:
     return " and ".join(counted(count, noun) for noun, count in counts if count)
 
 
+def later_runs(unit: str, runs: int) -> str:
+    """Return of how many runs it is told what they used later; short runs over files are left out, others are not."""
+    said = counted(runs, "run")
+    return f"{said} of three tool turns or more" if unit == "tokens" else said
+
+
 def goal_is_known(document: Mapping[str, Any]) -> bool:
     """Tell whether there is a goal to reach: one that was given, or a file that a run itself edited."""
     return bool(document["covered_runs"]) or not set(document["goal_sources"]) <= {"own-edits"}

@@ -37,6 +37,7 @@ TESTS: tuple[str, ...] = tuple(
     for module in (demand_failure, reread_rate, gap_failure, recovery, mediated, used_later)
     for question in module.QUESTIONS
 )
+ENTITY_TESTS = frozenset(question.name for question in used_later.OF_ENTITIES)
 
 
 def analyse_cohorts(
@@ -67,8 +68,14 @@ def analyse_cohorts(
     for cohort in split(own, cells, others, by, plan.settings, folder_names(folders)):
         rows.append(cohort_row(cohort))
         tests += [{"cohort": cohort.name, **one.as_json()} for one in findings(cohort, analyses)]
-    repeated = len(own) - len(np.unique(own.identity))
-    return {"by": by, "cohorts": rows, "tests": marked(tests, plan), "repeated_runs": repeated, "plan": _as_json(plan)}
+    units = {row["cohort"]: row["unit"] for row in rows}
+    return {
+        "by": by,
+        "cohorts": rows,
+        "tests": marked(tests, plan, units),
+        "repeated_runs": len(own) - len(np.unique(own.identity)),
+        "plan": {**_as_json(plan), "not_run": not_run(tests, plan, units)},
+    }
 
 
 def folder_names(folders: Sequence[Path]) -> list[str]:
@@ -97,10 +104,30 @@ def findings(cohort: Cohort, analyses: Sequence[str] = tuple(ANALYSES)) -> list[
     return [found for name in apt for found in ANALYSES[name](cohort)]
 
 
-def marked(tests: list[dict[str, Any]], plan: Plan) -> list[dict[str, Any]]:
-    """Return the tests with whether each was planned, and the planned ones corrected over all cohorts."""
+def not_run(tests: Sequence[Mapping[str, Any]], plan: Plan, units: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the planned tests that have no row: left out by choice, or meant for runs that are not here.
+
+    Args:
+        units: of every cohort.
+    """
+    made = {(test["cohort"], test["name"]) for test in tests}
+    missing = []
+    for name in dict.fromkeys(plan.planned):
+        apt: list[str | None] = [
+            cohort for cohort, unit in units.items() if (unit == "entities") == (name in ENTITY_TESTS)
+        ]
+        missing += [{"name": name, "cohort": cohort} for cohort in apt or [None] if (cohort, name) not in made]
+    return missing
+
+
+def marked(tests: list[dict[str, Any]], plan: Plan, units: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the tests with whether each was planned, and the planned ones corrected over all cohorts.
+
+    A planned test that was not run counts as one without a p value: otherwise leaving tests out would sharpen the rest.
+    """
     places = [place for place, test in enumerate(tests) if test["name"] in plan.planned]
-    corrected = dict(zip(places, holm([tests[place]["p"] for place in places]), strict=True))
+    values = [tests[place]["p"] for place in places] + [None] * len(not_run(tests, plan, units))
+    corrected = dict(zip(places, holm(values), strict=False))
     return [{**test, "planned": place in corrected, "p_holm": corrected.get(place)} for place, test in enumerate(tests)]
 
 

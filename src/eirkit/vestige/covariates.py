@@ -41,6 +41,7 @@ class SuccessElsewhere:
 
     logit: Floats
     known: Mask
+    note: str  # on runs that were given as others and are none
 
 
 def read_base_lines(path: Path) -> dict[str, float]:
@@ -85,12 +86,18 @@ def patch_covariates(runs: Runs, *, base_lines: bool = True) -> Covariates:
 
 def success_elsewhere(runs: Runs, others: Runs) -> SuccessElsewhere:
     """Return how often the runs' tasks are resolved by other runs; runs that are in both sets are no others."""
-    apart = others.at(~np.isin(others.identity, runs.identity) & ~np.isnan(others.failed))
+    is_same = np.isin(others.identity, runs.identity)
+    apart = others.at(~is_same & ~np.isnan(others.failed))
     tasks = np.concatenate([runs.task, apart.task])
     resolved = np.concatenate([np.zeros(len(runs)), 1 - apart.failed])
     analysed = np.concatenate([np.ones(len(runs)), np.zeros(len(apart))])
     found = disjoint_difficulty(tasks, resolved, analysed)
-    return SuccessElsewhere(found.success_logit, found.known)
+    return SuccessElsewhere(found.success_logit, found.known, _same_note(int(is_same.sum())))
+
+
+def _same_note(runs: int) -> str:
+    said = "1 run given as another is" if runs == 1 else f"{runs:,} runs given as others are"
+    return f"{said} of the analysed set itself and left out of difficulty" if runs else ""
 
 
 def _from_csv(text: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.compaction import note_lines, share_kept, squeezed
+from eirkit.vestige.compaction import names_file, note_lines, share_kept, squeezed
 from eirkit.vestige.formats.message_rows import read_messages
 from eirkit.vestige.formats.messages import text_of
 from eirkit.vestige.reuse_odds import Past, reuse_chance
@@ -25,7 +25,6 @@ from eirkit.vestige.transcript import Transcript, alike, whole_text
 
 IN_VIEW = 0.5  # of a file's telling lines: with fewer, an agent has to look again
 LIKELY = 0.5  # chance from which a loss is worth a warning
-_WORD = re.compile(r"[\w.+-]+")
 _NUMBERED = re.compile(r"^\s*\d+[\t:|→ ]\s?")  # how viewers put numbers before lines
 
 
@@ -84,8 +83,8 @@ class Monitor:
         """Tell whether a context continues this conversation: it shares a message, or a summary names a known file."""
         if self._transcript.overlaps(messages):
             return True
-        words = set(_WORD.findall("\n".join(whole_text(message) for message in alike(messages))))
-        return any(path.rpartition("/")[2] in words for path in known_files(self._trajectory(), sys.maxsize))
+        text = "\n".join(whole_text(message) for message in alike(messages))
+        return any(names_file(text, path) for path in known_files(self._trajectory(), sys.maxsize))
 
     def _losses(self, before: set[str]) -> Iterable[Loss]:
         trajectory = self._trajectory()

@@ -12,12 +12,12 @@ from heapq import nlargest
 from typing import Any
 
 from eirkit.vestige.analysis import Analysis
+from eirkit.vestige.entities import SHELL_TOOL_TURNS
 from eirkit.vestige.rows import RunRow
 from eirkit.vestige.source import Skipped
 
 QUANTILES = (0.5, 0.9, 0.99)
 LISTED = 10  # runs and files
-LEAST_TOOL_TURNS = 3  # a shorter run says nothing about what is used later
 _MOST_FILES = 100_000  # that are remembered by name; beyond it those read again least are dropped
 
 _SUMS = (
@@ -65,7 +65,7 @@ class Summary:
     _later: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # by unit: peaks in it, and in files
     _shares: list[float] = field(default_factory=list)  # of context windows
     _files: dict[str, tuple[int, int]] = field(default_factory=dict)  # tokens and reads that showed a path again
-    _largest: list[RunRow] = field(default_factory=list)
+    _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: amounts in two are never compared
     _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
 
     def add(self, analysis: Analysis) -> None:
@@ -75,14 +75,14 @@ class Summary:
         self._sums.update({name: getattr(run, name) or 0 for name in _SUMS})
         self._formats[run.format] += 1
         self._outcomes[{True: "resolved", False: "failed", None: "unknown"}[run.resolved]] += 1
-        if run.tool_turns >= LEAST_TOOL_TURNS:
+        if run.unit != "tokens" or run.tool_turns >= SHELL_TOOL_TURNS:
             self._later.setdefault(run.unit, []).append((run.later_used_peak, run.later_used_peak_files))
         if run.peak_context_share is not None:
             self._shares.append(run.peak_context_share)
         if run.goal_source is not None:
             self._add_goal(run)
             self._add_files(analysis)
-        self._largest = nlargest(LISTED, [*self._largest, run], key=_rank)
+        self._largest[run.unit] = nlargest(LISTED, [*self._largest.get(run.unit, ()), run], key=_rank)
         self._add_breaks(analysis)
 
     def _add_goal(self, run: RunRow) -> None:
@@ -143,7 +143,7 @@ class Summary:
             "later_used": {unit: _quantiles(peaks) for unit, peaks in sorted(self._later.items())},
             "mean_peak_context_share": _share(sum(self._shares), len(self._shares)),
             "costliest_breaks": self._costliest,
-            "largest": [_listed(run) for run in self._largest],
+            "largest": [_listed(run) for unit in sorted(self._largest, reverse=True) for run in self._largest[unit]],
             "repeated_files": self._repeated(),
         }
 

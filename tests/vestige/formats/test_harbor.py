@@ -63,6 +63,20 @@ def test_a_trial_in_atif(tmp_path: Path) -> None:
     assert run.details["agent_result"] == {"n_input_tokens": 9.0, "cost_usd": 0.1}
 
 
+def test_sub_agents_of_a_trial_are_runs_of_their_own_without_its_outcome(tmp_path: Path) -> None:
+    deep = ATIF | {"trajectory_id": "deep"}
+    child = ATIF | {"trajectory_id": "child", "subagent_trajectories": [deep]}
+    path = trial(tmp_path / "hello__a1", **rewarded(1.0))
+    as_json(tmp_path / "hello__a1" / "agent" / "trajectory.json", ATIF | {"subagent_trajectories": [child]})
+    runs = [run for run in read_with(FORMAT, path) if isinstance(run, Recording)]
+    assert [(run.run_id, run.task_id, run.resolved, run.details.get("parent_run")) for run in runs] == [
+        ("hello__a1", "hello", True, None),
+        ("hello__a1/child", "hello", None, "hello__a1"),
+        ("hello__a1/child/deep", "hello", None, "hello__a1/child"),
+    ]
+    assert {(run.format, run.source) for run in runs} == {(FORMAT, runs[0].source)}
+
+
 @pytest.mark.parametrize(
     "result, text, reward",
     [

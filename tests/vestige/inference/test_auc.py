@@ -110,6 +110,23 @@ def test_a_perfect_score_has_an_area_but_no_error():
     assert "without exception" in found.note
 
 
+def test_equal_scores_order_nothing():
+    found = failure_auc([7, 7, 7, 7], [0, 0, 1, 1])
+    assert (found.estimate, found.low, found.p) == (0.5, None, None)
+    assert found.note == "all scores are equal, so no error can be estimated"
+
+
+def test_pairs_that_cancel_have_no_clustered_error_and_it_is_not_called_perfect():
+    # Failed 3 and 2, resolved 2 and 1: shares 1 and 3/4, and 3/4 and 1; area 7/8, excesses ±1/8, opposite in a pair.
+    # Obuchowski: 2·(2/64)/4 + 2·(2/64)/4 − 2·2·(2/64)/4 = 0.
+    scores, failed, pairs = [3, 2, 2, 1], [1, 0, 1, 0], [0, 0, 1, 1]
+    found = failure_auc(scores, failed, pairs)
+    assert found.standard_error is None
+    assert 0 < found.estimate < 1
+    assert found.note == "the estimate of the clustered variance is not positive, so no error can be estimated"
+    assert failure_auc(scores, failed).standard_error is not None
+
+
 def test_one_run_of_a_class_has_no_error():
     found = failure_auc([1, 2, 3, 4], [0, 0, 1, 0])
     assert found.estimate == 2 / 3

@@ -70,6 +70,8 @@ def _hidden(row: Mapping[str, Any]) -> str:
 def _break(row: Mapping[str, Any]) -> str:
     if not row.get("measured", True):
         return f"{row['kind']}: what was still needed is not measured, since no file was used"
+    if not row["live_files"]:
+        return f"{row['kind']}: nothing that was still needed was in the context"
     needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} still needed"
     return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these not carried over"
 

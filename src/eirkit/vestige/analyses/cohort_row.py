@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.vestige.analyses.cohort_runs import Floats, Mask, Runs
+from eirkit.vestige.analyses.cohort_runs import Floats, Runs
 from eirkit.vestige.analyses.finding import finite
 from eirkit.vestige.analyses.setting import Cohort
-from eirkit.vestige.inference.auc import failure_auc
+from eirkit.vestige.inference.auc import Auc, failure_auc
+from eirkit.vestige.inference.results import join_notes
+
+NO_COVERAGE = "no run touched a goal file, so every measured demand is 0: missing coverage, not lack of need"
 
 
 def cohort_row(cohort: Cohort) -> dict[str, Any]:
@@ -49,9 +52,7 @@ def _areas(cohort: Cohort) -> dict[str, Any]:
     judged = ~np.isnan(runs.failed) & ~np.isnan(score)
     whole = failure_auc(score[judged], runs.failed[judged])
     clustered = failure_auc(score[judged], runs.failed[judged], runs.task[judged])
-    notes = [whole.note] if whole.note else []
-    if cohort.in_tokens and len(runs) and not runs.covered.any():
-        notes.append("no run touched a goal file, so every measured demand is 0: missing coverage, not lack of need")
+    covered = failure_auc(score[judged & runs.covered], runs.failed[judged & runs.covered])
     return {
         "failure_auc": finite(whole.estimate),
         "auc_low": finite(whole.low),
@@ -60,17 +61,26 @@ def _areas(cohort: Cohort) -> dict[str, Any]:
         "auc_n": whole.n,
         "auc_clustered_low": finite(clustered.low),
         "auc_clustered_high": finite(clustered.high),
-        **_covered_area(runs, score, judged & runs.covered, in_tokens=cohort.in_tokens),
-        "note": "; ".join(notes),
+        **_covered_area(covered, in_tokens=cohort.in_tokens),
+        "note": _note(cohort, whole, covered),
     }
 
 
-def _covered_area(runs: Runs, score: Floats, rows: Mask, *, in_tokens: bool) -> dict[str, Any]:
+def _covered_area(found: Auc, *, in_tokens: bool) -> dict[str, Any]:
     names = ("covered_failure_auc", "covered_auc_low", "covered_auc_high", "covered_auc_n")
     if not in_tokens:
         return dict.fromkeys(names)
-    found = failure_auc(score[rows], runs.failed[rows])
     return dict(zip(names, (finite(found.estimate), finite(found.low), finite(found.high), found.n), strict=True))
+
+
+def _note(cohort: Cohort, whole: Auc, covered: Auc) -> str:
+    """Return why the area that is shown, over covered runs where there are goals, or its interval is missing."""
+    if not cohort.in_tokens or covered.n == whole.n:
+        return whole.note
+    none = "" if whole.estimate is not None else whole.note  # then nothing is to be said of a part
+    if not cohort.runs.covered.any():
+        return join_notes([none, NO_COVERAGE])
+    return none or (covered.note and f"of runs that touched a goal file: {covered.note}")
 
 
 def _mean(values: Floats) -> float | None:

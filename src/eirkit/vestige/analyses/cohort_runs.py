@@ -36,6 +36,23 @@ _NUMBERS = (
     "repeated_edits",
     "submits_after_failed_test",
 )
+# What a run was and did, as its log has it: a copy has the same whatever it was analysed with, another attempt has not.
+_IDENTITY = (
+    "task_id",
+    "model",
+    "format",
+    "resolved",
+    "turns",
+    "tool_turns",
+    "reads",
+    "writes",
+    "trajectory_tokens",
+    "read_tokens",
+    "repeat_tokens",
+    "later_used_peak",
+    "later_used_peak_cut",
+    "later_used_peak_files",
+)
 _TEXTS = ("task_id", "model", "format", "unit", "clipping_group", "goal_source")
 _REWORK = _NUMBERS[-4:]
 
@@ -45,7 +62,7 @@ class Runs:
     """One entry of each column per run."""
 
     number: Codes  # of the run, over all folders
-    identity: Codes  # equal for the same run of the same model in two folders
+    identity: Codes  # equal for copies of one run in two folders
     folder: Codes
     task: Codes
     run_id: NDArray[np.object_]
@@ -107,14 +124,18 @@ def read_runs(folders: Sequence[Path]) -> tuple[Runs, Cells]:
         InputFileError: a folder is no complete analysis.
     """
     runs, cells, before = [], [], 0
+    known: dict[Any, int] = {}
     for number, folder in enumerate(folders):
         read_analysis(folder)
-        table = _read(folder, "runs", [RUN, *_TEXTS, *_NUMBERS, "resolved", "goal_accessed"])
+        columns = dict.fromkeys([RUN, *_TEXTS, *_NUMBERS, *_IDENTITY, "goal_accessed"])
+        table = _read(folder, "runs", list(columns))
         names = table[RUN].combine_chunks()
-        runs.append(_columns(folder, table, names, number, before))
+        same = codes(zip(*(table[name].to_pylist() for name in (RUN, *_IDENTITY)), strict=True), known)
+        runs.append(replace(_columns(folder, table, names, number, before), identity=same))
         cells.append(_cells(folder, names, before))
         before += len(names)
-    return _numbered(_joined(Runs, runs)), _joined(Cells, cells)
+    joined = _joined(Runs, runs)
+    return replace(joined, task=codes(joined.task_id)), _joined(Cells, cells)
 
 
 def _read(folder: Path, name: str, columns: list[str]) -> Any:
@@ -205,12 +226,7 @@ def _joined(kind: Any, parts: Sequence[Any]) -> Any:
     return kind(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(kind)))
 
 
-def _numbered(runs: Runs) -> Runs:
-    same = codes(zip(runs.run_id, runs.model, runs.task_id, strict=True))
-    return replace(runs, task=codes(runs.task_id), identity=same)
-
-
-def codes(labels: Iterable[Any]) -> Codes:
-    """Return a number for each distinct label, in the order in which they come."""
-    known: dict[Any, int] = {}
+def codes(labels: Iterable[Any], known: dict[Any, int] | None = None) -> Codes:
+    """Return a number for each distinct label, in the order in which they come; those known keep theirs."""
+    known = {} if known is None else known
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from eirkit.vestige.analyses.cohort_runs import Floats, Runs
-from eirkit.vestige.analyses.finding import CLUSTERED, Finding, Question, nothing, of_fit
+from eirkit.vestige.analyses.finding import CLUSTERED, Finding, Question, nothing, of_fit, with_note
 from eirkit.vestige.analyses.setting import Cohort, known, log2_1p
 from eirkit.vestige.covariates import success_elsewhere
 from eirkit.vestige.inference.logistic import logistic
-from eirkit.vestige.inference.results import Excluded
+from eirkit.vestige.inference.results import Excluded, join_notes
 
 DEMAND, LENGTH, EASE = "log2 demand", "log2 tokens", "success of others"
 SCALE = "odds ratio of failure per doubling of peak demand"
@@ -67,11 +67,14 @@ def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tupl
     ]
     ease = success_elsewhere(runs, others)
     if not ease.known.any():
-        return [*found, nothing(hard, REMEDY, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))]
+        return [
+            *found,
+            nothing(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
+        ]
     left, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     columns = {DEMAND: demand, LENGTH: length, EASE: ease.logit}
     kept = {name: values[ease.known] for name, values in columns.items()}
-    return [*found, _ratio(hard, left, kept, left_out)]
+    return [*found, with_note(_ratio(hard, left, kept, left_out), ease.note)]
 
 
 def _covered(runs: Runs, excluded: tuple[Excluded, ...]) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -113,6 +113,11 @@ def of_fit(
         clusters=fit.clusters,
         **details,
     )
+
+
+def with_note(found: Finding, note: str) -> Finding:
+    """Return a finding with a further note behind its own."""
+    return replace(found, note=join_notes([found.note, note]))
 
 
 def nothing(question: Question, note: str, n: int = 0, excluded: tuple[Excluded, ...] = ()) -> Finding:

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from eirkit.vestige.analyses.cohort_runs import Floats, Runs
-from eirkit.vestige.analyses.finding import Finding, Question, nothing, of_fit
-from eirkit.vestige.analyses.setting import Cohort, known, log2_1p, model_columns
+from eirkit.vestige.analyses.finding import Finding, Question, nothing, of_fit, with_note
+from eirkit.vestige.analyses.setting import Cohort, known, log2_1p, model_columns, model_note
 from eirkit.vestige.inference.conditional import Unit, bootstrap_conditional_logit, conditional_logit
 from eirkit.vestige.inference.design import Columns
 from eirkit.vestige.inference.results import Excluded, Fit
@@ -88,10 +88,8 @@ def _placebo(closed: Runs, excluded: tuple[Excluded, ...]) -> list[Finding]:
             nothing(asked, "no runs with both kinds of gap", 0, left_out) for asked in (PLACEBO_NEEDED, PLACEBO_OTHER)
         ]
     fit = conditional_logit(both.failed, _with_models(both, columns), both.task)
-    return [
-        of_fit(PLACEBO_NEEDED, fit, GAP, WALD, left_out),
-        of_fit(PLACEBO_OTHER, fit, OTHER_GAP, WALD, left_out),
-    ]
+    asked = ((PLACEBO_NEEDED, GAP), (PLACEBO_OTHER, OTHER_GAP))
+    return [with_note(of_fit(one, fit, term, WALD, left_out), model_note(both.model)) for one, term in asked]
 
 
 def _resampled(
@@ -108,14 +106,15 @@ def _resampled(
         resamples=cohort.settings.resamples,
         unit=unit,
     )
-    return of_fit(question, fit, GAP, words, excluded, resamples=cohort.settings.resamples, **_medians(runs))
+    found = of_fit(question, fit, GAP, words, excluded, resamples=cohort.settings.resamples, **_medians(runs))
+    return with_note(found, model_note(runs.model))
 
 
 def _plain(question: Question, runs: Runs, excluded: tuple[Excluded, ...], columns: dict[str, Floats]) -> Finding:
     if not len(runs):
         return nothing(question, "no runs with such a gap and a known outcome", 0, excluded)
     fit: Fit = conditional_logit(runs.failed, _with_models(runs, columns), runs.task)
-    return of_fit(question, fit, GAP, WALD, excluded)
+    return with_note(of_fit(question, fit, GAP, WALD, excluded), model_note(runs.model))
 
 
 def _with_models(runs: Runs, columns: dict[str, Floats]) -> Columns:

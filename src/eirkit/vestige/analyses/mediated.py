@@ -12,7 +12,7 @@ import numpy as np
 
 from eirkit.vestige.analyses.cohort_runs import Floats, Runs
 from eirkit.vestige.analyses.demand_failure import EASE, LENGTH, NO_OTHERS, REMEDY
-from eirkit.vestige.analyses.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term
+from eirkit.vestige.analyses.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term, with_note
 from eirkit.vestige.analyses.setting import Cohort, known, log2_1p
 from eirkit.vestige.covariates import success_elsewhere
 from eirkit.vestige.inference.design import Columns
@@ -115,11 +115,12 @@ def _ratio(question: Question, sample: _Sample, term: str, mediator: Floats | No
 def _given_difficulty(sample: _Sample, others: Runs) -> Finding:
     ease = success_elsewhere(sample.runs, others)
     if not ease.known.any():
-        return nothing(SIZE_HARD, REMEDY, excluded=(*sample.excluded, Excluded(NO_OTHERS, len(sample.runs))))
+        left_out = (*sample.excluded, Excluded(NO_OTHERS, len(sample.runs)))
+        return nothing(SIZE_HARD, join_notes([REMEDY, ease.note]), excluded=left_out)
     kept, left_out = known(sample.runs, ease.known, NO_OTHERS, sample.excluded)
     columns = {name: np.asarray(values)[ease.known] for name, values in sample.columns.items()}
     fit = logistic(kept.failed, {**columns, EASE: ease.logit[ease.known]}, kept.task)
-    return of_fit(SIZE_HARD, fit, SIZE, CLUSTERED, left_out)
+    return with_note(of_fit(SIZE_HARD, fit, SIZE, CLUSTERED, left_out), ease.note)
 
 
 def _indirect(cohort: Cohort, question: Question, sample: _Sample, mediator: Floats) -> Finding:

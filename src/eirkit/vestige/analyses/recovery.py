@@ -6,7 +6,6 @@ and a regression on how often other runs solve the task. Every ratio is of succe
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import hypot, sqrt
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from eirkit.vestige.analyses.cohort_runs import Codes, Floats, Runs
 from eirkit.vestige.analyses.demand_failure import EASE, NO_OTHERS, REMEDY
-from eirkit.vestige.analyses.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term
+from eirkit.vestige.analyses.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term, with_note
 from eirkit.vestige.analyses.setting import Cohort, at_tasks, known
 from eirkit.vestige.covariates import patch_covariates, success_elsewhere
 from eirkit.vestige.inference.design import Columns
@@ -165,9 +164,10 @@ def _own_mixing(found: Posterior) -> Mixing | None:
 def _disjoint(runs: Runs, never: Floats, others: Runs, excluded: tuple[Excluded, ...]) -> Finding:
     ease = success_elsewhere(runs, others)
     if not ease.known.any():
-        return nothing(DISJOINT, REMEDY, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
+        note = join_notes([REMEDY, ease.note])
+        return nothing(DISJOINT, note, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
     kept, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     sizes = patch_covariates(kept)
     columns = {NEVER: never[ease.known], EASE: ease.logit[ease.known], **sizes.columns}
     found = of_fit(DISJOINT, logistic(1 - kept.failed, columns, kept.task), NEVER, CLUSTERED, left_out)
-    return replace(found, note=join_notes([found.note, sizes.note]))
+    return with_note(found, join_notes([sizes.note, ease.note]))

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from eirkit.vestige.analyses.cohort_runs import Cells, Floats, Mask
-from eirkit.vestige.analyses.finding import BY_RUN, Finding, Question, nothing, of_fit
-from eirkit.vestige.analyses.setting import Cohort, log2_1p, model_columns
+from eirkit.vestige.analyses.finding import BY_RUN, Finding, Question, nothing, of_fit, with_note
+from eirkit.vestige.analyses.setting import Cohort, log2_1p, model_columns, model_note
 from eirkit.vestige.inference.design import Columns
 from eirkit.vestige.inference.poisson import poisson
 from eirkit.vestige.inference.results import Excluded
@@ -61,7 +61,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
         fit = poisson(
             kept.rereads, {**columns, **run_columns}, runs.task[rows], kept.run, exposure=kept.exposure_tokens
         )
-        found.append(of_fit(question, fit, term, BY_RUN, excluded, bins=bins))
+        found.append(with_note(of_fit(question, fit, term, BY_RUN, excluded, bins=bins), model_note(runs.model)))
     return found
 
 

@@ -15,7 +15,8 @@ from eirkit.vestige.inference.results import Excluded
 
 Resampled = Literal["tasks", "runs"]
 UNKNOWN = "nobody says whether they were resolved"
-_MOST_MODELS = 60  # indicators; further models share one
+MOST_MODELS = 60  # indicators of their own
+OTHER_MODELS = "other models"  # the indicator that rarer ones share
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,20 @@ def log2_1p(values: Floats) -> Floats:
 
 
 def model_columns(models: NDArray[np.object_]) -> Columns:
-    """Return an indicator for each model but the most frequent one."""
+    """Return an indicator for each model but the most frequent one; the rarest share one where there are too many."""
     names, inverse, counts = np.unique(models.astype(str), return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[1 : _MOST_MODELS + 1]
-    return {f"model {names[place]}": (inverse == place).astype(np.float64) for place in sorted(order)}
+    order = np.argsort(-counts, kind="stable")[1:]
+    own, rest = order[:MOST_MODELS], order[MOST_MODELS:]
+    columns = {f"model {names[place]}": (inverse == place).astype(np.float64) for place in sorted(own)}
+    return {**columns, OTHER_MODELS: np.isin(inverse, rest).astype(np.float64)} if len(rest) else columns
+
+
+def model_note(models: NDArray[np.object_]) -> str:
+    """Return how many models share an indicator, if any do."""
+    rest = len(np.unique(models.astype(str))) - 1 - MOST_MODELS
+    if rest <= 0:
+        return ""
+    return f"the rarest {rest:,} of {rest + MOST_MODELS + 1:,} models share one indicator"
 
 
 def at_tasks(values: Floats, tasks: Codes) -> Floats:

@@ -45,7 +45,7 @@ class Harbor:
         return [name for name in names if name in _JOB_FILES] if _is_job(head) else ()
 
     def read(self, document: Document) -> Iterator[Recording | Skipped]:
-        """Yield the trial's one run."""
+        """Yield the trial's run, then its sub-agents."""
         result = whole_document(document)
         if isinstance(result, Skipped):
             yield result
@@ -69,12 +69,27 @@ def _trial(document: Document, folder: Path, result: Mapping[str, Any]) -> Itera
     for found in _agents_logs(document, folder):
         if isinstance(found, Skipped):
             yield found
+        elif run is None:
+            run = _with_outcome(found, document, folder, result)
+            yield run
         else:
-            run = run or found  # sub-agents, which come after it, are part of the same trial
-    if run is not None:
-        yield _with_outcome(run, document, folder, result)
-    else:
+            yield _under(run, found)
+    if run is None:
         yield skipped(document, "has no turns in agent/trajectory.json or agent/episodes; leave the trial out")
+
+
+def _under(run: Recording, helper: Recording) -> Recording:
+    """Return a sub-agent as a run of its own; the trial's outcome is not its."""
+    own = helper.run_id.removeprefix(str(run.details["session"])).lstrip("/")
+    parent = string_of(helper.details.get("parent_run")).removeprefix(str(run.details["session"])).lstrip("/")
+    return replace(
+        helper,
+        run_id=f"{run.run_id}/{own}",
+        task_id=run.task_id,
+        format="harbor",
+        source=run.source,
+        details={**helper.details, "parent_run": f"{run.run_id}/{parent}".rstrip("/")},
+    )
 
 
 def _agents_logs(document: Document, folder: Path) -> Iterator[Recording | Skipped]:

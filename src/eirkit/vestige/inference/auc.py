@@ -17,6 +17,7 @@ from eirkit.vestige.inference.design import Codes, Floats, as_binary, as_codes, 
 from eirkit.vestige.inference.results import Z
 
 CHANCE = 0.5
+_ROUNDING = 1e-15  # a variance that is zero but for it would give an interval of no width
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,9 @@ def failure_auc(scores: ArrayLike, failed: ArrayLike, clusters: Any = None) -> A
     is_failed = outcome == 1
     area, wins, losses = _placements(values, is_failed)
     variance = _variance(area, (wins, losses), (codes[is_failed], codes[~is_failed]))
+    if variance is None or variance <= _ROUNDING or not 0 < area < 1:
+        note = _why_no_error(values, area, variance)
+        return Auc(area, None, None, None, None, n, positives, f"{note}, so no error can be estimated")
     return _with_interval(area, variance, n, positives)
 
 
@@ -81,13 +85,17 @@ def _variance(area: float, shares: tuple[Floats, Floats], codes: tuple[Codes, Co
     return own + 2 * both
 
 
-def _with_interval(area: float, variance: float | None, n: int, positives: int) -> Auc:
+def _why_no_error(values: Floats, area: float, variance: float | None) -> str:
+    if float(values.min()) == float(values.max()):
+        return "all scores are equal"
+    if not 0 < area < 1:
+        return "the score orders the two classes without exception"
     if variance is None:
-        note = "one class lies in a single cluster, so no error can be estimated"
-        return Auc(area, None, None, None, None, n, positives, note)
-    if variance <= 0 or not 0 < area < 1:
-        note = "the score orders the two classes without exception, so no error can be estimated"
-        return Auc(area, None, None, None, None, n, positives, note)
+        return "one class lies in a single cluster"
+    return "the estimate of the clustered variance is not positive"
+
+
+def _with_interval(area: float, variance: float, n: int, positives: int) -> Auc:
     error = sqrt(variance)
     centre, half = log(area / (1 - area)), Z * error / (area * (1 - area))
     p = erfc(abs(area - CHANCE) / error / sqrt(2))
