@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.bridges.desk import Desk
 from eirkit.bridges.episode import LEFT, UNKNOWN, score_of
-from eirkit.bridges.tools import as_reply, explain, offers
+from eirkit.bridges.tools import as_reply, explain, in_tools, offers
 from eirkit.bridges.visits import open_visits, plan_visits, refuse_controlled, resume_visits
 from eirkit.errors import UsageError
 from eirkit.lacuna.model import Message, Reply, Request, ToolCall
@@ -173,3 +174,39 @@ def test_a_summary_comes_before_anything_else():
     reply = as_reply("note", {"action": "summary", "text": "A_1 = 1"}, request)
     assert reply is not None
     assert reply.text == "A_1 = 1"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("no step has been revealed; write NEXT", "no step has been revealed; call next_step"),
+        ("there are no more steps; write DONE", "there are no more steps; call finish"),
+        (
+            "write ANSWER t v with numbers, such as ANSWER 7 0042",
+            "call submit_answer with numbers, such as t 7 and values [42]",
+        ),
+        ("write READ t", "call read_result with t"),
+        ("write WRITE t", "call note (write) with t"),
+        ("READ is not available here", "read_result is not available here"),
+        ("memory is full with 4 records; DROP one first", "memory is full with 4 records; drop one first with note"),
+        ("NOTE needs some text", "note (add) needs some text"),
+        ("no reads are left", "no reads are left"),
+    ],
+)
+def test_refusals_name_tools_and_nothing_else_is_touched(said, told):
+    shown = f"NOTES\n1. write NEXT\nSTEP 3 of 8\nRESULT refused: {said}\nRESULT the answer of READ"
+    assert in_tools(shown) == shown.replace(f"refused: {said}", f"refused: {told}")
+
+
+def test_a_refusal_of_a_session_comes_in_the_names_of_tools(tmp_path):
+    async def act() -> list[str]:
+        with open_visits(suite_of(), tmp_path / "out") as visits:
+            desk = Desk(visits.begin)
+            calls = [("submit_answer", {"t": 1, "values": [1]}), ("next_step", {}), ("submit_answer", {"t": "one"})]
+            shown = [await desk.call("client", tool, arguments) for tool, arguments in calls]
+            await desk.leave_all()
+            return shown
+
+    early, _, malformed = asyncio.run(act())
+    assert "RESULT refused: no step has been revealed; call next_step" in early
+    assert "RESULT refused: call submit_answer with numbers" in malformed

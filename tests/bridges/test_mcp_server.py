@@ -94,7 +94,7 @@ def test_budgets_are_the_servers(tmp_path):
     shown = asyncio.run(act())
     assert "RESULT A_01 = 0007" in shown[3]
     assert "refused: no reads are left" in shown[4]
-    assert "refused: RECOMPUTE is not available here" in shown[5]
+    assert "refused: recompute is not available here" in shown[5]
     assert "RESULT step 1 is kept" in shown[6]
     assert "LEFT actions=1 " in shown[7]
     assert shown[8] == shown[9] == "The task is over. Nothing can be done any more."

@@ -112,7 +112,9 @@ def test_a_system_that_keeps_no_contract_or_breaks_is_told_so(here):
     (here.path / "mine.py").write_text(MEMORY.replace("words = query.split()", "raise OSError('disk on fire')"))
     done = run(here, *SYSTEM, "-k", "store-recall")
     done.assert_outcomes(failed=1, deselected=1)
-    done.stdout.fnmatch_lines(["the memory system failed at seed 0: OSError: disk on fire (raised by search)*"])
+    done.stdout.fnmatch_lines(
+        ["*at seed 0: OSError: disk on fire (raised by search); correct it and run the test again"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,6 +172,11 @@ def test_workers_report_home(here):
         (("--eirkit-at-least", "2"), "--eirkit-at-least 2 is no accuracy; give one between 0 and 1"),
         (("--eirkit-workload", "store-recal"), "no workload named 'store-recal'; did you mean 'store-recall'?*"),
         (("--eirkit-memory", "mine.py:Notebok"), "no memory in mine.py named 'Notebok'; did you mean 'Notebook'?*"),
+        (
+            ("--eirkit-record", "mine.py/base.json"),
+            "cannot write mine.py/base.json: *; choose another place for the record",
+        ),
+        (("--eirkit-record", "."), "cannot write .: it is a folder; choose another place for the record"),
         (("--eirkit-memory-set", "size"), "--eirkit-memory-set 'size' sets nothing; write MEMORY.NAME=VALUE*"),
         (("--eirkit-memory-set", "Notebook.size=3"), "no setting of memory 'mine.py:Notebook' named 'size'*"),
         (("--eirkit-memory-set", "Other.size=3"), "no memory of this grid named 'Other'*"),
@@ -179,6 +186,21 @@ def test_wrong_usage_is_told_before_anything_runs(here, options, said):
     done = run(here, *SYSTEM, *options)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     done.stderr.fnmatch_lines([f"ERROR: {said}"])
+
+
+def test_nothing_runs_in_the_place_of_what_was_recorded(here):
+    (here.path / "mine.py").write_text("raise SystemExit('this must not be loaded')")
+    write_cases(here.path / "base.json", {"a": case(dict.fromkeys(range(12), 1.0))})
+    write_cases(here.path / "none.json", {})
+    for file, said in (
+        ("base.json", "base.json has no runs of mine.py:Notebook, only of m; record them, or leave out*"),
+        ("none.json", "none.json holds no runs; record again with --eirkit-record"),
+    ):
+        done = run(here, *SYSTEM, "--eirkit-recorded", file, "--eirkit-baseline", "base.json")
+        assert done.ret == pytest.ExitCode.USAGE_ERROR
+        done.stderr.fnmatch_lines([f"ERROR: {said}"])
+    known = ("--eirkit-memory", "m", "--eirkit-recorded", "base.json", "--eirkit-baseline", "base.json")
+    run(here, *known, "-p", "no:cacheprovider").assert_outcomes(passed=1)
 
 
 def test_too_few_pairs_for_any_verdict_are_refused():
@@ -214,6 +236,16 @@ def test_defaults(lacuna_task):
 @pytest.mark.lacuna("store-recall", hh=3)
 def test_a_wrong_word(lacuna_task):
     pass
+
+
+@pytest.mark.lacuna("store-recall", h=[4, 8], m=8)
+def test_two_tasks(lacuna_task):
+    pass
+
+
+@pytest.mark.lacuna("store-recall", seeds="0:3")
+def test_three_seeds(lacuna_task):
+    pass
 """
 UNUSED = """
 import sys
@@ -228,8 +260,10 @@ def test_nothing_heavy_is_loaded():
 def test_fixtures_give_a_task_and_a_session(pytester):
     pytester.makepyfile(FIXTURES)
     done = run(pytester, "--strict-markers")
-    done.assert_outcomes(passed=2, errors=1)
+    done.assert_outcomes(passed=2, errors=3)
     done.stdout.fnmatch_lines(["*no key named 'hh'; did you mean 'h'?*"])
+    done.stdout.fnmatch_lines(["*the marker lacuna is of one task, and this is 2; give one h"])
+    done.stdout.fnmatch_lines(["*the marker lacuna is of one task; give one seed, such as seed=3"])
 
 
 def test_it_costs_nothing_where_nobody_asks(pytester):

@@ -124,9 +124,10 @@ def test_json_is_one_document_and_nothing_else():
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "ascii:surrogateescape"])  # of a terminal, and of the C locale
 @pytest.mark.parametrize("flags", [(), ("--json",)], ids=["table", "json"])
-def test_a_terminal_without_unicode_gets_an_answer_not_a_traceback(flags):
-    done = call("eir", "curve", "store-recall", *flags, PYTHONIOENCODING="ascii")
+def test_a_terminal_without_unicode_gets_an_answer_not_a_traceback(flags, encoding):
+    done = call("eir", "curve", "store-recall", *flags, PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.isascii()
     if flags:

@@ -172,6 +172,23 @@ def wait_for_records(out: Path, process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
+def test_an_interrupted_rescue_says_that_its_command_goes_on(tmp_path):
+    out = tmp_path / "out"
+    tasks = ("--workload", "stepwise-sum", "--n", "64", "--m", "8", "--h", "4", "--seeds", "0:1000")
+    process = subprocess.Popen(
+        [EIRKIT, "lacuna", "rescue", *tasks, "--model", "reference/calculator", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for_records(out, process)
+    process.send_signal(signal.SIGINT)
+    output, complaint = process.communicate(timeout=60)
+    assert (process.returncode, output) == (130, "")
+    assert complaint == f"eirkit: interrupted; the same command goes on where it was, in {out}\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "out"
     process = subprocess.Popen(

@@ -120,6 +120,8 @@ def test_a_sweep_runs_where_an_event_loop_is_running_already(tmp_path):
 
 def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("dear")
+    with pytest.raises(UsageError, match=r"thesis.tex is a file; choose a new or empty folder for --out"):
+        start_sweep(suite(), tmp_path / "thesis.tex")
     with pytest.raises(UsageError, match=r"is not empty; continue with --resume .* or choose another --out"):
         start_sweep(suite(), tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]

@@ -69,6 +69,32 @@ def test_every_fate_has_a_case():
     assert {fate for fate, *_ in CASES} == set(FATES)
 
 
+EARLIER = Decision(WANTED, (), (), (), (), (), (7,), None)  # what was answered there, and a right record says
+UNNAMED = [
+    ("other_value", (), ("A_3 = 8",), True),  # a query without a number
+    ("other_value", (4,), ("A_4 = 1", "A_3 = 8"), True),  # a query for another label
+    ("other_value", (), ("A_3 = 7", "A_3 = 8"), False),  # of several the last counts, as for a reader
+    ("used", (), ("A_3 = 7",), True),
+    ("used", (4,), ("A_4 = 1", "A_03: 7"), True),
+    ("not_used", (), ("A_3 = 7",), False),
+    ("not_sought", (), ("A_4 = 7",), True),
+]
+
+
+@pytest.mark.parametrize(("fate", "sought", "passages", "follows"), UNNAMED)
+def test_what_comes_back_unasked_is_right_only_with_its_value(fate, sought, passages, follows):
+    consultations = [written(), searched(sought=sought, passages=passages)]
+    found = look_up([EARLIER, decision()], [verdict(follows)], consultations)
+    assert {name: count for name, count in found.fates.items() if count} == {fate: 1}
+
+
+def test_one_search_for_each_label_is_not_excused_by_the_wrong_values_of_the_others():
+    vain = searched(lacking=(WANTED,), held=(WANTED,), passages=("A_4 = 7",))
+    other = searched(sought=(4,), passages=("A_3 = 8",))
+    found = look_up([EARLIER, decision()], [verdict(False)], [written(), vain, other])
+    assert {name: count for name, count in found.fates.items() if count} == {"other_value": 1}
+
+
 def test_references_of_one_step_are_counted_apart():
     consultations = [written(3), written(4), searched(sought=(3, 4, 5), lacking=(4, 5), held=(4,))]
     found = look_up([decision((3, 4, 5), fetched=(3,))], [verdict(True)], consultations)

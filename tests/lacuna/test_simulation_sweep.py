@@ -7,10 +7,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
+from eirkit.lacuna.evidence.pooling import deviation
 from eirkit.lacuna.generation import generate
 from eirkit.lacuna.simulation.plain import simulate
 from eirkit.lacuna.simulation.table import Tally, batches, first_failures, gap_closed, miss_rates, sweep
@@ -70,6 +71,7 @@ def test_information_pressure_where_a_closed_form_is_certified(workload, h, rati
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(9, 12)), min_size=1, max_size=40))
+@example([(1, 10)] * 3)  # three times 1/10, over three, is another double than 1/10
 def test_a_tally_has_the_mean_and_deviation_of_its_rates(pairs):
     tally = Tally()
     for missed, possible in pairs:
@@ -77,6 +79,8 @@ def test_a_tally_has_the_mean_and_deviation_of_its_rates(pairs):
     rates = [missed / possible for missed, possible in pairs]
     assert tally.mean == pytest.approx(statistics.fmean(rates), abs=ROUND_OFF)
     assert tally.deviation == pytest.approx(statistics.pstdev(rates), abs=ROUND_OFF)
+    if len(set(rates)) == 1:
+        assert tally.deviation == deviation(rates) == 0, "not some 1e-17"
     assert (tally.total, tally.mean_missed) == (len(pairs), pytest.approx(statistics.fmean(m for m, _ in pairs)))
 
 

@@ -133,6 +133,33 @@ def test_failures_count_as_attempts_once_and_only_while_they_last(swept, tmp_pat
     ]
 
 
+def test_every_attempt_is_paid_for_whether_it_was_scored_or_not(swept, tmp_path):
+    folder, suite, whole = swept
+    part_of(folder, tmp_path, 6)
+    took = {"calls": 5, "cache_hits": 1, "input_tokens": 500, "output_tokens": 50, "memory_calls": 2, "cost_usd": 2.5}
+    # Seed 7 was repaired, seed 12 failed twice: three attempts in all, each of them paid for.
+    attempts = [failure(suite, seed, "server") | {"usage": took} for seed in (7, 12, 12)]
+    append_records(tmp_path / "failures.jsonl", "failure/1", attempts)
+    first, second = summarise(suite, tmp_path).rows[:2]
+    scored = [record["usage"]["calls"] for record, _ in scan_runs(tmp_path / RUNS)]
+    assert first["calls"] == sum(scored) + 15
+    assert (first["input_tokens"], first["output_tokens"], first["memory_calls"]) == (1500, 150, 6)
+    assert first["cost_usd"] == 7.5
+    assert [second[name] for name in took] == [None] * len(took), "nothing was attempted, which is no zero"
+    part_of(folder, tmp_path, 80)
+    assert summarise(suite, tmp_path).rows[0]["cost_usd"] == whole.rows[0]["cost_usd"] + 7.5
+
+
+def test_a_cell_whose_every_run_failed_shows_what_was_spent(swept, tmp_path):
+    _, suite, _ = swept
+    took = {"calls": 5, "cache_hits": 0, "input_tokens": 500, "output_tokens": 50, "memory_calls": 0, "cost_usd": 2.5}
+    append_records(tmp_path / "failures.jsonl", "failure/1", [failure(suite, 5, "rejected") | {"usage": took}])
+    (tmp_path / RUNS).touch()
+    row = summarise(suite, tmp_path).rows[0]
+    assert (row["scored"], row["accuracy"]) == (0, None)
+    assert {name: row[name] for name in took} == took
+
+
 def suite_run(suite: Suite, seed: int) -> str:
     return next(suite.plan())[0].run_id(seed)
 

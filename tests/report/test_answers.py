@@ -192,7 +192,9 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
     records = [json.loads(line) for line in (tmp_path / "run" / RUNS).read_text("utf-8").splitlines()]
     fates = [fate for record in records for fate, count in record["memory"]["fates"].items() for _ in range(count)]
     assert found.external
-    assert found.lost_share == pytest.approx(1 - fates.count("used") / len(fates), abs=ROUNDING)
+    assert found.lost_share == pytest.approx(
+        1 - (fates.count("used") + fates.count("not_used")) / len(fates), abs=ROUNDING
+    )
     page = page_of(sweep)
     assert page.headline.sentences[0].startswith(
         f"The memories together lost {share(found.lost_share)} of what the task needed"
@@ -206,6 +208,31 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
     needed = sum(sum(row["memory_system"]["fates"].values()) for row in best)
     assert (headline.number, headline.caption.endswith(f"came back into use ({needed} of {needed})")) == ("100%", True)
     assert headline.sentences == ("key-value brought back all that the task needed from it; no step was wrong.",)
+
+
+def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tmp_path):
+    _, sweep = run_memory(tmp_path / "run", "--memory", "key-value,null", workloads="store-recall")
+    (best,) = [row for row in sweep.rows if row["memory"] == "key-value"]
+    fates = best["memory_system"]["fates"]
+    idle = {
+        **best,
+        "memory_system": {**best["memory_system"], "fates": {**fates, "used": 0, "not_used": fates["used"]}},
+    }
+    found = losses_of([idle])
+    assert (found.lost_share, found.unused_share, found.all_came_back) == (0, 1, True)
+    headline = headline_of([idle], replace(found, wrong_steps=3), None, "R", "C")
+    assert headline.sentences[0].startswith(
+        "key-value brought back all that the task needed from it (100% came back and did not enter the answer)"
+    )
+    assert (headline.number, "into use" in headline.caption) == ("100%", False)
+    assert not any("restoring" in sentence for sentence in headline.sentences), "there is nothing to restore"
+    (empty,) = [row for row in sweep.rows if row["memory"] == "null"]
+    both = losses_of([idle, empty])
+    assert (both.lost_share, both.unused_share) == (0.5, 0.5), "one brought all of the same needs, one nothing"
+    told = headline_of([idle, empty], both, None, "R", "C").sentences[0]
+    assert told.startswith(
+        "The memories together lost 50% of what the task needed from them (50% came back and did not"
+    )
 
 
 def test_what_was_out_of_sight_is_not_called_missed_where_a_memory_serves(tmp_path, chain):
@@ -225,8 +252,8 @@ def test_only_nothing_is_0_and_only_all_is_100(value):
         assert abs(float(text.rstrip("%")) / 100 - value) <= 0.005 + ROUNDING
 
 
-def run_memory(folder, *more):
-    how = ("--workload", "store-recall,stepwise-sum", "--n", 16, "--m", 8, "--h", 4, "--seeds", "0:2")
+def run_memory(folder, *more, workloads="store-recall,stepwise-sum"):
+    how = ("--workload", workloads, "--n", 16, "--m", 8, "--h", 4, "--seeds", "0:2")
     code = run(
         ["lacuna", "run", *map(str, how), "--model", "reference/recoverer", "--out", str(folder), *more, "--json"]
     )

@@ -77,6 +77,19 @@ def test_the_difference_is_that_of_the_records(sweeps):
     ]
 
 
+def test_seeds_are_tasks_where_their_graphs_coincide(tmp_path):
+    how = ("--workload", "running-max", "--n", 16, "--m", 4, "--h", 1, "--seeds", "0:6", "--no-control", "--json")
+    for name in ("sloppy", "calculator"):
+        command("lacuna", "run", *how, "--model", f"reference/{name}", "--out", tmp_path / name)
+    lines = (tmp_path / "sloppy" / "runs.jsonl").read_text("utf-8").splitlines()
+    assert len({json.loads(line)["fingerprint"] for line in lines}) == 1, "a chain has one graph"
+    (accuracy,) = [
+        one for one in compare(*map(tmp_path.joinpath, ("sloppy", "calculator"))).overall if one.measure == "accuracy"
+    ]
+    assert (accuracy.pairs, accuracy.clusters) == (6, 6)
+    assert accuracy.low <= accuracy.difference <= accuracy.high
+
+
 def test_a_folder_does_not_differ_from_itself(sweeps):
     found = compare(sweeps / "a", sweeps / "a")
     assert all(one.difference == one.low == one.high == 0 and one.p == 1 for one in found.overall)
@@ -126,8 +139,17 @@ def test_a_folder_without_scored_runs_is_named_first(sweeps, tmp_path, swapped):
 
 
 def test_folders_of_different_kinds_are_refused(sweeps, planted):
-    with pytest.raises(InputFileError, match="compare two of `lacuna run` or two of `vestige analyze`"):
+    with pytest.raises(
+        InputFileError, match=r"of `vestige analyze`; compare two of `lacuna run` or two of `vestige an"
+    ):
         compare(sweeps / "a", planted)
+
+
+def test_a_folder_that_does_not_compare_is_called_by_its_command(tmp_path):
+    how = ("--workload", "store-recall", "--n", 12, "--m", 4, "--h", 2, "--seeds", "0:2", "--json")
+    command("lacuna", "rescue", *how, "--model", "reference/calculator", "--out", tmp_path / "b")
+    with pytest.raises(InputFileError, match=r"b is of `lacuna rescue`; compare two of `lacuna run` or two of"):
+        compare(tmp_path / "b", tmp_path / "b")
 
 
 def test_what_differs_as_a_whole_is_what_is_compared(sweeps):

@@ -1,6 +1,7 @@
 """Who sits at which episode: a client and a call of a tool come in, the text that the client is shown goes out.
 
-Every text is what the session shows, or one of a few fixed sentences; nothing else about a task can get out here.
+Every text is what the session shows, its refusals in the names of tools, or one of a few fixed sentences; nothing else
+about a task can get out here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from eirkit.bridges.episode import Episode
-from eirkit.bridges.tools import as_reply, explain
+from eirkit.bridges.tools import as_reply, explain, in_tools
 from eirkit.lacuna.model import Request
 
 OVER = "The task is over. Nothing can be done any more."
@@ -57,9 +58,9 @@ class Desk:
     async def _take(self, episode: Episode, tool: str, arguments: Mapping[str, Any], request: Request) -> str:
         reply = as_reply(tool, arguments, request)
         if reply is None:
-            return f"{shown_in(request)}\n{SUMMARY_FIRST}"
+            return f"{in_tools(shown_in(request))}\n{SUMMARY_FIRST}"
         after = await episode.act(reply)
-        return OVER if after is None else shown_in(after)
+        return OVER if after is None else in_tools(shown_in(after))
 
     async def leave(self, client: str) -> None:
         """Take a client for gone; its run ends as if it had stopped there."""

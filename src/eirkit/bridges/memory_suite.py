@@ -15,6 +15,7 @@ from typing import Any
 from eirkit.bridges.regression import Case
 from eirkit.lacuna.serving.funds import Funds
 from eirkit.lacuna.stores.making import MemoryPlan, check_plan, make_memory
+from eirkit.lacuna.sweeps.attempt import cause_of
 from eirkit.lacuna.sweeps.cells import Cell
 from eirkit.lacuna.sweeps.experiment import start_sweep
 from eirkit.lacuna.sweeps.run_store import RUNS, read_failures, scan_runs
@@ -60,7 +61,7 @@ def _case(name: str, workload: str, suite: Suite, folder: Path) -> Case:
     records, failures = [record for record, _ in scan_runs(folder / RUNS)], list(read_failures(folder))
     for failure in failures:
         if failure["kind"] == "memory":
-            raise AssertionError(f"the memory system failed at seed {failure['seed']}: {failure['message']}")
+            raise AssertionError(f"the memory system failed at seed {failure['seed']}: {_told(failure['message'])}")
     errors: Counter[str] = Counter()
     for record in records:
         errors.update(record["score"]["errors"])
@@ -68,6 +69,12 @@ def _case(name: str, workload: str, suite: Suite, folder: Path) -> Case:
     ((cell, _),) = suite.plan()
     runs = {record["seed"]: record["score"]["correct"] / max(1, record["score"]["steps"]) for record in records}
     return Case(name, workload, _conditions(cell), runs, dict(errors), dict(lost))
+
+
+def _told(message: str) -> str:
+    """Return why a run failed, ending in what to do here: there is no folder to resume or to begin anew."""
+    cause = cause_of(message)
+    return message if cause == message else f"{cause}; correct it and run the test again"
 
 
 def _conditions(cell: Cell) -> dict[str, Any]:

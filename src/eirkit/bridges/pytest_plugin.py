@@ -23,6 +23,7 @@ from eirkit.bridges.regression import (
     Change,
     accuracy_of,
     case_of,
+    check_writable,
     compare,
     least_pairs,
     pair_up,
@@ -62,8 +63,10 @@ def _options(config: pytest.Config) -> Options:
     def given(name: str) -> Any:
         return config.getoption(f"--eirkit-{name}")
 
-    recorded = read_cases(Path(given("recorded"))) if given("recorded") else {}
+    recorded = _recorded(Path(given("recorded")), given("memory") or ()) if given("recorded") else {}
     memories = tuple(given("memory") or dict.fromkeys(case.memory for case in recorded.values()))
+    if given("record"):
+        check_writable(Path(given("record")))
     workloads = tuple(given("workload").split(","))
     cases = len(recorded) or len(memories) * len(workloads)
     alpha = given("alpha") / max(1, cases)
@@ -90,6 +93,20 @@ def _options(config: pytest.Config) -> Options:
         earlier=read_cases(baseline) if baseline else {},
         alpha=alpha,
     )
+
+
+def _recorded(path: Path, memories: Sequence[str]) -> dict[str, Case]:
+    """Return what was recorded; UsageError where a memory is not in it, since nothing may run in its place."""
+    cases = read_cases(path)
+    known = dict.fromkeys(case.memory for case in cases.values())
+    if not cases:
+        raise UsageError(f"{path} holds no runs; record again with --eirkit-record")
+    if unknown := [name for name in memories if name not in known]:
+        raise UsageError(
+            f"{path} has no runs of {', '.join(unknown)}, only of {', '.join(known)}; "
+            "record them, or leave out --eirkit-recorded to run them"
+        )
+    return cases
 
 
 def _settings(given: Sequence[str], memories: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -143,7 +160,8 @@ class MemoryUnderTest:
         for name in options.memories:
             if not options.recorded:
                 yield MemoryItem.made(session, name, "conformance", partial(_conform, name, options))
-            workloads = [c.workload for c in options.recorded.values() if c.memory == name] or options.workloads
+            recorded = [case.workload for case in options.recorded.values() if case.memory == name]
+            workloads = recorded if options.recorded else options.workloads
             for workload in workloads:
                 yield MemoryItem.made(session, name, workload, partial(_regress, name, workload, options))
 
@@ -199,9 +217,10 @@ def _conform(name: str, options: Options, item: MemoryItem) -> None:
 
 def _regress(name: str, workload: str, options: Options, item: MemoryItem) -> None:
     """Run a memory system on a workload, or take what was recorded, and decide what the options ask to be decided."""
-    case = options.recorded.get(f"{name} {workload}") or run_case(
-        name, workload, options.settings.get(name, {}), options.grid, options.cap_usd
-    )
+    if options.recorded:
+        case = options.recorded[f"{name} {workload}"]
+    else:
+        case = run_case(name, workload, options.settings.get(name, {}), options.grid, options.cap_usd)
     if not case.runs:
         pytest.skip(f"no run was scored: {', '.join(case.lost) or 'none was planned'}")
     item.user_properties.append((PROPERTY, json.dumps({**asdict(case), "runs": sorted(case.runs.items())})))
@@ -254,10 +273,16 @@ def session_of(marker: pytest.Mark | None, task: TaskInstance) -> Session:
 
 
 def _marked(marker: pytest.Mark | None) -> tuple[Cell, int]:
+    """Return the cell and the seed of a marker; UsageError where it names more than one task."""
     given = dict(marker.kwargs) if marker else {}
     if marker and marker.args:
-        (given["workload"],) = marker.args
+        given["workload"] = marker.args[0] if len(marker.args) == 1 else list(marker.args)
     seed = given.pop("seed", 0)
+    if "seeds" in given or not isinstance(seed, int):
+        raise UsageError("the marker lacuna is of one task; give one seed, such as seed=3")
     suite = read_suite({"workload": "stepwise-sum", "model": "reference/calculator", **given, "seeds": seed})
-    ((cell, _),) = suite.plan()
-    return cell, seed
+    cells = [cell for cell, _ in suite.plan()]
+    if len(cells) != 1:
+        several = [name for name, value in given.items() if isinstance(value, list | tuple) and len(value) != 1]
+        raise UsageError(f"the marker lacuna is of one task, and this is {len(cells)}; give one {', '.join(several)}")
+    return cells[0], seed

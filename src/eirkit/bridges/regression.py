@@ -6,6 +6,7 @@ told from the noise of a model; the interval beside it says how large it is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -111,8 +112,19 @@ def pair_up(now: Case, then: Mapping[str, Case], baseline: Path) -> Case:
 def write_cases(path: Path, cases: Mapping[str, Case]) -> None:
     """Write cases to a file, all of them or nothing."""
     listed = [{**asdict(case), "runs": sorted(case.runs.items())} for _, case in sorted(cases.items())]
-    path.parent.mkdir(parents=True, exist_ok=True)
+    check_writable(path)
     write_document(path, SCHEMA, {"cases": listed})
+
+
+def check_writable(path: Path) -> None:
+    """Make the folder of a record; UsageError where the record could not be written there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another place for the record") from error
+    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        why = "it is a folder" if path.is_dir() else f"{path.parent} takes no new files"
+        raise UsageError(f"cannot write {path}: {why}; choose another place for the record")
 
 
 def read_cases(path: Path) -> dict[str, Case]:

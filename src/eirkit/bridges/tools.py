@@ -6,6 +6,7 @@ the same and says so, and what an agent does wrong is left to the session, which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,17 @@ SUMMARY = "summary"  # of a note that replaces a context which is full
 _WORDS = {"next_step": "NEXT", "submit_answer": "ANSWER", "read_result": "READ", "recompute": "RECOMPUTE"}
 _WORDS |= {"finish": "DONE"}
 _NOTING = {"write": "WRITE", "drop": "DROP", "add": "NOTE", "search": "SEARCH"}
+
+_TOOLS = {word: name for name, word in _WORDS.items()} | {word: f"note ({name})" for name, word in _NOTING.items()}
+_WORD = re.compile(rf"\b(?:{'|'.join(_TOOLS)})\b")
+_REFUSED = "RESULT refused: "
+_CALLS = {  # what refusals tell an agent to write, and what it is to call instead
+    "write ANSWER t v with numbers, such as ANSWER 7 0042": "call ANSWER with numbers, such as t 7 and values [42]",
+    **{f"write {word} t": f"call {word} with t" for word in ("READ", "RECOMPUTE", "WRITE", "DROP")},
+    **{f"write {word}": f"call {word}" for word in ("NEXT", "DONE")},
+    "DROP one first": "drop one first with note",
+    "DROP a line first": "drop a line first with note",
+}
 
 _STEP: dict[str, Any] = {"type": "integer", "minimum": 1, "description": "The number of a step."}
 _VALUES: dict[str, Any] = {"type": "array", "items": {"type": "integer", "minimum": 0}, "description": "The answer."}
@@ -55,6 +67,18 @@ def explain(rules: str) -> str:
         "add or search. Every result shows all that the task keeps in sight for you. Begin with next_step, answer each "
         "step before you reveal the next, and end with finish."
     )
+
+
+def in_tools(shown: str) -> str:
+    """Return what a session shows, with its refusals in the names of tools where they say what to write."""
+    lines = shown.split("\n")
+    return "\n".join([_translated(line) if line.startswith(_REFUSED) else line for line in lines])
+
+
+def _translated(refusal: str) -> str:
+    for written, called in _CALLS.items():
+        refusal = refusal.replace(written, called)
+    return _WORD.sub(lambda found: _TOOLS[found[0]], refusal)
 
 
 def as_reply(name: str, arguments: Mapping[str, Any], request: Request) -> Reply | None:

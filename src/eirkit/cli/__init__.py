@@ -38,8 +38,9 @@ click.version_option(__version__, message="eirkit %(version)s")(ROOT)
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check failed or the world did, 2 wrong usage or input."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal whose encoding lacks a character gets a question mark, not a traceback.
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+        # A terminal whose encoding lacks a character gets a question mark, not a traceback; also in the C locale, which
+        # knows only how to give back bytes that it could not read.
+        if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
     sys.exit(run(arguments))
 

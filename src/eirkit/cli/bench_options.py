@@ -69,17 +69,28 @@ class Errand:
             rehearsal = Rehearsal(self.funds.prices)
             work(rehearsal)
             return _print_estimate(rehearsal, as_json)
+        try:
+            found = self._find(command, settings, names, work)
+        except KeyboardInterrupt:
+            if self.out is None:
+                raise
+            click.echo(f"eirkit: interrupted; the same command goes on where it was, in {self.out}", err=True)
+            return 130
+        emit(found.document, as_json, found.render)
+        return found.code
+
+    def _find(
+        self, command: str, settings: Mapping[str, Any], names: Iterable[str | None], work: Callable[[Bench], Finding]
+    ) -> Finding:
         purse = Purse(self.funds, self.out)
         with trial_progress() as observe:
             if self.out is None:
-                found = work(Workbench(purse, observe=observe))
-            else:
-                with TrialStore(self.out, command, settings, names=names, prices=self.funds.prices) as store:
-                    purse.ledger.read()
-                    found = work(Workbench(purse, store, observe))
-                    store.summarise(found.document)
-        emit(found.document, as_json, found.render)
-        return found.code
+                return work(Workbench(purse, observe=observe))
+            with TrialStore(self.out, command, settings, names=names, prices=self.funds.prices) as store:
+                purse.ledger.read()
+                found = work(Workbench(purse, store, observe))
+                store.summarise(found.document)
+                return found
 
 
 def errand_options(command: Command) -> Command:

@@ -50,11 +50,20 @@ def emit(document: Mapping[str, Any], as_json: bool, render: Callable[[Console],
     """Print the document, as JSON or for reading."""
     if as_json:
         stdout = _reserved.get() or sys.stdout
-        plain = not (stdout.encoding or "").lower().startswith("utf")
-        click.echo(json.dumps(document, ensure_ascii=plain, allow_nan=False), file=stdout)
+        click.echo(_json(document, (stdout.encoding or "").lower().startswith("utf")), file=stdout)
     else:
         fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
         render(WholeConsole(width=PIPED_WIDTH if fixed else None))
+
+
+def _json(document: Mapping[str, Any], unicode: bool) -> str:
+    """Return a document as a line of JSON; what its encoding has no bytes for, such as half a character, is escaped."""
+    text = json.dumps(document, ensure_ascii=not unicode, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(document, allow_nan=False)
+    return text
 
 
 class WholeConsole(Console):

@@ -13,6 +13,7 @@ from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, ask, check
 from eirkit.errors import TooLargeError
 
 Blocks = list[list[int]]
+PROBES = 8  # histories beside the first that are asked twice, each with one future
 
 
 def count_signatures(contract: FiniteContract, *, limit: int = LIMIT) -> int:
@@ -47,6 +48,7 @@ def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractC
         together = [part for part in together if len(part) > 1]
         if not together:
             break
+    evaluations += _probe(histories, futures, respond)
     groups = tuple(tuple(histories[i] for i in block) for block in sorted(alone + together))
     return ContractCount(
         classes=len(groups),
@@ -68,6 +70,16 @@ def collect_both(contract: FiniteContract, limit: int) -> tuple[Sequence[Any], S
             f"{limit:,}; count smaller alphabets and lift, write a process instead, or raise the limit (--limit)"
         )
     return histories, futures
+
+
+def _probe(histories: Sequence[Any], futures: Sequence[Any], respond: Callable[..., Any]) -> int:
+    """Ask a few histories behind the first twice, the last among them, and return how many evaluations that took."""
+    last = len(histories) - 1
+    positions = {-(-number * last // PROBES): None for number in range(1, PROBES + 1) if last}
+    for number, position in enumerate(positions):
+        x, u = histories[position], futures[number % len(futures)]
+        check_repeats(_response(respond, x, u), _response(respond, x, u), respond, x, u)
+    return 2 * len(positions)
 
 
 def _split(block: list[int], histories: Sequence[Any], future: Any, respond: Callable[..., Any]) -> Blocks:

@@ -105,16 +105,17 @@ USAGE: dict[str, str] = {
 
 # Whatever follows a repetition here is decided within a few characters, so no input makes these slow; `re.ASCII` keeps
 # other alphabets' digits out, and letters that merely fold to ours.
+_END = r"(?:\b|_+(?!\w))[*`_]*"  # of the word: `_` is a letter to \b, so that NEXT_STEP is a name and _NEXT_ a command
 _LINE = re.compile(
-    r"^[ \t>*`_#\-]*(ANSWER|NEXT|READ|RECOMPUTE|WRITE|DROP|NOTE|SEARCH|DONE)\b[*`_]*(.*)$",
+    rf"^[ \t>*`_#\-]*(ANSWER|NEXT|READ|RECOMPUTE|WRITE|DROP|NOTE|SEARCH|DONE){_END}(.*)$",
     re.ASCII | re.IGNORECASE | re.MULTILINE,
 )
-_ANSWER_LINE = re.compile(r"^[ \t>*`_#\-]*(ANSWER)\b[*`_]*(.*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
+_ANSWER_LINE = re.compile(rf"^[ \t>*`_#\-]*(ANSWER){_END}(.*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _PLAIN_ANSWER = re.compile(r"ANSWER ([0-9]{1,6}) ([0-9]{1,20}(?: [0-9]{1,20})*)")
-# These read what stands behind the word, its spaces made single.
-_LABEL = re.compile(r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})\.?", re.ASCII | re.IGNORECASE)
+# These read what stands behind the word, its spaces made single and without its full stop.
+_LABEL = re.compile(r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})", re.ASCII | re.IGNORECASE)
 _ANSWER = re.compile(
-    r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})(?: ?[:=] ?| ?, | )(?:v ?= ?)?([0-9\[(][0-9 ,;\[\]()]*)\.?",
+    r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})(?: ?[:=] ?| ?, | )(?:v ?= ?)?([0-9\[(][0-9 ,;\[\]()]*)",
     re.ASCII | re.IGNORECASE,
 )
 _NUMBER = re.compile(r"[0-9]+")
@@ -159,6 +160,7 @@ def _from_line(word: str, rest: str) -> Action | Fault:
     rest = " ".join(rest.split()).strip(_DECORATION)
     if word in _TEXTUAL:
         return _textual(word, rest)
+    rest = rest.removesuffix(".").strip(_DECORATION)  # a sentence may end behind the Markdown or within it
     if word == "ANSWER":
         return _answer(rest)
     if word in _TARGETED:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.lacuna.evidence.attribution import CAUSES
+from eirkit.lacuna.evidence.lookups import FATES, Fate
 from eirkit.report.coordinates import Coordinates
 from eirkit.report.page import Headline
 from eirkit.report.wording import counted, share
@@ -31,6 +32,9 @@ class Losses:
     needed: int | None  # results that were needed from an external memory
     lost_share: float | None
     unasked_share: float | None  # part of it, of an external memory: never written, or never searched for
+    unused_share: (
+        float | None
+    )  # no part of it: came back from an external memory, and the answer does not follow from it
     wrong_steps: int
     state_supply_share: float | None
     cascade_share: float | None
@@ -94,7 +98,8 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         memory=_only({str(row["memory"]) for row in stored}),
         needed=sum(map(_asked, stored)) if stored else None,
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
-        unasked_share=_unasked(stored) if stored else None,
+        unasked_share=_share_of(stored, "unwritten", "not_sought") if stored else None,
+        unused_share=_share_of(stored, "not_used") if stored else None,
         wrong_steps=wrong,
         unanswered_share=sum(map(_unanswered, counted_rows)) / wrong if wrong else None,
         claims=bool(sound),
@@ -122,15 +127,13 @@ def _fates(row: Row) -> Mapping[str, int]:
 
 
 def _lost_by_stores(rows: Sequence[Row]) -> float:
-    """Return the share of needed results out of sight that did not come back and enter the answer."""
-    needed = sum(map(_asked, rows))
-    return 1 - sum(_fates(row)["used"] for row in rows) / needed
+    """Return the share of needed results out of sight that did not come back; what came back unused is not lost."""
+    return _share_of(rows, *(fate for fate in FATES if fate not in ("used", "not_used")))
 
 
-def _unasked(rows: Sequence[Row]) -> float:
-    """Return the share of needed results that the agent never wrote or never searched for: no fault of a store's."""
-    left = sum(_fates(row)["unwritten"] + _fates(row)["not_sought"] for row in rows)
-    return left / sum(map(_asked, rows))
+def _share_of(rows: Sequence[Row], *fates: Fate) -> float:
+    """Return the share of needed results that had one of these fates."""
+    return sum(_fates(row)[fate] for row in rows for fate in fates) / sum(map(_asked, rows))
 
 
 def _missed(rows: Sequence[Row]) -> float | None:
@@ -184,7 +187,7 @@ def headline_of(
     if losses is None:
         return Headline("–", "nothing may be said yet", tuple(_silence(rows, _control(rows, control_command))))
     sentences = [_answer(losses, repair), *_range(rows, losses)]
-    if repair is None and losses.wrong_steps:
+    if repair is None and losses.wrong_steps and not losses.all_came_back:
         sentences.append(f"Whether restoring it repairs them was not measured; run `{rescue_command}`.")
     if repair is not None and losses.wrong_steps and not repair.claims:
         sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
@@ -228,10 +231,12 @@ def _silence(rows: Sequence[Row], control: str) -> list[str]:
 
 def _caption(losses: Losses) -> str:
     if losses.all_came_back:
-        counts = f"{losses.needed:,} of {losses.needed:,}"
-        return f"of the results that the task needed back from the memory came back into use ({counts})"
+        back = "came back" if losses.unused_share else "came back into use"
+        return (
+            f"of the results that the task needed back from the memory {back} ({losses.needed:,} of {losses.needed:,})"
+        )
     if losses.external:
-        return "of the results that the task needed back from the memory did not come back into use"
+        return "of the results that the task needed back from the memory did not come back"
     return "of the steps that build on earlier results lacked one of them"
 
 
@@ -248,16 +253,21 @@ def _loss(losses: Losses) -> str:
         if losses.lost_share and not losses.wrong_steps:
             return f"{lost} of the steps needed what was no longer in sight, and the agent had it all the same"
         return f"{lost} of the steps needed an earlier result that was no longer in sight"
+    needed, unasked = f"the task needed from {'it' if losses.memory else 'them'}", losses.unasked_share or 0.0
+    unused = [f"{share(losses.unused_share)} came back and did not enter the answer"] if losses.unused_share else []
     if losses.all_came_back:
-        return f"{_named(losses)} brought back all that the task needed from {'it' if losses.memory else 'them'}"
-    unasked = losses.unasked_share or 0.0
+        return f"{_named(losses)} brought back all that {needed}{_aside(unused)}"
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
         return (
             f"The agent never wrote or never searched for {lost} of what the task needed from "
             f"{losses.memory or 'the memories'}, which puts no memory to the test"
         )
-    part = f" ({share(unasked)} was never written or never searched for)" if unasked else ""
-    return f"{_named(losses)} lost {lost} of what the task needed from {'it' if losses.memory else 'them'}{part}"
+    left = [f"{share(unasked)} was never written or never searched for"] if unasked else []
+    return f"{_named(losses)} lost {lost} of what {needed}{_aside([*left, *unused])}"
+
+
+def _aside(parts: Sequence[str]) -> str:
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def _named(losses: Losses) -> str:

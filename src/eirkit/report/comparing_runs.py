@@ -98,7 +98,8 @@ def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
 
 def _pairs(matched: Sequence[Match], of: Figure) -> list[Pair]:
     """Return the pairs of a figure, where both sides have it."""
-    found = ((x.fingerprint, of(x), of(y)) for x, y in matched)
+    # Seeds may share a graph, as all of running-max do, and are other tasks all the same: their inputs differ.
+    found = ((f"{x.fingerprint}/{x.seed}", of(x), of(y)) for x, y in matched)
     return [Pair(task, one, other) for task, one, other in found if one is not None and other is not None]
 
 

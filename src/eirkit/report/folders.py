@@ -23,6 +23,7 @@ STUDIES_FOLDER = "studies"
 MOST_LOOKED_AT = 20  # files
 _HEAD_BYTES = 256  # our own documents begin with their schema
 _SCHEMA = re.compile(rb'\s*\{\s*"schema"\s*:\s*"([^"\\]*)"')
+_COMMAND = re.compile(rb'"command"\s*:\s*"([a-z-]+)"')  # of an evidence folder, behind its schema
 
 
 def kind_of(folder: Path) -> Kind:
@@ -45,10 +46,27 @@ def kind_of(folder: Path) -> Kind:
     )
 
 
+def maker_of(folder: Path) -> str:
+    """Return the command that wrote a folder, as people call it.
+
+    Raises:
+        InputFileError: nothing that a report can be made of.
+    """
+    kind = kind_of(folder)
+    if kind == "lacuna-evidence":
+        found = _COMMAND.search(_head(folder / "manifest.json"))
+        return "lacuna evidence" if found is None else f"lacuna {found[1].decode()}"
+    return {"lacuna-run": "lacuna run", "vestige-analysis": "vestige analyze", "reproduction": "reproduce"}[kind]
+
+
 def _schema_of(path: Path) -> str:
+    found = _SCHEMA.match(_head(path))
+    return "" if found is None else found[1].decode("utf-8", "replace")
+
+
+def _head(path: Path) -> bytes:
     try:
         with path.open("rb") as stream:
-            found = _SCHEMA.match(stream.read(_HEAD_BYTES))
+            return stream.read(_HEAD_BYTES)
     except OSError:
-        return ""
-    return "" if found is None else found[1].decode("utf-8", "replace")
+        return b""

@@ -152,7 +152,8 @@ def spending_section(sweep: SweepFolder) -> Section | None:
 
 def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
     names = ("calls", "cache_hits", "input_tokens", "output_tokens")
-    costs = [row["cost_usd"] for row in rows]
-    sums = {name: sum(row[name] for row in rows) for name in names}
+    tried = [row for row in rows if row["calls"] is not None]
+    costs = [row["cost_usd"] for row in tried]
+    sums = {name: sum(row[name] for row in tried) for name in names}
     runs = sum(row["scored"] for row in rows)
     return {"model": model, "runs": runs, **sums, "cost_usd": None if None in costs else sum(costs)}

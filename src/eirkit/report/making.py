@@ -10,7 +10,7 @@ from typing import Protocol
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.registry import Registry
 from eirkit.report.comparison import Comparison
-from eirkit.report.folders import kind_of
+from eirkit.report.folders import kind_of, maker_of
 from eirkit.report.page import Page
 
 
@@ -54,10 +54,8 @@ def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
     """
     kinds = kind_of(a), kind_of(b)
     if kinds[0] != kinds[1] or kinds[0] not in comparers.names():
-        raise InputFileError(
-            f"{a} is a {kinds[0]} folder and {b} a {kinds[1]} folder; "
-            "compare two of `lacuna run` or two of `vestige analyze`"
-        )
+        made = [f"{folder} is of `{maker_of(folder)}`" for folder in dict.fromkeys((a, b))]
+        raise InputFileError(f"{' and '.join(made)}; compare two of `lacuna run` or two of `vestige analyze`")
     with _records_of(a, b):
         return comparers.get(kinds[0])(a, b, plugins=plugins)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.lacuna.condition import labels_in
+from eirkit.lacuna.condition import Values, labels_in, records_in
 from eirkit.lacuna.evidence.attribution import Verdict
 from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryUsage
 from eirkit.lacuna.session import Decision
@@ -26,11 +26,11 @@ FLOOD = 10 * SEARCH_LIMIT * LONGEST_PASSAGE  # characters of one search, ten tim
 class Lookups:
     """Counts over the missing references of a run.
 
-    unwritten: the agent never wrote it. not_sought: written, and no search named it. not_stored: sought, and the store
-    does not have it. not_found: the store has it, and no search brought it. other_value: its label came back with
-    another value. not_used: it came back, and the answer is not what follows from the agent's own results. used: it
-    came back, and does. What a READ or RECOMPUTE brought counts for neither. `confused` counts the searches that
-    brought records of other labels in place of one that was stored.
+    unwritten: the agent never wrote it. not_sought: written, and no search named or brought it. not_stored: sought, and
+    the store does not have it. not_found: the store has it, and no search brought it. other_value: its label came back
+    with another value, whatever was asked. not_used: it came back, and the answer is not what follows from the agent's
+    own results. used: it came back, and does. What a READ or RECOMPUTE brought counts for neither. `confused` counts
+    the searches that brought records of other labels in place of one that was stored.
     """
 
     fates: Mapping[Fate, int]
@@ -50,8 +50,9 @@ def look_up(
         else:
             searches.setdefault(one.t, []).append(one)
     follows = {verdict.t: verdict.self_consistent for verdict in verdicts}
+    own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
     fates = Counter(
-        _fate(r, decision, written, searches.get(decision.t, ()), follows.get(decision.t, False))
+        _fate(r, decision, written, searches.get(decision.t, ()), own, follows.get(decision.t, False))
         for decision in decisions
         for r in decision.missing
     )
@@ -63,26 +64,38 @@ def look_up(
 
 
 def _fate(
-    r: int, decision: Decision, written: Mapping[int, int], searches: Sequence[Consultation], follows: bool
+    r: int,
+    decision: Decision,
+    written: Mapping[int, int],
+    searches: Sequence[Consultation],
+    own: Values,
+    follows: bool,
 ) -> Fate:
     # By a search of this step, not by a READ or RECOMPUTE, which owe the memory system nothing.
-    if any(_brought(one, r) for one in searches):
+    if any(_brought(one, r, own) for one in searches):
         return "used" if follows else "not_used"
     if written.get(r, decision.t + 1) > decision.t:
         return "unwritten"
+    if any(_mislabelled(one, r) for one in searches):
+        return "other_value"
     sought = [one for one in searches if r in one.call.steps]
     if not sought:
         return "not_sought"
-    if any(r in one.mislabelled for one in sought):
-        return "other_value"
     return "not_found" if any(r in one.held for one in sought) else "not_stored"
 
 
-def _brought(one: Consultation, r: int) -> bool:
-    """True if a search returned the record of step r, whether it asked for it or not."""
+def _brought(one: Consultation, r: int, own: Values) -> bool:
+    """True if a search returned the record of step r with the agent's own value, whether it asked for it or not."""
     if r in one.call.steps:
         return r not in one.lacking
-    return r in labels_in("\n".join(one.passages)) and r not in one.mislabelled
+    return r in records_in("\n".join(one.passages), own)
+
+
+def _mislabelled(one: Consultation, r: int) -> bool:
+    """True if a search that did not bring the record of step r brought its label, whether it asked for it or not."""
+    if r in one.call.steps:
+        return r in one.mislabelled
+    return r in labels_in("\n".join(one.passages))
 
 
 def _is_confused(one: Consultation) -> bool:

@@ -71,4 +71,6 @@ def deviation(values: Sequence[float]) -> float | None:
     middle = mean(values)
     if middle is None:
         return None
+    if min(values) == max(values):
+        return 0.0  # where the mean is rounded the squares below would not vanish
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / len(values))

@@ -72,6 +72,8 @@ class Tally:
     @property
     def deviation(self) -> float:
         """The population standard deviation of that rate."""
+        if len({missed / max(1, possible) for missed, possible in self.tasks}) <= 1:
+            return 0.0  # where the mean is rounded the squares below would not vanish
         centre = self.mean
         squares = (n * (missed / max(1, possible) - centre) ** 2 for (missed, possible), n in self.tasks.items())
         return math.sqrt(math.fsum(squares) / self.total)

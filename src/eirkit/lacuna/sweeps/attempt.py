@@ -171,13 +171,22 @@ def _constant(decisions: Sequence[Decision]) -> list[int] | None:
     return None if only is None or len(decisions) < 2 else list(only)
 
 
+_ANEW = "; correct it and start anew with another --out"
+_RESUME = "; correct the memory system, then resume"
+
+
+def cause_of(message: str) -> str:
+    """Return the message of a failure without what a sweep on the command line would do about it."""
+    return message.removesuffix(_ANEW).removesuffix(_RESUME)
+
+
 def _remedy(stage: Stage, error: Exception) -> str:
     """Return what to do about what a verb of a memory system raised; nothing for other plug-ins."""
     if isinstance(error, InfrastructureError) or not getattr(error, "__notes__", ()):
         return ""
     if ".py:" in (stage.cell.access.memory or ""):  # its file is part of the sweep, which an edit would change
-        return "; correct it and start anew with another --out"
-    return "; correct the memory system, then resume"
+        return _ANEW
+    return _RESUME
 
 
 def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:

@@ -115,6 +115,8 @@ def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suit
 
 
 def _refuse_used(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; choose a new or empty folder for --out")
     if not is_untouched(folder):
         raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
 

@@ -91,15 +91,19 @@ class _Gathering:
     memory: MemoryGathering = field(default_factory=MemoryGathering)
 
     def add(self, record: Mapping[str, Any]) -> None:
-        usage = record["usage"]
         self.scores.append(RunScore(**record["score"]))
-        self.usage.update({name: usage[name] for name in _USAGE})
-        self.costs.append(usage["cost_usd"])
+        self.spend(record["usage"])
         self.faults.update(record["faults"])
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
         self.memory.add(record.get("memory"))
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
+
+    def spend(self, usage: Mapping[str, Any]) -> None:
+        """Take in what an attempt took, whether it came to its end or not."""
+        if usage:
+            self.usage.update({name: usage[name] for name in _USAGE})
+            self.costs.append(usage["cost_usd"])
 
     def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the row; runs that failed count as attempted."""
@@ -111,8 +115,8 @@ class _Gathering:
             "faults": dict(sorted(self.faults.items())),
             "refusals": dict(sorted(self.refusals.items())),
             "behaviour": dict(sorted(self.behaviour.items())),
-            **{name: self.usage[name] for name in _USAGE},
-            "cost_usd": math.fsum(known) if len(known) == len(self.costs) else None,
+            **{name: self.usage[name] if self.costs else None for name in _USAGE},
+            "cost_usd": math.fsum(known) if known and len(known) == len(self.costs) else None,
             "suspect": self._suspect(scored.accuracy),
             "attempted": len(self.scores) + len(failed),
             "failures": dict(sorted(kinds.items())),
@@ -137,8 +141,11 @@ class _Gathering:
 def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> Summary:
     """Return the rows of a sweep from the files in its folder; a cell whose last run was read is settled at once."""
     planned = {cell.id: len(seeds) for cell, seeds in suite.plan()}
-    failed = _open_failures(folder)
+    failures = list(read_failures(folder))
+    failed = _last_failures(failures)
     gathering: dict[str, _Gathering] = {}
+    for failure in failures:  # every attempt was paid for, also of runs that came to their end later
+        gathering.setdefault(failure["cell"], _Gathering()).spend(failure["usage"])
     settled: dict[str, dict[str, Any]] = {}
     scored = 0
     for record, _ in scan_runs(folder / RUNS):
@@ -158,8 +165,8 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> Summar
         }
         for cell, seeds in suite.plan()
     )
-    failures = _grouped([*failed.values(), open_failures(folder)])
-    return Summary(rows, failures, tuple(stopped), scored, sum(planned.values()))
+    groups = _grouped([*failed.values(), open_failures(folder)])
+    return Summary(rows, groups, tuple(stopped), scored, sum(planned.values()))
 
 
 def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
@@ -191,10 +198,10 @@ def _claims(standing: Standing | None) -> dict[str, Any]:
     return {"control": standing, "claims": standing is not None and bool(standing["passes"])}
 
 
-def _open_failures(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
+def _last_failures(failures: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the last failure of each run, by cell and run."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for record in read_failures(folder):
+    for record in failures:
         found.setdefault(record["cell"], {})[record["run"]] = record
     return found
 
