@@ -19,6 +19,7 @@ from eirkit.report.verdict import DIFFERS, NEEDS_RUNS, verdict_of_interval
 from eirkit.studies.drawing import banded
 from eirkit.studies.judging import absent, exact, in_section, sectioned
 from eirkit.studies.shapes import listed
+from eirkit.vestige.analyses.mediated import DEMAND_AS_SIZE
 from eirkit.vestige.analyses.plan import Plan
 from eirkit.vestige.cohort import analyse_cohorts
 from eirkit.vestige.covariates import read_base_lines
@@ -179,7 +180,8 @@ def tested(setting: Setting, printed: Sequence[Published]) -> Iterator[Row]:
             yield absent(one.label, one.value, NEEDS_RUNS, lacks(one.cohort))
             continue
         found = next(test for test in _analysed(folder)["tests"] if test["name"] == one.test)
-        if found["estimate"] is None:
+        # Another exposure than the published one makes another estimate, whatever its name.
+        if found["estimate"] is None or DEMAND_AS_SIZE in (found["note"] or ""):
             yield absent(one.label, one.value, NEEDS_RUNS, found["note"])
         else:
             yield estimate(one, found["estimate"], found["low"], found["high"])

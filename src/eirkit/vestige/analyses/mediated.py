@@ -63,6 +63,9 @@ REWORK_FAILS = Question(
 REWORK_INDIRECT = Question(
     "mediation-rework", INDIRECT.scale, "the same through rework instead of lines never recovered", _NO_CAUSE
 )
+DEMAND_AS_SIZE = (
+    "size is the run's own peak demand, which is no pre-run exposure; give --base-lines for the files' size"
+)
 QUESTIONS = (SIZE_LENGTH, SIZE_HARD, TO_NEVER, NEVER_FAILS, INDIRECT, REWORK_FAILS, REWORK_INDIRECT)
 
 
@@ -100,8 +103,7 @@ def _sample(runs: Runs, excluded: tuple[Excluded, ...]) -> _Sample:
     made = impute_median(log2_1p(runs.base_lines), runs.task)
     length = {LENGTH: log2_1p(runs.tokens)}
     if made.values is None:
-        note = "size is the run's own peak demand, which is no pre-run exposure; give --base-lines for the files' size"
-        return _Sample(runs, {SIZE: log2_1p(runs.demand), **length}, excluded, note)
+        return _Sample(runs, {SIZE: log2_1p(runs.demand), **length}, excluded, DEMAND_AS_SIZE)
     flag = {IMPUTED: made.missing} if made.imputed else {}
     return _Sample(runs, {SIZE: made.values, **length, **flag}, excluded, made.note)
 

@@ -57,6 +57,7 @@ class Walk:
         self.shown: list[Flow] = []
         self.written: list[Written] = []
         self.steps = 0
+        self.rounds = 0  # of loops
         self.last_step = 0  # the command whose exit code the call has
         self.names: list[str] = []  # of the commands, by step
         self.cleaned: dict[str, None] = {}  # files that are as the last commit has them again
@@ -298,7 +299,8 @@ class Walk:
         for word in expand(loop.words, self.variables) or [UNKNOWN]:
             names = self.place.match(word, self.folder) if isinstance(word, Glob) else [word]
             for name in names:
-                if self.steps >= _MOST_STEPS:
+                self.rounds += 1  # a round may have no command
+                if max(self.steps, self.rounds) >= _MOST_STEPS:
                     return
                 self.variables[loop.variable] = self._named(name) if isinstance(word, Glob) else name
                 self.run(loop.body, stdin)
