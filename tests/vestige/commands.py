@@ -369,6 +369,13 @@ DETOURS = (
     Case("head -2 a.py | cat - b.py", "a.py b.py"),
     Case("echo hi | cat - b.py", "b.py", output="hi\ntext\n"),
     Case("dd if=a.py bs=10 count=2", "a.py"),
+    Case(
+        "for f in $(ls /tmp/*.py); do sed -i s/x/y/ $f; done",
+        "",
+        "/tmp/x.py",
+        output="",
+        shown=(("cat /tmp/x.py", "x\n"),),
+    ),
     Case("cat a.py | python -c 'import sys; print(sys.stdin.read())'", "a.py"),
     Case("cat a.py | python -c 'import sys; print(len(sys.stdin.read()))'", output="30\n"),
 )

@@ -43,7 +43,7 @@ def _diff(walk: Walk, call: Invocation) -> Flow:
     if any(word.partition("=")[0] in _NO_CONTENT for word in call.arguments):
         alone = call.arguments == ["--name-only"]
         tracked = [path for path in _changed(walk, []) if path not in walk.place.created] if alone else []
-        return Flow("other", listed=tuple(f"{_top(walk)}/{path}" if _top(walk) else path for path in tracked))
+        return Flow("other", listed=tuple(map(walk.word_for, tracked)))
     if "--no-index" in call.arguments:
         files = walk.paths([word for word in call.arguments if not word.startswith("-")])
         return Flow("files", files=files, chosen=True) if files else OTHER

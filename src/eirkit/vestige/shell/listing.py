@@ -88,12 +88,8 @@ def ls(walk: Walk, call: Invocation) -> Flow:
     options = split_options(call.arguments, "I")
     if options.has("-l", "-R", "-s", "-i") or not any(isinstance(word, Glob) for word in options.operands):
         return OTHER
-    names = [f"{_top(walk)}{path}" for path in walk.paths(options.operands)]
+    names = [walk.word_for(path) for path in walk.paths(options.operands)]
     return Flow("other", listed=tuple(names[:_MOST_NAMES]))
-
-
-def _top(walk: Walk) -> str:
-    return f"{walk.place.roots[0]}/" if walk.place.roots else ""
 
 
 def seq(walk: Walk, call: Invocation) -> Flow:
@@ -129,7 +125,7 @@ def _by_name(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
         return ()
     start = "" if folder == "." else f"{folder}/"
     ends = [path for path in walk.place.known() if path.startswith(start) and posixpath.basename(path) == name]
-    return tuple(f"{_top(walk)}{path}" if path[0] not in "/~" else path for path in ends[:_MOST_NAMES])
+    return tuple(map(walk.word_for, ends[:_MOST_NAMES]))
 
 
 def _recalled(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:

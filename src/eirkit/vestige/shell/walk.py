@@ -302,10 +302,10 @@ class Walk:
                 self.rounds += 1  # a round may have no command
                 if max(self.steps, self.rounds) >= _MOST_STEPS:
                     return
-                self.variables[loop.variable] = self._named(name) if isinstance(word, Glob) else name
+                self.variables[loop.variable] = self.word_for(name) if isinstance(word, Glob) else name
                 self.run(loop.body, stdin)
 
-    def _named(self, path: str) -> str:
+    def word_for(self, path: str) -> str:
         """Return a path as a word that means it in any folder."""
         return path if path.startswith(("/", "~")) or not self.place.roots else f"{self.place.roots[0]}/{path}"
 
