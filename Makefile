@@ -124,8 +124,8 @@ web:
 
 web-check: web
 	cd web && npm run --silent check && npm run --silent test
-	git diff --exit-code -- src/eirkit/report/assets
-	@test -z "$$(git ls-files --others --exclude-standard src/eirkit/report/assets)" || (echo "commit the new files in src/eirkit/report/assets"; exit 1)
+	git diff --exit-code -- src/eirkit/show/assets
+	@test -z "$$(git ls-files --others --exclude-standard src/eirkit/show/assets)" || (echo "commit the new files in src/eirkit/show/assets"; exit 1)
 
 # The real page in Debian's Chromium.
 test-browser: $(TOOLS)

@@ -10,11 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 
+from eirkit.agents.bundled.layout import load_weights
+from eirkit.agents.models.bundled import WEIGHTS
 from eirkit.cli.output import WholeConsole, table
-from eirkit.lacuna.bundled.layout import load_weights
-from eirkit.lacuna.models.bundled import WEIGHTS
-from eirkit.lacuna.sweeps.experiment import start_sweep
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.runs.runner import start_sweep
+from eirkit.runs.suite import read_suite
 
 TARGET = 200  # steps a second of CPU time: the machine's other work is not ours
 CELLS = (  # workload, records in sight of 16, runs

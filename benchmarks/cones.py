@@ -12,11 +12,10 @@ from time import perf_counter
 
 import numpy as np
 
-from eirkit.lacuna.cone import cone_of, measure_cones
-from eirkit.lacuna.cone_survey import survey_cones
-from eirkit.lacuna.graph import as_tuples, draw_references
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import Graph
+from eirkit.tasks.cones import cone_of, measure_cones, survey_cones
+from eirkit.tasks.graph import as_tuples, draw_references
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import Graph
 
 GRAPHS = 100_000
 SHAPE = {"n": 64, "m": 8}

@@ -27,7 +27,7 @@ import numpy as np
 import orjson
 from tests.vestige.recorded import find_recorded
 
-from eirkit.vestige.planting import PAPER, Planted, write_plain
+from eirkit.logs.synthetic.planting import PAPER, Planted, write_plain
 
 SIZES = (1_000, 10_000, sum(cohort.runs for cohort in PAPER))
 WORKERS = 2

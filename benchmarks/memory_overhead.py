@@ -30,17 +30,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.lacuna.consulting import consult
-from eirkit.lacuna.memories.texts import words
-from eirkit.lacuna.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.models.scripted import make_scripted
-from eirkit.lacuna.stores import minilm
-from eirkit.lacuna.stores.bridge import Bridged
-from eirkit.lacuna.stores.embeddings import Embedding, find_embedding
-from eirkit.lacuna.stores.endpoint import Endpoint
-from eirkit.lacuna.stores.environments import python_of
-from eirkit.lacuna.stores.making import MemoryPlan, make_memory
+from eirkit.agents.memories.texts import words
+from eirkit.agents.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
+from eirkit.agents.memory_calls import consult
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.models.scripted import make_scripted
+from eirkit.agents.stores import minilm
+from eirkit.agents.stores.child_process import Bridged
+from eirkit.agents.stores.embeddings import Embedding, find_embedding
+from eirkit.agents.stores.endpoint import ModelEndpoint
+from eirkit.agents.stores.environments import python_of
+from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 
 TARGET = 0.05  # of the time that a system takes without the harness
 RECORDS, ROUNDS = 64, 24  # a step writes a record and searches for an earlier one
@@ -260,7 +260,7 @@ async def _asking(memory: MemorySystem) -> float:
 
 async def mem0(python: Path) -> tuple[Compared, float]:
     """Return the comparison of Mem0, with one endpoint for both sides, and what asking it takes."""
-    endpoint = Endpoint(make_scripted("extractor", ModelOptions()), find_embedding("minilm"))
+    endpoint = ModelEndpoint(make_scripted("extractor", ModelOptions()), find_embedding("minilm"))
     url = await endpoint.start()
     pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     given = json.dumps([url, TEXTS, QUERIES, SEARCH_LIMIT])

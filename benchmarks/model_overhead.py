@@ -18,18 +18,18 @@ from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Any
 
-from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.model import Message, ModelOptions, Request
-from eirkit.lacuna.serving.chat_completion import request_body
-from eirkit.lacuna.serving.making import make_model
-from eirkit.lacuna.serving.metered import Metered
-from eirkit.lacuna.serving.reply_cache import ReplyCache
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.telemetry import event_records
+from eirkit.agents.driver import drive
+from eirkit.agents.model import Message, ModelOptions, Request
+from eirkit.agents.serving.chat_completion import request_body
+from eirkit.agents.serving.metered import Metered
+from eirkit.agents.serving.model_factory import make_model
+from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.agents.telemetry import event_records
 from eirkit.records import encode
+from eirkit.runs.cells import Access
+from eirkit.runs.sessions import make_session
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskSpec
 
 CALLS, WARM_UP, ROUNDS = 300, 20, 3
 TARGET_MS = 2.0  # CPU milliseconds that the harness may add to a step

@@ -20,18 +20,18 @@ from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from typing import Any
 
-from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.generation import generate_many, prepare
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.serving.scrubbing import Scrubber
-from eirkit.lacuna.simulation.plain import structure_of
-from eirkit.lacuna.sweeps.attempt import Failure, Stage, attempt
-from eirkit.lacuna.sweeps.experiment import Progress, resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.run_store import RUNS, FinishedRun, RunStore
-from eirkit.lacuna.sweeps.suite import Suite, read_suite
-from eirkit.lacuna.task import TaskInstance
+from eirkit.agents.driver import drive
+from eirkit.agents.model import Message, ModelOptions, Reply, Request
+from eirkit.agents.models.reference import make_reference
+from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.runs.attempt import Failure, Stage, attempt
+from eirkit.runs.runner import Progress, resume_sweep, start_sweep
+from eirkit.runs.sessions import make_session
+from eirkit.runs.store import RUNS, FinishedRun, RunStore
+from eirkit.runs.suite import Suite, read_suite
+from eirkit.tasks.generation import generate_many, prepare
+from eirkit.tasks.simulation.plain import structure_of
+from eirkit.tasks.task import TaskInstance
 
 TARGET_STEPS = 20_000  # a second
 TARGET_RESUME_SECONDS = 10.0

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.lacuna.generation import prepare
-from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.simulation.batch import Batch, count_misses
-from eirkit.lacuna.simulation.plain import replay, structure_of
-from eirkit.lacuna.simulation.table import sweep
-from eirkit.lacuna.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.policy import find_policy
+from eirkit.tasks.simulation.batch import Batch, count_misses
+from eirkit.tasks.simulation.plain import replay, structure_of
+from eirkit.tasks.simulation.table import sweep
+from eirkit.tasks.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
+from eirkit.tasks.task import TaskSpec
 
 TASKS = 20_000
 GRID = tuple(range(16, 0, -2))  # the capacities of the paper's first-failure grid

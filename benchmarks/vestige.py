@@ -19,12 +19,12 @@ from time import process_time
 import orjson
 from tests.vestige.recorded import find_recorded
 
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.gold import open_gold
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import analyze_corpus
-from eirkit.vestige.tokens import exact_counter
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.tokens import exact_counter
 
 ROUNDS = 3
 MOST_RATIO = 12.0  # of the analysis to orjson.loads
@@ -45,7 +45,7 @@ def analyse(paths: list[Path], gold: Path | None = None) -> dict[str, object]:
     """Do what the command line does, without starting an interpreter."""
     with TemporaryDirectory() as folder:
         patches = None if gold is None else open_gold(gold)
-        options = Options(read_windows())
+        options = AnalysisOptions(read_windows())
         return analyze_corpus(read_corpus(paths), Path(folder) / "out", options, exact_counter(), gold=patches)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.lacuna.memory import Item, MemoryUsage
+from eirkit.agents.memory import Item, MemoryUsage
 
 
 class Notebook:

@@ -12,14 +12,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from eirkit.engine.making import make_engine
+from eirkit.agents.model import ModelOptions
+from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Bounds, Lost
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec, without_seed
+from eirkit.paper.studies.agents import Who, run_cell
 from eirkit.records import write_document
-from eirkit.studies.agents import Who, run_cell
+from eirkit.runs.cells import Access
+from eirkit.tasks.task import TaskSpec, without_seed
 
 MODEL = "bundled/lacuna-tiny"
 SEEDS, FEWER_SEEDS = 102, 34  # of a cell, and of a variation

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.lacuna.evidence.statistics import bootstrap_mean
+from eirkit.findings.statistics import bootstrap_mean
+from eirkit.paper import page as reproduction_page
+from eirkit.paper.studies.judging import THREE, TOLERANCE
 from eirkit.records import read_document
-from eirkit.report import reproduction_page
-from eirkit.studies.judging import THREE, TOLERANCE
 from studies import bundled_figures
 from studies.bundled_figures import SEEDS
 

@@ -23,20 +23,18 @@ from typing import Any
 import numpy as np
 
 from eirkit.cli.output import WholeConsole, table
-from eirkit.engine.mapping import Done
+from eirkit.engine.mapping import PieceResult
 from eirkit.engine.processes import Processes
-from eirkit.vestige.analyses.plan import Plan
-from eirkit.vestige.analyses.setting import Settings
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.cohort import analyse_cohorts
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.covariates import read_base_lines
-from eirkit.vestige.gold import open_gold
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import analyze_corpus
-from eirkit.vestige.planted_logs import write_logs
-from eirkit.vestige.planting import CENTRE_LINES, Effects, Planted, draw_blocks, plain_lines
-from eirkit.vestige.tokens import estimating_counter
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.cohorts.cohort import analyse_cohorts
+from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.setting import AnalysisPlan, Settings
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.synthetic.planting import CENTRE_LINES, Planted, PlantedEffects, draw_blocks, plain_lines, write_logs
+from eirkit.logs.tokens import estimating_counter
 
 COHORTS = 200
 LEVEL = 0.05
@@ -98,9 +96,11 @@ def _expit(x: float) -> float:
 
 NULL = Planted(300, 60, name="null")
 LOGS = Planted(200, 40, 1, "logs", clipped=0.7)
-CLIPPED = replace(LOGS, name="clipped", effects=Effects(never_odds=0.5))
-PATHS = replace(LOGS, name="paths", task_sd=0.0, effects=Effects(never_odds=0.5, rework_odds=2, size_never_odds=1.5))
-GAP = replace(NULL, name="gap", needed_reads="gap", effects=Effects(gap_odds=1.25))
+CLIPPED = replace(LOGS, name="clipped", effects=PlantedEffects(never_odds=0.5))
+PATHS = replace(
+    LOGS, name="paths", task_sd=0.0, effects=PlantedEffects(never_odds=0.5, rework_odds=2, size_never_odds=1.5)
+)
+GAP = replace(NULL, name="gap", needed_reads="gap", effects=PlantedEffects(gap_odds=1.25))
 SCENARIOS: dict[str, Scenario] = {
     "nothing planted": Scenario(
         NULL,
@@ -108,7 +108,7 @@ SCENARIOS: dict[str, Scenario] = {
         all_at(1, *DEMAND, *GAPS, "placebo-other-gap", "reread-failed-needed-distance", "reread-failed-distance"),
     ),
     "demand": Scenario(
-        replace(NULL, name="demand", models=1, task_sd=0.0, effects=Effects(demand_odds=1.25)),
+        replace(NULL, name="demand", models=1, task_sd=0.0, effects=PlantedEffects(demand_odds=1.25)),
         ("demand",),
         all_at(1.25, *DEMAND),
     ),
@@ -116,12 +116,12 @@ SCENARIOS: dict[str, Scenario] = {
         replace(NULL, name="confounded", runs=600, models=1, confounding=0.5), ("demand",), all_at(1, *DEMAND)
     ),
     "needed files": Scenario(
-        replace(NULL, name="needed", effects=Effects(reread_ratio=0.85, reread_failed_ratio=0.9)),
+        replace(NULL, name="needed", effects=PlantedEffects(reread_ratio=0.85, reread_failed_ratio=0.9)),
         ("rereads",),
         all_at(0.85, "reread-failed-needed-distance"),
     ),
     "all files": Scenario(
-        replace(NULL, name="every", effects=Effects(reread_all_ratio=0.92, reread_failed_ratio=0.9)),
+        replace(NULL, name="every", effects=PlantedEffects(reread_all_ratio=0.92, reread_failed_ratio=0.9)),
         ("rereads",),
         {**all_at(0.92, "reread-failed-distance"), **all_at(1, "reread-failed-needed-distance")},
     ),
@@ -164,7 +164,7 @@ def judge(piece: tuple[str, int]) -> list[Found]:
 
 
 def _tests(scenario: Scenario, seed: int, folder: Path) -> list[dict[str, Any]]:
-    plan = Plan(settings=replace(scenario.settings, seed=seed))
+    plan = AnalysisPlan(settings=replace(scenario.settings, seed=seed))
     if scenario.logs:
         logs = write_logs(scenario.corpus, seed, folder)
         _analyse(logs, folder / "out", folder / "gold")
@@ -183,7 +183,7 @@ def _tests(scenario: Scenario, seed: int, folder: Path) -> list[dict[str, Any]]:
 
 def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
     patches = None if gold is None else open_gold(gold)
-    analyze_corpus(read_corpus([corpus]), out, Options(read_windows(None)), estimating_counter(), gold=patches)
+    analyze_corpus(read_corpus([corpus]), out, AnalysisOptions(read_windows(None)), estimating_counter(), gold=patches)
 
 
 def _found(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -227,7 +227,7 @@ def run(cohorts: int, workers: int | None, store: Path) -> list[Found]:
     pieces = [(name, seed) for seed in range(cohorts) for name in SCENARIOS if (name, seed) not in have]
     with store.open("a", encoding="utf-8") as stream:
         for outcome in Processes(workers, batch=1).map(judge, pieces):
-            if not isinstance(outcome, Done):
+            if not isinstance(outcome, PieceResult):
                 print(f"lost: {pieces[outcome.number]}: {outcome.reason}", file=sys.stderr)
                 continue
             name, seed = pieces[outcome.number]

@@ -19,14 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.formats.message_rows import read_messages
-from eirkit.vestige.monitor import LIKELY, Loss, Monitor, known_files
-from eirkit.vestige.reuse_odds import Past, counted, reuse_chance
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.tokens import estimating_counter
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Recording, Trajectory
+from eirkit.live.guard import LIKELY, FileHistory, Loss, Monitor, counted, known_files, reuse_chance
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.formats.message_rows import read_messages
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import Recording, Trajectory
 
 SUMMARY = {"role": "user", "content": "Summary of the conversation so far: work is under way."}
 KEPT_REPLIES = 2
@@ -58,7 +57,7 @@ def trajectories(data: Path, sets: Sequence[str]) -> Iterator[Trajectory]:
                     yield interpret(found, estimating_counter())
 
 
-def pasts(run: Trajectory) -> Iterator[tuple[Past, bool]]:
+def pasts(run: Trajectory) -> Iterator[tuple[FileHistory, bool]]:
     """Yield every file's past at the cuts after a third and two thirds, and whether it was used again."""
     for cut in cuts(len(run.turns)):
         later = used_from(run, cut)
@@ -122,7 +121,7 @@ def intervals(judged: Sequence[Judged], warns: Sequence[bool]) -> dict[str, Any]
 
 def study(data: Path) -> dict[str, Any]:
     """Return the counts of one half and what the guard reached on the other."""
-    halves: dict[bool, list[tuple[Past, bool]]] = {True: [], False: []}
+    halves: dict[bool, list[tuple[FileHistory, bool]]] = {True: [], False: []}
     for run in trajectories(data, COUNTED_SETS):
         halves[is_counted(run.recording.task_id)].extend(pasts(run))
     counts = counted(halves[True])
@@ -143,8 +142,8 @@ def study(data: Path) -> dict[str, Any]:
     return document
 
 
-def past_of(loss: Loss) -> Past:
-    return Past(loss.uses, loss.idle_turns, loss.written)
+def past_of(loss: Loss) -> FileHistory:
+    return FileHistory(loss.uses, loss.idle_turns, loss.written)
 
 
 def main(arguments: Sequence[str]) -> None:

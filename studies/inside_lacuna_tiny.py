@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.lacuna.bundled.layout import Weights, load_weights
-from eirkit.lacuna.bundled.network import Attended
-from eirkit.lacuna.bundled.question import Question, Written
-from eirkit.lacuna.bundled.writing import write_together
-from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.evidence.statistics import Interval, bootstrap_mean
-from eirkit.lacuna.generation import generate_many, prepare
-from eirkit.lacuna.model import Reply, Request
-from eirkit.lacuna.models.bundled import WEIGHTS, question_of
-from eirkit.lacuna.models.reading import Reader
-from eirkit.lacuna.session import Session
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec
+from eirkit.agents.bundled.decoding import write_together
+from eirkit.agents.bundled.layout import Weights, load_weights
+from eirkit.agents.bundled.network import Attended
+from eirkit.agents.bundled.question import StepQuestion, WrittenReply
+from eirkit.agents.model import Reply, Request
+from eirkit.agents.models.bundled import WEIGHTS, question_of
+from eirkit.agents.models.prompt_reader import Reader
+from eirkit.agents.session import Session
+from eirkit.findings.statistics import Interval, bootstrap_mean
+from eirkit.runs.cells import Access
+from eirkit.runs.sessions import make_session
+from eirkit.tasks.generation import generate_many, prepare
+from eirkit.tasks.task import TaskSpec
 from studies.inside_figures import draw_attention, draw_substitution
 
 SEEDS, H = 40, 8
@@ -79,20 +79,22 @@ def collect(weights: Weights, workload: str, seeds: Sequence[int]) -> list[Looku
     return found
 
 
-def _read(request: Any) -> Question:
+def _read(request: Any) -> StepQuestion:
     if not isinstance(request, Request):
         raise TypeError("Controlled Retention asks its model and nobody else")
     return question_of(Reader().read(request), request)
 
 
-def _same_frame(questions: Sequence[Question]) -> Iterator[list[int]]:
+def _same_frame(questions: Sequence[StepQuestion]) -> Iterator[list[int]]:
     frames: dict[tuple[int, int, int], list[int]] = {}
     for row, question in enumerate(questions):
         frames.setdefault(question.frame, []).append(row)
     yield from frames.values()
 
 
-def _lookups(seed: int, question: Question, written: Written, looks: Sequence[Attended], row: int) -> Iterator[Lookup]:
+def _lookups(
+    seed: int, question: StepQuestion, written: WrittenReply, looks: Sequence[Attended], row: int
+) -> Iterator[Lookup]:
     records, digits = len(question.records), question.digits
     labels = tuple(label for label, _ in question.records)
     values = tuple(value for _, (value,) in question.records)
@@ -118,7 +120,7 @@ def _trimmed(passes: Sequence[Attended]) -> Iterator[Attended]:
         yield Attended(kept)
 
 
-def _answer(session: Session, written: Written) -> None:
+def _answer(session: Session, written: WrittenReply) -> None:
     session.receive(Reply(f"ANSWER {session.position} {' '.join(map(str, written.answer))}"))
 
 

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eirkit.lacuna.evidence.statistics import Interval, bootstrap, bootstrap_mean
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec
-from eirkit.report.table import Table
-from eirkit.studies.agents import Run, Who, reference, run_cell
-from eirkit.studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
-from eirkit.studies.retention_cells import CAPACITIES, STORAGE
-from eirkit.studies.shapes import listed
+from eirkit.findings.statistics import Interval, bootstrap, bootstrap_mean
+from eirkit.paper.studies.agents import Run, Who, reference, run_cell
+from eirkit.paper.studies.judging import listed
+from eirkit.paper.studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
+from eirkit.paper.studies.retention import CAPACITIES, STORAGE
+from eirkit.runs.cells import Access
+from eirkit.show.table import Table
+from eirkit.tasks.task import TaskSpec
 from studies.printing import show
 
 SEEDS = 36

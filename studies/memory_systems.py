@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from eirkit.lacuna.evidence.lookups import FATES
-from eirkit.lacuna.evidence.pooling import mean
-from eirkit.lacuna.evidence.statistics import bootstrap_mean
-from eirkit.report.table import Table
-from eirkit.report.verdict import NEEDS_MODEL
-from eirkit.studies.agents import FOUR, reference
-from eirkit.studies.architectures import EXTERNAL, SYSTEM_SEEDS, SYSTEMS, TITLES, run_system
-from eirkit.studies.memory_runs import MemoryRun, how_to_get
-from eirkit.studies.shapes import listed
+from eirkit.findings.fates import FATES
+from eirkit.findings.pooling import mean
+from eirkit.findings.statistics import bootstrap_mean
+from eirkit.paper.studies.agents import FOUR, reference
+from eirkit.paper.studies.architectures import EXTERNAL, SYSTEM_SEEDS, SYSTEMS, TITLES, run_system
+from eirkit.paper.studies.judging import listed
+from eirkit.paper.studies.memory_runs import MemoryRun, how_to_get
+from eirkit.paper.study import NEEDS_MODEL
+from eirkit.show.table import Table
 from studies.printing import show
 from studies.shares import exact_share
 

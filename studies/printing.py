@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from eirkit.cli.output import WholeConsole, table
-from eirkit.report.table import Table
+from eirkit.show.table import Table
 
 WIDTH = 150  # columns
 

@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError
-from eirkit.vestige.analysis import Options, measure
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.gold import Patch, read_patch
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.outcomes import read_outcomes
-from eirkit.vestige.pipeline import analyze_corpus
-from eirkit.vestige.source import Document, Limits, open_document
-from eirkit.vestige.tokens import estimating_counter, exact_counter
-from eirkit.vestige.trajectory import Format, Recording, formats
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions, measure
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.outcomes import read_outcomes
+from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.demand.gold import Patch, read_patch
+from eirkit.logs.sources.source import Document, Limits, open_document
+from eirkit.logs.tokens import estimating_counter, exact_counter
+from eirkit.logs.trajectory import Format, Recording, formats
 from tests.vestige.formats.samples import run_paths, sample_files
 
 SLOWEST_SECONDS = 10  # for a log of some kilobytes, on a busy machine: whatever takes longer does not end in time
@@ -111,7 +111,7 @@ BYTES = (
 
 GOLD = read_patch(PATCH)
 READERS = {name: formats.get(name)() for name in formats.names()}
-OPTIONS = Options(read_windows(None))
+OPTIONS = AnalysisOptions(read_windows(None))
 COUNT = estimating_counter()
 
 

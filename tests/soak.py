@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.lacuna.serving.funds import SPENT, SPENT_SCHEMA, Funds
-from eirkit.lacuna.serving.reply_cache import ReplyCache
-from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, read_events, scan_runs
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.records import read_records
+from eirkit.runs.budget import SPENT, SPENT_SCHEMA, SpendingLimits
+from eirkit.runs.runner import resume_sweep, start_sweep
+from eirkit.runs.store import EVENTS, RUNS, read_events, scan_runs
+from eirkit.runs.suite import read_suite
 from tests.lacuna.servers import ModelServer, answers_as
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
@@ -63,8 +63,8 @@ class Subject:
     document: dict[str, Any]
     prices: Path | None = None  # None: it costs nothing
 
-    def funds(self, cut: Path) -> Funds:
-        return Funds() if self.prices is None else Funds(CAP_USD, self.prices, _cache(cut))
+    def funds(self, cut: Path) -> SpendingLimits:
+        return SpendingLimits() if self.prices is None else SpendingLimits(CAP_USD, self.prices, _cache(cut))
 
     def arguments(self, cut: Path) -> list[str]:
         """Return the same for the command line."""

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eirkit.engine.processes import Processes
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.parts import PARTS
-from eirkit.vestige.pipeline import Corpus, analyze_in_parts
-from eirkit.vestige.tables import FILE
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.parts import PARTS
+from eirkit.logs.corpus.pipeline import Corpus, analyze_in_parts
+from eirkit.logs.tables import FILE
 
 COMMAND = [sys.executable, "-m", "eirkit", "vestige", "analyze", "--json"]
 FILES, RUNS = 512, 1  # files, and runs in each; 64 files are a piece
@@ -169,7 +169,7 @@ def _start_copy(logs: Path, out: Path) -> int:
         code = 1
         try:
             os.setpgid(0, 0)
-            analyze_in_parts(Corpus((logs,)), out, Options(read_windows(None)), Processes(2))
+            analyze_in_parts(Corpus((logs,)), out, AnalysisOptions(read_windows(None)), Processes(2))
             code = 0
         except BaseException:
             traceback.print_exc()

@@ -1,126 +1,75 @@
-"""The tree is the argument: arrows of import, cycles, hidden imports, names and sizes, read from the source alone."""
+"""The structure of the package, read from the source: imports, names and sizes, and the page that describes them."""
 
 from __future__ import annotations
 
 import ast
+import sys
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import architecture  # noqa: E402 - a tool, not a part of the package
+from architecture import SOURCE, arrows, folder_arrows, levels, modules, package_of  # noqa: E402
+
 pytestmark = pytest.mark.check
 
-SOURCE = Path(__file__).parents[1] / "src" / "eirkit"
-
-BASE = {"compilation", "engine", "errors", "extras", "facts", "records", "registry", "seeds"}
-# Which rooms a room may look into. "surface" is the package's own __init__, whose names the README uses.
-ROOMS = {
-    "base": {"base"},
-    "eir": {"base", "eir"},
-    "lacuna": {"base", "eir", "lacuna"},
-    "vestige": {"base", "eir", "vestige"},
-    "surface": {"base", "eir", "lacuna", "vestige"},
-    "testing": {"base", "eir", "lacuna", "vestige"},  # conformance suites for authors of plug-ins
-    "diagnosis": {"base", "eir", "lacuna", "vestige"},  # what `eirkit doctor` says
-    "report": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface"},
-    "bridges": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "testing"},
-    "studies": {"base", "eir", "lacuna", "vestige", "report", "bridges", "surface", "studies"},
-    "cli": {
-        "base", "eir", "lacuna", "vestige", "report", "bridges", "studies", "surface", "testing", "diagnosis", "cli",
-    },
-}  # fmt: skip
-BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "handler", "misc", "data2"}
+# What may never be imported from a package, whatever the page says: the reasons are in docs/design/house.md.
+FORBIDDEN = {
+    "eir": ("tasks", "agents", "runs", "logs", "show", "cli"),
+    "tasks": ("agents", "runs", "findings", "logs", "show", "cli"),
+    "agents": ("runs", "experiments", "logs", "show", "cli"),
+    "findings": ("runs", "experiments", "logs", "show", "cli"),
+    "runs": ("experiments", "logs", "show", "paper", "cli"),
+    "experiments": ("logs", "show", "paper", "cli"),
+    "logs": ("tasks", "agents", "runs", "findings", "experiments", "show", "cli"),  # reads run folders as files
+    "live": ("runs", "show", "cli"),
+    "show": ("paper", "bridges", "cli"),
+    "bridges": ("show", "cli"),
+}
+BANNED_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "handler", "misc", "data2", "making"}
 BANNED_ENDINGS = ("_", "_v0", "_v1", "_v2", "_new", "_old")
+MOST_MODULES = 26  # in one folder, its __init__.py included
 LONGEST_FILE = 400  # lines
+LONGEST_LINE = 118  # characters that a module says about itself
 LONGEST_FUNCTION = 60  # lines with signature and docstring
 LONGEST_BODY = 40  # lines after the docstring
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
-    """One import of one of our modules by another, wherever it stands."""
-
-    source: str
-    target: str
-    line: int
-    hidden: bool  # inside a function
-
-
-def modules(root: Path) -> dict[str, Path]:
-    """Return every module of the package under its dotted name."""
-    found = {}
-    for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root.parent).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+def forbidden_arrows(root: Path) -> list[str]:
+    """Return imports against the direction that the design allows."""
+    known, found = modules(root), []
+    for arrow in arrows(root):
+        source = package_of(arrow.source, known[arrow.source], root)
+        target = package_of(arrow.target, known[arrow.target], root)
+        barred = FORBIDDEN.get(source.partition("/")[0], ())
+        outward = source == architecture.BASE_NAME != target
+        if arrow.target != root.name and (target.partition("/")[0] in barred or outward):
+            found.append(f"{arrow.source}:{arrow.line} imports {arrow.target}: {source} may not import {target}")
     return found
 
 
-def arrows(root: Path) -> list[Arrow]:
-    """Return all imports between modules of the package: in any scope, type-checking ones included."""
-    known = modules(root)
-    return [arrow for module, path in known.items() for arrow in _arrows_of(module, path, known)]
-
-
-def _arrows_of(module: str, path: Path, known: dict[str, Path]) -> Iterator[Arrow]:
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node, hidden in _walk(ast.parse(path.read_text("utf-8")), False):
-        for name in _imported(node, package, known):
-            if name.split(".")[0] == path_root(known):
-                yield Arrow(module, _nearest(name, known), getattr(node, "lineno", 0), hidden)
-
-
-def path_root(known: dict[str, Path]) -> str:
-    return next(iter(known)).split(".")[0]
-
-
-def _walk(node: ast.AST, hidden: bool) -> Iterator[tuple[ast.AST, bool]]:
-    yield node, hidden
-    for child in ast.iter_child_nodes(node):
-        yield from _walk(child, hidden or isinstance(node, (*FUNCTIONS, ast.Lambda)))
-
-
-def _imported(node: ast.AST, package: str, known: dict[str, Path]) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-        origin = ".".join([*above, *([node.module] if node.module else [])])
-        for alias in node.names:
-            yield f"{origin}.{alias.name}" if f"{origin}.{alias.name}" in known else origin
-    elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-        # import_module("eirkit.…") with a literal is an import by another name.
-        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if called in ("import_module", "__import__") and isinstance(node.args[0].value, str):
-            yield node.args[0].value
-
-
-def _nearest(name: str, known: dict[str, Path]) -> str:
-    while name not in known and "." in name:
-        name = name.rpartition(".")[0]
-    return name
-
-
-def room(module: str) -> str:
-    """Return the room that a module belongs to; a module at the top that is not base has none."""
-    parts = module.split(".")
-    if len(parts) == 1:
-        return "surface"
-    if parts[1] == "__main__":
-        return "cli"
-    return "base" if parts[1] in BASE else parts[1]
-
-
-def forbidden_arrows(root: Path) -> list[str]:
-    """Return imports against the direction that the design allows."""
-    found = [f"{module}: no such room; see docs/design" for module in modules(root) if room(module) not in ROOMS]
-    return found + [
-        f"{a.source}:{a.line} imports {a.target}: {room(a.source)} may not see {room(a.target)}"
-        for a in arrows(root)
-        if room(a.target) not in ROOMS.get(room(a.source), {room(a.target)})
-    ]
+def surface_users(root: Path) -> list[str]:
+    """Return modules that take a name from the package's own list, which is for users; the version is free to all."""
+    found = []
+    for module, path in modules(root).items():
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == root.name and not node.level:
+                taken = [
+                    alias.name
+                    for alias in node.names
+                    if alias.name != "__version__" and not (root / alias.name).is_dir()
+                ]
+                found += [
+                    f"{module}:{node.lineno} takes {name} from the surface; import it from its module" for name in taken
+                ]
+    return found
 
 
 def hidden_arrows(root: Path) -> list[str]:
@@ -129,7 +78,7 @@ def hidden_arrows(root: Path) -> list[str]:
 
 
 def cycles(root: Path) -> list[str]:
-    """Return one cycle of imports, if there is any."""
+    """Return one cycle of imports between modules, if there is any."""
     graph: dict[str, set[str]] = {}
     for arrow in arrows(root):
         graph.setdefault(arrow.source, set()).add(arrow.target)
@@ -138,6 +87,37 @@ def cycles(root: Path) -> list[str]:
     except CycleError as error:
         return [" <- ".join(error.args[1])]
     return []
+
+
+def folder_cycles(root: Path) -> list[str]:
+    """Return the folders that import each other, over however many others."""
+    try:
+        levels(folder_arrows(root))
+    except ValueError as error:
+        return [str(error)]
+    return []
+
+
+def crowded_folders(root: Path) -> list[str]:
+    """Return folders in which a reader would get lost."""
+    counts: dict[Path, int] = defaultdict(int)
+    for path in root.rglob("*.py"):
+        counts[path.parent] += 1
+    return [
+        f"{folder.relative_to(root.parent)}: {count} modules, at most {MOST_MODULES}"
+        for folder, count in sorted(counts.items())
+        if count > MOST_MODULES and folder.name != "cli"
+    ]
+
+
+def repeated_classes(root: Path) -> list[str]:
+    """Return public class names that mean more than one thing."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, path in modules(root).items():
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(module)
+    return [f"{name} is a class of {' and '.join(where)}" for name, where in sorted(places.items()) if len(where) > 1]
 
 
 def bad_names(root: Path) -> list[str]:
@@ -185,44 +165,72 @@ def shadowed_names(root: Path) -> list[str]:
     return found
 
 
-RULES = [forbidden_arrows, hidden_arrows, cycles, bad_names, shadowed_names, too_long]
+RULES = [
+    forbidden_arrows,
+    surface_users,
+    hidden_arrows,
+    cycles,
+    folder_cycles,
+    crowded_folders,
+    repeated_classes,
+    bad_names,
+    shadowed_names,
+    too_long,
+]
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_house_is_in_order(rule):
+def test_the_package_keeps_the_rule(rule):
     assert rule(SOURCE) == []
 
 
-def test_there_is_a_house_to_check():
+def test_there_is_something_to_check():
     # An empty tree has no faults; this one must have modules and arrows, or the test above proves nothing.
     assert len(modules(SOURCE)) > 20
-    assert any(a.source.startswith("eirkit.lacuna") and a.target.startswith("eirkit.eir") for a in arrows(SOURCE))
+    assert any(a.source.startswith("eirkit.tasks") and a.target.startswith("eirkit.eir") for a in arrows(SOURCE))
+
+
+def test_the_page_shows_packages_and_modules_as_they_are():
+    text = architecture.PAGE.read_text("utf-8")
+    assert architecture.updated(text, SOURCE) == text, "run `python tools/architecture.py --write`"
+
+
+def test_every_module_says_in_one_line_what_it_does():
+    lines = {name: architecture.first_line(path) for name, path in modules(SOURCE).items()}
+    assert [name for name, line in lines.items() if not line or len(line) > LONGEST_LINE] == []
 
 
 PLANTED = [
-    (forbidden_arrows, {"eir/a.py": "from eirkit.lacuna import b", "lacuna/b.py": ""}, "eir may not see lacuna"),
-    (forbidden_arrows, {"vestige/a.py": "import eirkit.lacuna.b", "lacuna/b.py": ""}, "vestige may not see lacuna"),
-    (forbidden_arrows, {"lacuna/a.py": "from ..vestige.b import x", "vestige/b.py": ""}, "lacuna may not see vestige"),
-    (forbidden_arrows, {"seeds.py": "from .eir import a", "eir/a.py": ""}, "base may not see eir"),
-    (forbidden_arrows, {"report/a.py": "from eirkit.cli import x", "cli/__init__.py": ""}, "report may not see cli"),
-    (forbidden_arrows, {"eir/a.py": "from eirkit import TaskSpec"}, "eir may not see surface"),
-    (forbidden_arrows, {"attic.py": ""}, "eirkit.attic: no such room"),
+    (forbidden_arrows, {"eir/a.py": "from eirkit.agents import b", "agents/b.py": ""}, "eir may not import agents"),
+    (forbidden_arrows, {"logs/a.py": "import eirkit.runs.b", "runs/b.py": ""}, "logs may not import runs"),
+    (forbidden_arrows, {"agents/x/a.py": "from ...logs.b import x", "logs/b.py": ""}, "agents/x may not import logs"),
+    (forbidden_arrows, {"seeds.py": "from .eir import a", "eir/a.py": ""}, "(base) may not import eir"),
+    (forbidden_arrows, {"show/a.py": "from eirkit.cli import x", "cli/__init__.py": ""}, "show may not import cli"),
     (
         forbidden_arrows,
-        {"eir/a.py": "if TYPE_CHECKING:\n    from eirkit.lacuna.b import x", "lacuna/b.py": ""},
-        "eirkit.eir.a:2 imports eirkit.lacuna.b",
+        {"eir/a.py": "if TYPE_CHECKING:\n    from eirkit.agents.b import x", "agents/b.py": ""},
+        "eirkit.eir.a:2 imports eirkit.agents.b",
     ),
     (
         forbidden_arrows,
-        {"eir/a.py": "def f():\n    return importlib.import_module('eirkit.lacuna.b')", "lacuna/b.py": ""},
-        "eir may not see lacuna",
+        {"eir/a.py": "def f():\n    return importlib.import_module('eirkit.agents.b')", "agents/b.py": ""},
+        "eir may not import agents",
     ),
+    (surface_users, {"eir/a.py": "from eirkit import TaskSpec, __version__"}, "eirkit.eir.a:1 takes TaskSpec"),
+    (
+        folder_cycles,
+        {"eir/a.py": "from eirkit.x import b", "x/b.py": "from eirkit.y import c", "y/c.py": "import eirkit.eir.d",
+         "eir/d.py": "", "z/e.py": ""},
+        "import each other: eir, x, y",
+    ),
+    (repeated_classes, {"eir/a.py": "class Place: pass", "x/b.py": "class Place: pass"}, "Place is a class of"),
+    (crowded_folders, {f"eir/a{n}.py": "" for n in range(26)}, "eirkit/eir: 27 modules"),
     (hidden_arrows, {"eir/a.py": "def f():\n    from eirkit.eir import b", "eir/b.py": ""}, "eirkit.eir.a:2 hides"),
     (hidden_arrows, {"eir/a.py": "class C:\n  async def f(self):\n    import eirkit.eir.b", "eir/b.py": ""}, "hides"),
     (cycles, {"eir/a.py": "from eirkit.eir import b", "eir/b.py": "from eirkit.eir.a import x"}, "eirkit.eir.a"),
     (cycles, {"eir/a.py": "from .b import x", "eir/b.py": "def f():\n    from . import a"}, "eirkit.eir.b"),
     (bad_names, {"eir/utils.py": ""}, "eir/utils.py"),
-    (bad_names, {"lacuna/helpers/x.py": ""}, "lacuna/helpers"),
+    (bad_names, {"runs/helpers/x.py": ""}, "runs/helpers"),
     (bad_names, {"eir/count_v2.py": ""}, "eir/count_v2.py"),
     (shadowed_names, {"cli/__init__.py": "def run(): pass", "cli/run.py": ""}, "the module run replaces run"),
     (shadowed_names, {"__init__.py": "eir = 1", "eir/a.py": ""}, "the module eir replaces eir"),
@@ -254,10 +262,10 @@ def test_a_tree_in_order_has_no_faults(tmp_path):
     files = {
         "errors.py": "class Error(Exception): pass",
         "eir/a.py": "from eirkit.errors import Error\ndef f():\n    import json\n    return json",
-        "lacuna/b.py": "from eirkit.eir.a import f",
-        "lacuna/plugins/__init__.py": "from eirkit.lacuna.plugins import one",
-        "lacuna/plugins/one.py": "from eirkit.lacuna.b import f",
-        "cli/c.py": "from eirkit import x\nfrom eirkit.lacuna import b",
+        "tasks/b.py": "from eirkit.eir.a import f",
+        "tasks/plugins/__init__.py": "PLUGINS = {'one': 'eirkit.tasks.plugins.one'}",
+        "tasks/plugins/one.py": "from eirkit.tasks.b import f",
+        "cli/c.py": "from eirkit import __version__\nfrom eirkit.tasks import b",
     }
     root = plant(tmp_path, files)
     assert [fault for rule in RULES for fault in rule(root)] == []

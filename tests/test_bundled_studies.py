@@ -11,8 +11,8 @@ from studies.bundled_tables import CSV, FULL, capability, compared
 from studies.inside_figures import draw_attention, draw_substitution
 from studies.inside_lacuna_tiny import Lookup, account, collect, grid, lookup_heads, rules
 
-from eirkit.lacuna.bundled.layout import load_weights
-from eirkit.lacuna.models.bundled import WEIGHTS
+from eirkit.agents.bundled.layout import load_weights
+from eirkit.agents.models.bundled import WEIGHTS
 
 ROOT = Path(__file__).parents[1]
 CARD = (ROOT / "docs" / "lacuna-tiny.md").read_text("utf-8")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eirkit.engine.mapping import Bounds, Done, Lost
+from eirkit.engine.mapping import Bounds, Lost, PieceResult
 from eirkit.engine.processes import Processes
 
 
@@ -31,12 +31,12 @@ def act(piece: object) -> object:
     return piece
 
 
-def sort(outcomes: Iterator[Done | Lost]) -> list[Done | Lost]:
+def sort(outcomes: Iterator[PieceResult | Lost]) -> list[PieceResult | Lost]:
     return sorted(outcomes, key=lambda outcome: outcome.number)
 
 
 def test_every_piece_gives_its_value():
-    assert sort(Processes(2).map(act, range(100))) == [Done(n, n) for n in range(100)]
+    assert sort(Processes(2).map(act, range(100))) == [PieceResult(n, n) for n in range(100)]
 
 
 def test_nothing_to_do_is_done():
@@ -94,7 +94,7 @@ def test_workers_end_with_the_engine():
 def test_nothing_is_lost_and_nothing_comes_twice(pieces, batch):
     found = sort(Processes(2, batch=batch).map(act, pieces))
     assert [outcome.number for outcome in found] == list(range(len(pieces)))
-    assert [isinstance(outcome, Done) for outcome in found] == [piece in (1, 2) for piece in pieces]
+    assert [isinstance(outcome, PieceResult) for outcome in found] == [piece in (1, 2) for piece in pieces]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from inspect import signature
 import pytest
 
 from eirkit.facts import fact
-from eirkit.lacuna.policy import Record
+from eirkit.tasks.policy import Record
 
 
 @fact

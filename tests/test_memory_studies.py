@@ -14,8 +14,8 @@ from studies import label_pieces, memory_contrasts, memory_systems
 from studies.printing import markdown
 from studies.shares import exact_share
 
-from eirkit.lacuna.stores import minilm
-from eirkit.studies.architectures import TITLES
+from eirkit.agents.stores import minilm
+from eirkit.paper.studies.architectures import TITLES
 
 PAGE = Path(__file__).parents[1] / "docs" / "memories-under-test.md"
 QUICK = ("key-value", "bm25", "vector", "broken-labels")

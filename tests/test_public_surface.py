@@ -23,12 +23,22 @@ def test_the_list_is_sorted_and_short():
     assert len(eirkit.__all__) <= MOST_NAMES
 
 
-def test_the_list_is_what_the_file_imports_by_name():
+def test_the_list_is_what_the_file_imports_for_type_checkers():
     tree = ast.parse(Path(eirkit.__file__).read_text("utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
     imported = {
-        alias.asname or alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
+        alias.name: node.module for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
     assert sorted(imported) == eirkit.__all__
+    assert imported == eirkit._HOMES
+
+
+def test_importing_loads_a_name_when_it_is_used():
+    done = probe(
+        "import eirkit, sys; before = len([m for m in sys.modules if m.startswith('eirkit.')]); "
+        "eirkit.TaskSpec; print(before, 'eirkit.tasks.task' in sys.modules, 'TaskSpec' in dir(eirkit))"
+    )
+    assert done.stdout.split() == ["0", "True", "True"]
 
 
 @pytest.mark.parametrize("name", eirkit.__all__)

@@ -13,29 +13,39 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eirkit.agents.bundled.decoding import Memory, remembering
+from eirkit.agents.model import ModelOptions
 from eirkit.eir.closed_forms import store_recall
 from eirkit.errors import UsageError
-from eirkit.lacuna.bundled.remembering import Memory, remembering
-from eirkit.lacuna.evidence.rescue import Setup, rescue
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec
+from eirkit.experiments.rescue import Setup, rescue
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here
+from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.paper.page import row_tables
+from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
+from eirkit.paper.studies import judging as shapes
+from eirkit.paper.studies.agents import OTHER_MODEL, Who, reference, repeated, run_cell
+from eirkit.paper.studies.architectures import by_seed
+from eirkit.paper.studies.catalogue import BY_ID, STUDIES, find_study
+from eirkit.paper.studies.judging import compare, spread, trait
+from eirkit.paper.studies.memory_runs import MemoryRun
+from eirkit.paper.studies.rescue import in_arms
+from eirkit.paper.study import (
+    DIFFERS,
+    KINDS,
+    NEEDS_MEMORY,
+    NEEDS_MODEL,
+    REPRODUCED,
+    SPREAD,
+    VERDICTS,
+    Findings,
+    Setting,
+    findings_from,
+)
 from eirkit.registry import load_object
-from eirkit.report.study import KINDS, Findings, Setting, findings_from
-from eirkit.report.study_tables import row_tables
-from eirkit.report.verdict import DIFFERS, NEEDS_MEMORY, NEEDS_MODEL, REPRODUCED, SPREAD, VERDICTS
-from eirkit.studies import cascades, cones, policies, pressure, recorded, requirements, shapes
-from eirkit.studies.agents import OTHER_MODEL, Who, reference, repeated, run_cell
-from eirkit.studies.architectures import by_seed
-from eirkit.studies.catalogue import BY_ID, STUDIES, find_study
-from eirkit.studies.judging import compare, spread, trait
-from eirkit.studies.memory_runs import MemoryRun
-from eirkit.studies.rescue import in_arms
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import Corpus, analyze_here
-from eirkit.vestige.planted_logs import write_logs
-from eirkit.vestige.planting import Planted
+from eirkit.runs.cells import Access
+from eirkit.tasks.task import TaskSpec
 
 # Every \label of a table or figure environment of the paper.
 PAPER = {
@@ -82,7 +92,7 @@ def test_ids_are_words_and_functions_exist():
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", study.id)
         assert study.kind in KINDS
         assert study.place
-        assert callable(load_object(f"eirkit.studies.{study.function}"))
+        assert callable(load_object(f"eirkit.paper.studies.{study.function}"))
 
 
 @quick
@@ -268,7 +278,7 @@ def test_another_model_is_judged_and_not_excused(tmp_path):
     """A model of one's own has the traits that reference agents do not claim; its rows are all judged."""
     script = tmp_path / "mine.py"
     script.write_text(
-        "from eirkit.lacuna.models.reference import make_reference\n"
+        "from eirkit.agents.models.reference import make_reference\n"
         "def Mine(name, options):\n    return make_reference('guesser', options)\n"
     )
     made = find_study("rescue").run(Setting(model=f"{script}:Mine/x", seeds=range(3)))
@@ -281,7 +291,11 @@ def test_recorded_runs_are_judged_where_they_are_given(tmp_path):
     corpus = Corpus((logs,), tmp_path / "gold")
     (tmp_path / "data").mkdir()
     analyze_here(
-        corpus, tmp_path / "data" / "openhands", Options(read_windows()), estimate=True, progress=lambda *told: None
+        corpus,
+        tmp_path / "data" / "openhands",
+        AnalysisOptions(read_windows()),
+        estimate=True,
+        progress=lambda *told: None,
     )
     setting = Setting(data=tmp_path / "data")
     cohorts = find_study("vestige-cohorts").run(setting)

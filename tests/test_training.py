@@ -19,11 +19,11 @@ from studies.training.export import export  # noqa: E402
 from studies.training.run import Plan, Training, whole_replies  # noqa: E402
 from studies.training.size import Size  # noqa: E402
 
-from eirkit.lacuna.bundled import features as f  # noqa: E402 - what follows wants torch
-from eirkit.lacuna.bundled.layout import load_weights  # noqa: E402
-from eirkit.lacuna.bundled.network import Past, forward  # noqa: E402
-from eirkit.lacuna.bundled.question import Question, prompt_tokens  # noqa: E402
-from eirkit.lacuna.bundled.writing import write  # noqa: E402
+from eirkit.agents.bundled import features as f  # noqa: E402 - what follows wants torch
+from eirkit.agents.bundled.decoding import write  # noqa: E402
+from eirkit.agents.bundled.layout import load_weights  # noqa: E402
+from eirkit.agents.bundled.network import KeyValueCache, forward  # noqa: E402
+from eirkit.agents.bundled.question import StepQuestion, prompt_tokens  # noqa: E402
 
 SMALL = Size(width=32, layers=2, heads=2, hidden=64)
 SHAPES = (NARROW, PAIRED_SUMS, MANY, WIDE_SUMS)
@@ -33,7 +33,7 @@ def drawer(shape: Shape, rows: int = 60, seed: int = 0) -> Drawer:
     return Drawer(shape, rows, torch.Generator().manual_seed(seed))
 
 
-def question_of(steps: Steps, row: int) -> Question:
+def question_of(steps: Steps, row: int) -> StepQuestion:
     width = int(steps.width[row])
     shown = int(steps.shown[row].sum())
     labels, values = steps.labels[row, :shown].tolist(), steps.values[row, :shown, :width].tolist()
@@ -41,7 +41,7 @@ def question_of(steps: Steps, row: int) -> Question:
     fresh = tuple(steps.fresh[row, :width].tolist()) if steps.has_input[row] else None
     records = tuple((label, tuple(value)) for label, value in zip(labels, values, strict=True))
     refs = tuple(steps.labels[row, place].item() for place in chosen)
-    return Question(int(steps.operator[row]), int(steps.digits[row]), width, records, fresh, refs)
+    return StepQuestion(int(steps.operator[row]), int(steps.digits[row]), width, records, fresh, refs)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -127,11 +127,11 @@ def test_what_is_exported_computes_what_was_trained(tmp_path):
     features, there = batch.features.numpy(), batch.there.numpy()
     with torch.no_grad():
         trained = training.network.float()(batch.features, batch.there, True)[:, -1].numpy()
-    ours = forward(weights, features, there, Past(8, weights, features.shape[1]))
+    ours = forward(weights, features, there, KeyValueCache(8, weights, features.shape[1]))
     spread = float(np.abs(trained).max())
     of_bfloat = 0.02  # embeddings are summed in bfloat16 there, with eight bits
     assert np.abs(trained - ours).max() <= of_bfloat * max(spread, 1e-3) + of_bfloat
-    assert len(write(weights, [Question(f.SUM, 4, 1, ((1, (5,)),), (1,), (1,))])) == 1
+    assert len(write(weights, [StepQuestion(f.SUM, 4, 1, ((1, (5,)),), (1,), (1,))])) == 1
 
 
 def test_exams_count_whole_replies():

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.engine.processes import Processes
-from eirkit.vestige.planted_logs import write_logs
-from eirkit.vestige.planting import Planted
+from eirkit.logs.synthetic.planting import Planted, write_logs
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 

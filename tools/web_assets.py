@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-NOTE = ROOT / "src" / "eirkit" / "report" / "assets" / "sources.json"
+NOTE = ROOT / "src" / "eirkit" / "show" / "assets" / "sources.json"
 SETTINGS = ("index.html", "package.json", "package-lock.json", "tsconfig.json")
 
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         NOTE.write_text(json.dumps({"sources_sha256": now}) + "\n", "utf-8")
         return 0
     if not NOTE.is_file() or json.loads(NOTE.read_text("utf-8"))["sources_sha256"] != now:
-        print("the pages under src/eirkit/report/assets were not built from web/ as it is; run `make web`")
+        print("the pages under src/eirkit/show/assets were not built from web/ as it is; run `make web`")
         return 1
     return 0
 

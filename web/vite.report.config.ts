@@ -3,7 +3,7 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   build: {
-    outDir: "../src/eirkit/report/assets",
+    outDir: "../src/eirkit/show/assets",
     emptyOutDir: false,
     copyPublicDir: false,
     target: "es2022",

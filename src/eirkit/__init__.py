@@ -1,22 +1,66 @@
 """eirkit: how much an agent must remember, whether its memory keeps it, and what recorded runs lost.
 
-These are the names that the README uses; everything else is reached by its full path.
+These are the names that the README uses; everything else is reached by its full path. Each is imported when it is
+first used, so that `import eirkit` costs nothing.
 """
 
-from eirkit.eir.bisimulation import count_process
-from eirkit.eir.contract import ContractCount
-from eirkit.eir.demand import ClassCount, DemandCurve, pressure
-from eirkit.eir.enumeration import count_contract
-from eirkit.errors import EirkitError, InfrastructureError, UsageError
-from eirkit.lacuna.cone_survey import survey_cones
-from eirkit.lacuna.generation import demand_of, generate
-from eirkit.lacuna.policy import Policy, policies
-from eirkit.lacuna.simulation.plain import Outcome, simulate
-from eirkit.lacuna.task import TaskInstance, TaskSpec
-from eirkit.lacuna.workload import Workload, workloads
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eirkit.eir.bisimulation import count_process as count_process
+    from eirkit.eir.contract import ContractCount as ContractCount
+    from eirkit.eir.demand import ClassCount as ClassCount
+    from eirkit.eir.demand import DemandCurve as DemandCurve
+    from eirkit.eir.demand import pressure as pressure
+    from eirkit.eir.enumeration import count_contract as count_contract
+    from eirkit.errors import (
+        EirkitError as EirkitError,
+    )
+    from eirkit.errors import (
+        InfrastructureError as InfrastructureError,
+    )
+    from eirkit.errors import (
+        UsageError as UsageError,
+    )
+    from eirkit.tasks.cones import survey_cones as survey_cones
+    from eirkit.tasks.generation import demand_of as demand_of
+    from eirkit.tasks.generation import generate as generate
+    from eirkit.tasks.policy import Policy as Policy
+    from eirkit.tasks.policy import policies as policies
+    from eirkit.tasks.simulation.plain import Outcome as Outcome
+    from eirkit.tasks.simulation.plain import simulate as simulate
+    from eirkit.tasks.task import TaskInstance as TaskInstance
+    from eirkit.tasks.task import TaskSpec as TaskSpec
+    from eirkit.tasks.workload import Workload as Workload
+    from eirkit.tasks.workload import workloads as workloads
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "ClassCount": "eirkit.eir.demand",
+    "ContractCount": "eirkit.eir.contract",
+    "DemandCurve": "eirkit.eir.demand",
+    "EirkitError": "eirkit.errors",
+    "InfrastructureError": "eirkit.errors",
+    "Outcome": "eirkit.tasks.simulation.plain",
+    "Policy": "eirkit.tasks.policy",
+    "TaskInstance": "eirkit.tasks.task",
+    "TaskSpec": "eirkit.tasks.task",
+    "UsageError": "eirkit.errors",
+    "Workload": "eirkit.tasks.workload",
+    "count_contract": "eirkit.eir.enumeration",
+    "count_process": "eirkit.eir.bisimulation",
+    "demand_of": "eirkit.tasks.generation",
+    "generate": "eirkit.tasks.generation",
+    "policies": "eirkit.tasks.policy",
+    "pressure": "eirkit.eir.demand",
+    "simulate": "eirkit.tasks.simulation.plain",
+    "survey_cones": "eirkit.tasks.cones",
+    "workloads": "eirkit.tasks.workload",
+}
 __all__ = [
     "ClassCount",
     "ContractCount",
@@ -39,3 +83,14 @@ __all__ = [
     "survey_cones",
     "workloads",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'eirkit' has no attribute {name!r}")
+    globals()[name] = getattr(import_module(_HOMES[name]), name)  # the next use finds it without asking
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from eirkit.agents.memory import memories
+from eirkit.agents.model import ModelOptions, models
+from eirkit.agents.serving.model_factory import preflight
+from eirkit.agents.stores.environments import absent_node
+from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.errors import EirkitError
 from eirkit.extras import install_command
-from eirkit.lacuna.memory import memories
-from eirkit.lacuna.model import ModelOptions, models
-from eirkit.lacuna.serving.making import preflight
-from eirkit.lacuna.stores.environments import absent_node
-from eirkit.lacuna.stores.making import reason_absent
-from eirkit.vestige.trajectory import formats
+from eirkit.logs.trajectory import formats
 
 # A name that a provider knows, for those that do not take any.
 _SAMPLES = {
@@ -37,7 +37,7 @@ _READING = ("orjson", "pyarrow", "splintr", "tree_sitter", "tree_sitter_bash", "
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Availability:
     """One thing and whether it can be used here."""
 
     name: str
@@ -47,7 +47,7 @@ class Finding:
 
 def examine() -> dict[str, list[dict[str, Any]]]:
     """Return the findings of each family, as `eirkit doctor --json` prints them."""
-    families: dict[str, list[Finding]] = {
+    families: dict[str, list[Availability]] = {
         "memories": [_try(_memory, name) for name in memories.names()],
         "models": [_try(_model, name) for name in models.names()],
         "formats": [_try(_format, name) for name in formats.names()],
@@ -56,49 +56,53 @@ def examine() -> dict[str, list[dict[str, Any]]]:
     return {family: [asdict(one) for one in found] for family, found in families.items()}
 
 
-def _try(look: Callable[[str], Finding], name: str) -> Finding:
+def _try(look: Callable[[str], Availability], name: str) -> Availability:
     try:
         return look(name)
     except EirkitError as error:
-        return Finding(name, False, str(error))
+        return Availability(name, False, str(error))
     except Exception as error:  # noqa: BLE001 - a stranger's plug-in must not hide all others
-        return Finding(name, False, f"its own check failed ({type(error).__name__}: {error}); report it to its author")
+        return Availability(
+            name, False, f"its own check failed ({type(error).__name__}: {error}); report it to its author"
+        )
 
 
-def _memory(name: str) -> Finding:
+def _memory(name: str) -> Availability:
     if (why := reason_absent(name)) is not None:
-        return Finding(name, False, why)
+        return Availability(name, False, why)
     kind = memories.get(name)
     lacks = absent_node(name, kind, {})  # what it needs unless settings say otherwise
-    return Finding(name, True, _purpose(kind) + (f"; as it comes it needs a package of npm: {lacks}" if lacks else ""))
+    return Availability(
+        name, True, _purpose(kind) + (f"; as it comes it needs a package of npm: {lacks}" if lacks else "")
+    )
 
 
-def _model(name: str) -> Finding:
+def _model(name: str) -> Availability:
     factory = models.get(name)
     what = _MODELS.get(name) or _purpose(factory)
     if name == "replay":
-        return Finding(name, True, what)
+        return Availability(name, True, what)
     preflight(factory(_SAMPLES.get(name, "any"), ModelOptions()))
-    return Finding(name, True, what)
+    return Availability(name, True, what)
 
 
-def _format(name: str) -> Finding:
+def _format(name: str) -> Availability:
     kind = formats.get(name)
     lacking = [package for package in _READING if find_spec(package) is None]
     why = f"{lacking[0]} is not installed; {install_command('vestige')}" if lacking else None
-    return Finding(name, why is None, why or _purpose(kind))
+    return Availability(name, why is None, why or _purpose(kind))
 
 
-def _engines() -> list[Finding]:
+def _engines() -> list[Availability]:
     extras = (
         ("numba", "fast", "counts and simulates in compiled loops"),
         ("torch", "gpu", "counts on a GPU"),
         ("duckdb", "query", "answers `eirkit vestige query`: SQL over analysed runs"),
     )
-    found = [Finding("numpy", True, "counts and simulates; always there")]
+    found = [Availability("numpy", True, "counts and simulates; always there")]
     for package, extra, what in extras:
         usable = find_spec(package) is not None
-        found.append(Finding(package, usable, what if usable else install_command(extra)))
+        found.append(Availability(package, usable, what if usable else install_command(extra)))
     return found
 
 

@@ -1,13 +1,14 @@
-"""One plug-in mechanism for every family: a decorator for built-ins, entry points for other packages, and
-`module:Name` or `path/file.py:Name` wherever a name is accepted. Plug-ins are found when first asked for, never at
-import."""
+"""One plug-in mechanism for every family: a table of built-ins, entry points, and `module:Name` or `path/file.py:Name`.
+
+A plug-in is imported when its name is first used, so a command loads the plug-ins it needs and no others.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
@@ -92,19 +93,21 @@ def _run_file(name: str, path: Path) -> None:
 class Registry(Generic[T]):
     """The plug-ins of one family by name, those of other packages included."""
 
-    def __init__(self, family: str, *, group: str, package: str) -> None:
+    def __init__(self, family: str, *, group: str, package: str, table: str = "PLUGINS") -> None:
         self.family = family
         self.group = group
-        self.package = package  # importing it registers the built-ins
+        self.package, self.table = package, table  # where the built-ins are named, each with its module
         self._known: dict[str, T] = {}
 
     def add(self, name: str) -> Callable[[T], T]:
         """Register the decorated plug-in under `name`."""
 
         def register(plugin: T) -> T:
+            home = self._built_in().get(name, plugin.__module__)
             present = self._known.get(name)
             # The same definition again is a reloaded module or an edited file, not a second plug-in.
-            if present is not None and _defined_at(present) != _defined_at(plugin):
+            taken = present is not None and _defined_at(present) != _defined_at(plugin)
+            if taken or home != plugin.__module__:
                 raise UsageError(f"another {self.family} is already named {name!r}; rename one of them")
             self._known[name] = plugin
             return plugin
@@ -112,9 +115,8 @@ class Registry(Generic[T]):
         return register
 
     def names(self) -> list[str]:
-        """All names, sorted; entry points are listed without being loaded."""
-        importlib.import_module(self.package)
-        return sorted({*self._known, *(point.name for point in entry_points(group=self.group))})
+        """All names, sorted; nothing is loaded for that."""
+        return sorted({*self._built_in(), *self._known, *(point.name for point in entry_points(group=self.group))})
 
     def loaded(self) -> list[str]:
         """The names whose plug-ins are in memory already, sorted."""
@@ -122,7 +124,8 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the plug-in with this name or at this `module:Name`; built-ins win over entry points."""
-        importlib.import_module(self.package)
+        if name not in self._known and (home := self._built_in().get(name)) is not None:
+            importlib.import_module(home)
         if name in self._known:
             return self._known[name]
         if ":" in name:
@@ -130,6 +133,10 @@ class Registry(Generic[T]):
             return plugin
         self._known[name] = self._from_entry_point(name)
         return self._known[name]
+
+    def _built_in(self) -> Mapping[str, str]:
+        plugins: Mapping[str, str] = getattr(importlib.import_module(self.package), self.table, {})
+        return plugins
 
     def _from_entry_point(self, name: str) -> T:
         points = {point.value: point for point in entry_points(group=self.group, name=name)}

@@ -11,12 +11,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
+from eirkit.agents.blame import words_of
+from eirkit.agents.driver import wait_for
+from eirkit.agents.memory import Forgetting, Item, MemorySystem
+from eirkit.agents.memory_calls import text_under, texts_of, usage_of, within
+from eirkit.agents.stores.memory_factory import VERBS
 from eirkit.errors import UsageError
-from eirkit.lacuna.blame import words_of
-from eirkit.lacuna.consulting import text_under, texts_of, usage_of, within
-from eirkit.lacuna.driver import wait_for
-from eirkit.lacuna.memory import Forgetting, Item, MemorySystem
-from eirkit.lacuna.stores.making import VERBS
 
 RECORDS = 8  # written by the suite; few enough for systems that ask a model about each
 LIMIT = 5  # passages asked for

@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.model import Model, ModelOptions, Reply, Request, ToolCall
+from eirkit.agents.models.prompt_reader import read_summary_limit
+from eirkit.agents.models.reference import make_reference
+from eirkit.agents.protocol import Fault, as_call, as_text, read_reply
+from eirkit.agents.stores.pool import Memories
 from eirkit.bridges.episode import UNKNOWN
-from eirkit.bridges.visits import open_visits
-from eirkit.lacuna.model import Model, ModelOptions, Reply, Request, ToolCall
-from eirkit.lacuna.models.reading import read_summary_limit
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.protocol import Fault, as_call, as_text, read_reply
-from eirkit.lacuna.stores.pool import Memories
-from eirkit.lacuna.sweeps.attempt import attempt
-from eirkit.lacuna.sweeps.run_store import FinishedRun, read_events, scan_runs
-from eirkit.lacuna.sweeps.suite import Suite, read_suite
+from eirkit.bridges.external_runs import open_visits
+from eirkit.runs.attempt import attempt
+from eirkit.runs.store import FinishedRun, read_events, scan_runs
+from eirkit.runs.suite import Suite, read_suite
 
 PATIENCE_SECONDS = 60.0  # for a server to start on a busy machine
 SEED = 1_234_567_890_123

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.model import Model, Reply
-from eirkit.lacuna.sweeps.run_store import FinishedRun, RunStore
-from eirkit.lacuna.sweeps.suite import Suite
+from eirkit.agents.model import Model, Reply
 from eirkit.records import encode
+from eirkit.runs.store import FinishedRun, RunStore
+from eirkit.runs.suite import Suite
 from tests.bridges.driving import Saying
 
 needs_inspect = pytest.mark.skipif(

@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.bridges.desk import Desk
-from eirkit.bridges.episode import LEFT, UNKNOWN, score_of
-from eirkit.bridges.tools import as_reply, explain, in_tools, offers
-from eirkit.bridges.visits import open_visits, plan_visits, refuse_controlled, resume_visits
+from eirkit.agents.model import Message, Reply, Request, ToolCall
+from eirkit.bridges.episode import LEFT, UNKNOWN, as_reply, explain, in_tools, offers, score_of
+from eirkit.bridges.external_runs import ClientSessions, open_visits, plan_visits, refuse_controlled, resume_visits
 from eirkit.errors import UsageError
-from eirkit.lacuna.model import Message, Reply, Request, ToolCall
-from eirkit.lacuna.sweeps.attempt import Failure
-from eirkit.lacuna.sweeps.run_store import scan_runs
+from eirkit.runs.attempt import Failure
+from eirkit.runs.store import scan_runs
 from tests.bridges.driving import SEED, suite_of, telemetry
 from tests.lacuna.running import eirkit
 
@@ -201,7 +199,7 @@ def test_refusals_name_tools_and_nothing_else_is_touched(said, told):
 def test_a_refusal_of_a_session_comes_in_the_names_of_tools(tmp_path):
     async def act() -> list[str]:
         with open_visits(suite_of(), tmp_path / "out") as visits:
-            desk = Desk(visits.begin)
+            desk = ClientSessions(visits.begin)
             calls = [("submit_answer", {"t": 1, "values": [1]}), ("next_step", {}), ("submit_answer", {"t": "one"})]
             shown = [await desk.call("client", tool, arguments) for tool, arguments in calls]
             await desk.leave_all()

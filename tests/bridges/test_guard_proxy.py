@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eirkit.bridges.guard_proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
 from eirkit.errors import UsageError
+from eirkit.live.proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
 from tests.vestige.test_monitor import SYSTEM, TASK, conversation, openai_call
 
 EVENTS = [f"data: {number}\n\n".encode() for number in range(5)]

@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.model import Reply
 from eirkit.bridges.episode import UNKNOWN
 from eirkit.bridges.harbor import export_harbor
 from eirkit.bridges.mcp_server import LARGEST_REQUEST
-from eirkit.bridges.sidecar import Plan
+from eirkit.bridges.sidecar import SidecarPlan
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.model import Reply
-from eirkit.lacuna.sweeps.run_store import scan_runs
-from eirkit.lacuna.sweeps.suite import Suite, read_suite
-from eirkit.lacuna.task import TaskInstance, TaskSpec
+from eirkit.runs.store import scan_runs
+from eirkit.runs.suite import Suite, read_suite
+from eirkit.tasks.generation import generate
+from eirkit.tasks.task import TaskInstance, TaskSpec
 from tests.bridges.driving import SEED, Saying, native, needs_mcp, suite_of, telemetry
 from tests.bridges.harbor_local import Trial
 from tests.lacuna.running import eirkit
@@ -109,7 +109,7 @@ def test_a_suite_becomes_a_folder_for_each_run(tmp_path, capsys):
         *(("managed", seed) for seed in (0, 1)),
     ]
     for task in tasks:
-        plan = Plan.read(Path(task["folder"]) / "environment" / "episode")
+        plan = SidecarPlan.read(Path(task["folder"]) / "environment" / "episode")
         ((cell, seeds),) = read_suite(plan.suite).plan()
         assert cell.run_id(seeds[0]) == task["run"]
 
@@ -153,7 +153,7 @@ def test_a_folder_in_use_and_a_broken_plan_are_refused(tmp_path):
     with pytest.raises(UsageError, match="is not an empty folder"):
         exported(tmp_path)
     with pytest.raises(InputFileError, match="holds no task"):
-        Plan.read(tmp_path)
+        SidecarPlan.read(tmp_path)
 
 
 @needs_mcp

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.model import Reply, Usage
 from eirkit.cli import run as run_command_line
 from eirkit.extras import install_command
-from eirkit.lacuna.model import Reply, Usage
-from eirkit.lacuna.sweeps.run_store import read_events, scan_runs
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.trajectory import Recording
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.trajectory import Recording
+from eirkit.runs.store import read_events, scan_runs
 from tests.bridges.driving import Saying, telemetry, timeless
 from tests.bridges.inspect_driving import evaluate, events_of, needs_inspect, their_warnings
 

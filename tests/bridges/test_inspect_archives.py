@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Recording
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import Recording
 from tests.vestige.formats.samples import as_json
 from tests.vestige.formats.samples.inspect import HEADER, SAMPLE
 

@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eirkit.bridges.http_door import Door
-from eirkit.bridges.mcp_server import LARGEST_REQUEST, Lines
+from eirkit.bridges.http_server import Door
+from eirkit.bridges.mcp_server import LARGEST_REQUEST, RequestLines
 from eirkit.errors import UsageError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.sweeps.run_store import read_events, scan_runs
-from eirkit.lacuna.task import TaskSpec
+from eirkit.runs.store import read_events, scan_runs
+from eirkit.tasks.generation import generate
+from eirkit.tasks.task import TaskSpec
 from tests.bridges.driving import PATIENCE_SECONDS, SEED, needs_mcp, options_of, serving, suite_of, telemetry
 from tests.lacuna.running import eirkit
 
@@ -359,7 +359,7 @@ def test_a_line_that_is_too_long_becomes_an_empty_one():
     os.close(write)
 
     async def lines() -> list[str]:
-        return [line async for line in Lines(read, largest=10)]
+        return [line async for line in RequestLines(read, largest=10)]
 
     assert asyncio.run(lines()) == ["one", "", "two"]
     os.close(read)

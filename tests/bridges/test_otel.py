@@ -19,10 +19,10 @@ import pytest
 from eirkit.bridges.otel import SECOND, otlp_line
 from eirkit.bridges.otel_recordings import recording_trace
 from eirkit.cli import run as run_command_line
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped, open_document
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Recording, Trajectory, formats
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.trajectory import Recording, Trajectory, formats
 from tests.vestige.formats.samples import write_sample
 
 START = "2026-01-31T12:00:00Z"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.bridges.regression import Case, compare, least_pairs, pair_up, read_cases, write_cases
+from eirkit.bridges.memory_suite import RegressionCase, compare, least_pairs, pair_up, read_cases, write_cases
 from eirkit.errors import InputFileError, UsageError
 from eirkit.seeds import below, words
 
@@ -29,7 +29,7 @@ SIZED = MEMORY.replace(
 )
 MODEL = """
 from eirkit.errors import ModelError
-from eirkit.lacuna.models.reference import make_reference
+from eirkit.agents.models.reference import make_reference
 
 
 class Shaky:
@@ -212,8 +212,8 @@ def test_too_few_pairs_for_any_verdict_are_refused():
 FIXTURES = """
 import pytest
 
-from eirkit.lacuna.evidence.attribution import judge, score
-from eirkit.lacuna.model import Reply
+from eirkit.findings.causes import judge, score
+from eirkit.agents.model import Reply
 
 
 @pytest.mark.lacuna("stepwise-sum", n=8, m=4, h=4, seed=3)
@@ -271,8 +271,8 @@ def test_it_costs_nothing_where_nobody_asks(pytester):
     run(pytester, "-p", "no:hypothesispytest", "-p", "no:xdist").assert_outcomes(passed=1)
 
 
-def case(runs: dict[int, float], **conditions: object) -> Case:
-    return Case("m", "w", conditions, runs, {}, {})
+def case(runs: dict[int, float], **conditions: object) -> RegressionCase:
+    return RegressionCase("m", "w", conditions, runs, {}, {})
 
 
 shares = st.integers(0, 8).map(lambda eighths: eighths / 8)

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.model import Reply
+from eirkit.bridges.external_runs import open_visits
 from eirkit.bridges.harbor import export_harbor
-from eirkit.bridges.visits import open_visits
-from eirkit.lacuna.model import Reply
-from eirkit.lacuna.sweeps.suite import Suite
+from eirkit.runs.suite import Suite
 from tests.bridges.driving import (
     MISUSE,
     Saying,

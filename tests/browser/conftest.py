@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from eirkit.report.viewer.logs import Logs
-from eirkit.report.viewer.places import open_root
-from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.server import ViewerServer
-from eirkit.vestige.gold import open_gold
+from eirkit.logs.demand.gold import open_gold
+from eirkit.show.viewer.folders import open_root
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.routes import Viewer
+from eirkit.show.viewer.server import ViewerServer
 from tests.report.folders import (
     make_analysis,
     make_managed,
@@ -72,7 +72,7 @@ def serve() -> Iterator[Callable[..., ViewerServer]]:
     def start(root: Path, *logs: Path) -> ViewerServer:
         gold = root / "shell" / "gold"
         patches = open_gold(gold) if gold.is_dir() else None
-        server = ViewerServer(Viewer(open_root(root), Logs(logs), time.time, gold=patches))
+        server = ViewerServer(Viewer(open_root(root), LogFolders(logs), time.time, gold=patches))
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         running.append((server, thread))

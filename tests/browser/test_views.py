@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from eirkit.lacuna.sweeps.run_store import RUNS, scan_runs
-from eirkit.vestige.tables import read_rows
+from eirkit.logs.tables import read_rows
+from eirkit.runs.store import RUNS, scan_runs
 
 
 def run_of(folder, name, **wanted):

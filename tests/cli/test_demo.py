@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from eirkit.report.demonstration.theory import POLICIES, WORKLOADS
+from eirkit.demo.questions import POLICIES, WORKLOADS
 from tests.cli.test_main import call
 from tests.report.reading_pages import faults, read
 

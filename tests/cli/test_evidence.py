@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.lacuna.serving.funds import SPENT
-from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, scan_runs
 from eirkit.records import read_records
+from eirkit.runs.budget import SPENT
+from eirkit.runs.store import EVENTS, RUNS, scan_runs
 from tests.lacuna.servers import ModelServer, answers_as
 
 SMALL = ("--n", "12", "--seeds", "0:2")

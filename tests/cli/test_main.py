@@ -137,7 +137,7 @@ def test_a_terminal_without_unicode_gets_an_answer_not_a_traceback(flags, encodi
 def test_brackets_in_a_name_are_text_not_markup(tmp_path):
     folder = tmp_path / "[red]"
     folder.mkdir()
-    (folder / "w.py").write_text("from eirkit.lacuna.workloads.stepwise_sum import StepwiseSum\n")
+    (folder / "w.py").write_text("from eirkit.tasks.workloads.stepwise_sum import StepwiseSum\n")
     done = call("lacuna", "generate", f"{folder}/w.py:StepwiseSum", "--n", 2)
     assert "[red]" in done.stdout
 

@@ -5,7 +5,7 @@ import json
 from tests.cli.test_main import call
 
 POLICY = """
-from eirkit.lacuna.policy import Policy
+from eirkit.tasks.policy import Policy
 
 
 class Boom(Policy):
@@ -13,7 +13,7 @@ class Boom(Policy):
         raise ValueError("out of ideas")
 """
 WORKLOAD = '''
-from eirkit.lacuna.workload import Workload
+from eirkit.tasks.workload import Workload
 
 
 class Broken(Workload):

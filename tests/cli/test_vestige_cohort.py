@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.vestige.planting import Planted
+from eirkit.logs.synthetic.planting import Planted
 from tests.vestige.planted import analysed_corpus
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))

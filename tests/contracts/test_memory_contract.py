@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item, MemorySystem, memories
+from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.errors import UsageError
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.memory import Item, MemorySystem, memories
-from eirkit.lacuna.stores.making import reason_absent
 from eirkit.testing import check_memory
 
 # Broken on purpose, or not a memory of what was written: what each of them must fail at, and nothing else.

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.exchange import read_reply_record, reply_record
+from eirkit.agents.model import Message, Model, ModelOptions, Reply, Request, models
+from eirkit.agents.models.reference import AGENTS
+from eirkit.agents.prompt import render
+from eirkit.agents.serving.model_factory import make_model, preflight
+from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import UsageError
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.model import Message, Model, ModelOptions, Reply, Request, models
-from eirkit.lacuna.models.reference import AGENTS
-from eirkit.lacuna.prompt import render
-from eirkit.lacuna.serving.exchange import read_reply_record, reply_record
-from eirkit.lacuna.serving.making import make_model, preflight
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, event_records
-from eirkit.lacuna.view import Visible, publish
 from eirkit.records import append_records, encode
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import Visible, publish
 from tests.lacuna.servers import GOOD, ModelServer
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"

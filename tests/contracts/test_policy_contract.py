@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.policy import Outlook, Policy, Record, Structure, find_policy, policies
-from eirkit.lacuna.retention import Retention
-from eirkit.lacuna.simulation.batch import Batch, count_misses
-from eirkit.lacuna.simulation.plain import outlook_of, replay, structure_of
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.policy import Outlook, Policy, Record, Structure, find_policy, policies
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.simulation.batch import Batch, count_misses
+from eirkit.tasks.simulation.plain import outlook_of, replay, structure_of
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 from tests.lacuna.strategies import graphs, specs
 
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'most_recently_used.py'}:MostRecentlyUsed"

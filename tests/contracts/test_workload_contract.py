@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.generation import generate, generate_batch, graph_of, prepare
-from eirkit.lacuna.task import ASKING, Kind, TaskSpec
-from eirkit.lacuna.workload import Workload, workloads
+from eirkit.tasks.generation import generate, generate_batch, graph_of, prepare
+from eirkit.tasks.task import ASKING, Kind, TaskSpec
+from eirkit.tasks.workload import Workload, workloads
 from tests.lacuna.strategies import specs
 
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'alternating_sum.py'}:AlternatingSum"

@@ -12,14 +12,7 @@ from itertools import product
 import pytest
 
 from eirkit.eir.bisimulation import count_process, refine, tabulate
-from eirkit.eir.closed_forms import (
-    final_sum,
-    full_lookup,
-    recallable,
-    running_maximum,
-    stepwise_sum,
-    store_recall,
-)
+from eirkit.eir.closed_forms import final_sum, full_lookup, recallable, running_maximum, stepwise_sum, store_recall
 from eirkit.eir.demand import ClassCount
 from eirkit.eir.enumeration import count_signatures
 from tests.eir.processes import (

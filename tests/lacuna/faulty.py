@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.memories.null import Null
+from eirkit.agents.model import Model, ModelOptions, Reply, Request
+from eirkit.agents.models.reference import make_reference
 from eirkit.errors import ModelError
-from eirkit.lacuna.memories.null import Null
-from eirkit.lacuna.model import Model, ModelOptions, Reply, Request
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.policy import Policy, Record
-from eirkit.lacuna.task import Payload, TaskSpec
-from eirkit.lacuna.workloads.stepwise_sum import StepwiseSum
+from eirkit.tasks.policy import Policy, Record
+from eirkit.tasks.task import Payload, TaskSpec
+from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
 
 
 class Answering:

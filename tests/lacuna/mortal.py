@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from eirkit.lacuna.memories.kept import Kept
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.memory import Item
+from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item
 
 
 class Mortal(KeyValue):

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.conditions import Cache, Condition
+from eirkit.agents.driver import drive
+from eirkit.agents.managed import ManagedOptions, ManagedSession
+from eirkit.agents.model import Model, ModelOptions, Reply, Request
+from eirkit.agents.models.reference import make_reference
+from eirkit.agents.session import ControlledSession, Injector, inject_nothing
+from eirkit.agents.telemetry import Trace
 from eirkit.cli import main
-from eirkit.lacuna.condition import Cache, Condition
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.managed import ManagedOptions, ManagedSession
-from eirkit.lacuna.model import Model, ModelOptions, Reply, Request
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.retention import Retention
-from eirkit.lacuna.session import ControlledSession, Injector, inject_nothing
-from eirkit.lacuna.simulation.plain import outlook_of
-from eirkit.lacuna.task import TaskInstance, TaskSpec
-from eirkit.lacuna.telemetry import Trace
-from eirkit.lacuna.view import publish
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.policy import find_policy
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.simulation.plain import outlook_of
+from eirkit.tasks.task import TaskInstance, TaskSpec
+from eirkit.tasks.view import publish
 
 
 class Scripted:

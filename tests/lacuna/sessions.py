@@ -6,21 +6,21 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from eirkit.lacuna.condition import Cache, Compaction, Condition, External, KeyValue, Paging, Scratch, ScratchLru
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.managed import ManagedOptions, ManagedSession
-from eirkit.lacuna.memories.key_value import KeyValue as KeyValueMemory
-from eirkit.lacuna.memory import MemoryCall, MemoryResult, MemorySystem
-from eirkit.lacuna.model import ModelOptions, Reply, Request
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.policy import find_policy
-from eirkit.lacuna.retention import Retention
-from eirkit.lacuna.session import ActionTaken, ControlledSession, Decision, Event, Session
-from eirkit.lacuna.simulation.plain import outlook_of
-from eirkit.lacuna.task import TaskInstance, TaskSpec
-from eirkit.lacuna.telemetry import Trace
-from eirkit.lacuna.view import PublicTask, publish
+from eirkit.agents.conditions import Cache, Compaction, Condition, External, KeyValueStore, Paging, Scratch, ScratchLru
+from eirkit.agents.driver import drive
+from eirkit.agents.managed import ManagedOptions, ManagedSession
+from eirkit.agents.memories.key_value import KeyValue as KeyValueMemory
+from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
+from eirkit.agents.model import ModelOptions, Reply, Request
+from eirkit.agents.models.reference import make_reference
+from eirkit.agents.session import ActionTaken, ControlledSession, Decision, Event, Session
+from eirkit.agents.telemetry import Trace
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.policy import find_policy
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.simulation.plain import outlook_of
+from eirkit.tasks.task import TaskInstance, TaskSpec
+from eirkit.tasks.view import PublicTask, publish
 
 PLENTY = 100_000  # actions that no test here can use up
 CONTEXT_TOKENS = 64
@@ -54,7 +54,7 @@ CONDITIONS: dict[str, Callable[[TaskInstance, int], Condition]] = {
     "lru": cache("lru"),
     "lfu": cache("lfu"),
     "belady": cache("belady"),
-    "kv": lambda task, h: KeyValue(h),
+    "kv": lambda task, h: KeyValueStore(h),
     "scratch": lambda task, h: Scratch(task.spec, public(task).width, h),
     "scratch-lru": lambda task, h: ScratchLru(task.spec, public(task).width, h),
     "paging": lambda task, h: Paging(),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import Graph
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import Graph
 
 
 @st.composite

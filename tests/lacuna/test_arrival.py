@@ -2,8 +2,8 @@
 
 import pytest
 
-from eirkit.lacuna.arrival import Arrival
-from eirkit.lacuna.view import PublicStep
+from eirkit.agents.step import Arrival
+from eirkit.tasks.view import PublicStep
 
 
 def arrival(**more):

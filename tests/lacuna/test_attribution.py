@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.evidence.attribution import judge, score
-from eirkit.lacuna.evidence.pooling import deviation, mean, pool
-from eirkit.lacuna.generation import from_graph, generate, prepare
-from eirkit.lacuna.managed import ManagedOptions
-from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.task import TaskSpec, show_record
-from eirkit.lacuna.telemetry import decisions_of, event_records
+from eirkit.agents.managed import ManagedOptions
+from eirkit.agents.session import ActionTaken, Decision
+from eirkit.agents.telemetry import decisions_of, event_records
+from eirkit.findings.causes import judge, score
+from eirkit.findings.pooling import deviation, mean, pool
+from eirkit.tasks.generation import from_graph, generate, prepare
+from eirkit.tasks.task import TaskSpec, show_record
 from tests.lacuna.running import Scripted, agent, controlled, managed, task_of
 from tests.lacuna.strategies import specs
 

@@ -9,13 +9,13 @@ import sys
 
 import pytest
 
+from eirkit.agents.model import Message, Request
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.evidence.audit import CHANNELS, WORKLOADS, digests, instances, read_shown, run_audit, shipped
-from eirkit.lacuna.evidence.leaks import LEAKS, audit, planted
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.model import Message, Request
-from eirkit.lacuna.view import publish
-from eirkit.lacuna.workload import workloads
+from eirkit.experiments.audit import CHANNELS, WORKLOADS, digests, instances, read_shown, run_audit, shipped
+from eirkit.experiments.leaks import LEAKS, audit, planted
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.view import publish
+from eirkit.tasks.workload import workloads
 from tests.lacuna.running import eirkit
 
 PUBLISHED_CHECKS = 18_068
@@ -99,9 +99,7 @@ def test_every_channel_has_a_leak_and_every_leak_a_channel():
 
 
 def test_the_second_process_has_another_hash_seed_whatever_ours_is():
-    code = (
-        "from eirkit.lacuna.evidence.leaks import audit; print(audit(2, 'serialization').findings, audit(2).findings)"
-    )
+    code = "from eirkit.experiments.leaks import audit; print(audit(2, 'serialization').findings, audit(2).findings)"
     for seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)

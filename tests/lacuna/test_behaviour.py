@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from eirkit.lacuna.condition import KeyValue, Scratch
-from eirkit.lacuna.evidence.attribution import judge
-from eirkit.lacuna.evidence.behaviour import behave, continuations, mentioned, miss_regret, retrievals_of, valley
-from eirkit.lacuna.generation import graph_of, prepare
-from eirkit.lacuna.managed import ManagedOptions
-from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.simulation.plain import simulate
+from eirkit.agents.conditions import KeyValueStore, Scratch
+from eirkit.agents.managed import ManagedOptions
+from eirkit.agents.session import ActionTaken, Decision
+from eirkit.findings.behaviour import behave, continuations, mentioned, miss_regret, retrievals_of, valley
+from eirkit.findings.causes import judge
+from eirkit.tasks.generation import graph_of, prepare
+from eirkit.tasks.simulation.plain import simulate
 from tests.lacuna.running import Scripted, agent, controlled, managed, task_of
 
 # Steps 5 and 6 refer to early ones; step 4 needs 1 and 2.
@@ -87,7 +87,7 @@ def test_write_through_counts_correct_answers_stored_before_the_next_step():
         answer = step.answer[0] + (step.t == 3)  # step 3 is wrong
         keep = {1: "WRITE 1", 2: "", 3: "WRITE 3", 4: "WRITE 3"}[step.t]
         replies += ["NEXT", f"ANSWER {step.t} {answer % task.spec.q}", *([keep] if keep else [])]
-    trace = managed(task, Scripted([*replies, "DONE"]), 4, condition=KeyValue(4))
+    trace = managed(task, Scripted([*replies, "DONE"]), 4, condition=KeyValueStore(4))
     verdicts = judge(task, prepare(task.spec), trace.decisions)
     found = behave(graph_of(task), trace.actions, trace.decisions, verdicts)
     assert (found.correct, found.written, found.write_through_rate) == (3, 1, 1 / 3)

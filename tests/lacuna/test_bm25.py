@@ -9,9 +9,9 @@ from bm25s import BM25
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.memories.bm25 import Bm25
-from eirkit.lacuna.memories.texts import words
-from eirkit.lacuna.memory import Item
+from eirkit.agents.memories.bm25 import Bm25
+from eirkit.agents.memories.texts import words
+from eirkit.agents.memory import Item
 
 LIMIT = 5
 TEXTS = st.text("ab1 _=!", max_size=12)

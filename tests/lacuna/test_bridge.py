@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item
+from eirkit.agents.stores.child_process import Bridged
 from eirkit.errors import StoreError
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.memory import Item
-from eirkit.lacuna.stores.bridge import Bridged
 from eirkit.testing import check_memory
 
 PYTHON = Path(sys.executable)

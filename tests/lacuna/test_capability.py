@@ -7,20 +7,13 @@ import json
 
 import pytest
 
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.evidence.capability import (
-    MOST_CALCULATIONS,
-    THRESHOLD,
-    CalculatorSession,
-    Control,
-    assess,
-    full_information,
-)
-from eirkit.lacuna.generation import prepare
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.view import publish
-from eirkit.lacuna.workload import workloads
+from eirkit.agents.driver import drive
+from eirkit.agents.model import ModelOptions
+from eirkit.runs.capability import MOST_CALCULATIONS, THRESHOLD, CalculatorSession, Control, assess, full_information
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import publish
+from eirkit.tasks.workload import workloads
 from tests.lacuna.running import Scripted, agent, eirkit, retention, task_of
 
 QUICK = Control(seeds=(0, 1), windows=(4, 8))

@@ -7,11 +7,11 @@ import json
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from eirkit.agents.exchange import read_reply_record, reply_record
+from eirkit.agents.model import Message, Reply, Request
+from eirkit.agents.serving.chat_completion import read_body, read_completion, request_body
+from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.errors import ModelError
-from eirkit.lacuna.model import Message, Reply, Request
-from eirkit.lacuna.serving.chat_completion import read_body, read_completion, request_body
-from eirkit.lacuna.serving.exchange import read_reply_record, reply_record
-from eirkit.lacuna.serving.scrubbing import Scrubber
 from eirkit.records import encode
 
 SECRET = "sk-canary-0123456789"

@@ -8,24 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.errors import SpecError
-from eirkit.lacuna.condition import (
+from eirkit.agents.conditions import (
     Cache,
     Compaction,
     Condition,
     External,
-    KeyValue,
+    KeyValueStore,
     Paging,
-    Refused,
+    RefusedAction,
     Scratch,
     ScratchLru,
     records_in,
 )
-from eirkit.lacuna.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
-from eirkit.lacuna.memory import MemoryCall
-from eirkit.lacuna.model import Reply
-from eirkit.lacuna.protocol import Drop, Note, Read, Search, Write
-from eirkit.lacuna.task import TaskSpec, show_record
+from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
+from eirkit.agents.memory import MemoryCall
+from eirkit.agents.model import Reply
+from eirkit.agents.protocol import Drop, Note, Read, Search, Write
+from eirkit.errors import SpecError
+from eirkit.tasks.task import TaskSpec, show_record
 from tests.lacuna.sessions import CONTEXT_TOKENS, managed, play, public, retention, script, task_of
 
 SPEC = TaskSpec("stepwise-sum", n=20, m=8)
@@ -35,7 +35,7 @@ RECORD_CHARACTERS = len(NEAR[1]) + 1  # with its line break
 
 
 def reason(condition: Condition, action, near=NEAR) -> str:
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(RefusedAction) as refusal:
         condition.perform(action, near)
     return refusal.value.reason
 
@@ -64,7 +64,7 @@ def test_a_cache_keeps_what_its_policy_keeps():
 
 
 def test_key_value_memory_is_the_models_to_fill():
-    condition = KeyValue(2)
+    condition = KeyValueStore(2)
     assert condition.submit(1, (1,), True) is None
     assert condition.at_hand().records == ()
     condition.perform(Write(1), NEAR)
@@ -121,7 +121,7 @@ def test_scratch_text_under_lru_lets_the_least_used_line_go():
 def test_notes_never_outgrow_their_room(texts, lru):
     condition = (ScratchLru if lru else Scratch)(SPEC, 1, 2)
     for text in texts:
-        with suppress(Refused):
+        with suppress(RefusedAction):
             condition.perform(Note(text), {})
         held = (condition.at_hand().notes or "").split("\n")
         assert sum(len(line.partition(". ")[2]) + 1 for line in held if line) <= condition.limit
@@ -259,7 +259,7 @@ def test_any_text_can_be_searched(text):
     assert records_in(text, VALUES) <= set(VALUES)
 
 
-@pytest.mark.parametrize("make", [KeyValue, lambda h: Scratch(SPEC, 1, h), lambda h: ScratchLru(SPEC, 1, h)])
+@pytest.mark.parametrize("make", [KeyValueStore, lambda h: Scratch(SPEC, 1, h), lambda h: ScratchLru(SPEC, 1, h)])
 def test_a_memory_for_nothing_is_refused(make):
     with pytest.raises(SpecError, match="h >= 1"):
         make(0)

@@ -6,23 +6,16 @@ import asyncio
 
 import pytest
 
+from eirkit.agents.driver import drive
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.models.reference import make_reference
+from eirkit.agents.stores.memory_factory import make_memory
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.conditions import (
-    CONDITIONS,
-    check_access,
-    condition_names,
-    default_reads,
-    find_condition,
-    make_session,
-)
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.stores.making import make_memory
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec
+from eirkit.runs.cells import Access
+from eirkit.runs.sessions import CONDITIONS, check_access, condition_names, default_reads, find_condition, make_session
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.policy import policies
+from eirkit.tasks.task import TaskSpec
 
 SPEC = TaskSpec("store-recall", n=12, m=4)
 NAMED = ["floor", "fifo", "window", "lru", "lfu", "belady", "kv", "scratch", "scratch-lru", "paging", "compaction"]
@@ -73,7 +66,7 @@ def test_the_floor_and_the_window_are_the_same_store():
 
 
 def test_a_condition_may_be_a_policy_of_one_s_own():
-    assert find_condition("eirkit.lacuna.policies.lru:Lru").reads == 0
+    assert find_condition("eirkit.tasks.policies.lru:Lru").reads == 0
     with pytest.raises(UnknownNameError, match="did you mean 'scratch'"):
         find_condition("scrach")
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.cone import cone_of, measure_cones
-from eirkit.lacuna.cone_survey import ConeSurvey, Site, matched_pairs, survey_cones
-from eirkit.lacuna.graph import as_tuples, draw_references
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.cones import ConeSurvey, Site, cone_of, matched_pairs, measure_cones, survey_cones
+from eirkit.tasks.graph import as_tuples, draw_references
+from eirkit.tasks.task import TaskSpec
 
 ROUNDING = 1e-12  # relative; sums in another order
 SEEDS = [4, 9, 2, 0, 7, 5, 11]

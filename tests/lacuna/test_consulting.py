@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
+from eirkit.agents.blame import side_of, words_of
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem
+from eirkit.agents.memory_calls import consult, signature_of, within
+from eirkit.agents.telemetry import Consultation
 from eirkit.errors import StoreError
-from eirkit.lacuna.blame import side_of, words_of
-from eirkit.lacuna.consulting import consult, signature_of, within
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem
-from eirkit.lacuna.task import Payload
-from eirkit.lacuna.telemetry import Consultation
+from eirkit.tasks.task import Payload
 
 SUBMITTED: dict[int, Payload] = {1: (5,), 2: (6,), 10: (7,)}
 LATE = 0.02  # seconds: short, and far above what a built-in needs

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
-from eirkit.lacuna.evidence.capability import Control, assess
-from eirkit.lacuna.evidence.claims import GATE, gate, wants_control
-from eirkit.lacuna.graph import References
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.serving.funds import SPENT, Funds
-from eirkit.lacuna.sweeps.control import FOLDER, key_of
-from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, scan_runs
-from eirkit.lacuna.sweeps.suite import read_suite
-from eirkit.lacuna.sweeps.summary import summarise
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workloads.stepwise_sum import StepwiseSum
 from eirkit.records import read_records
+from eirkit.runs.budget import SPENT, SpendingLimits
+from eirkit.runs.capability import Control, assess
+from eirkit.runs.claims import GATE, gate, wants_control
+from eirkit.runs.control import FOLDER, key_of
+from eirkit.runs.runner import resume_sweep, start_sweep
+from eirkit.runs.store import EVENTS, RUNS, scan_runs
+from eirkit.runs.suite import read_suite
+from eirkit.runs.summary import summarise
+from eirkit.tasks.graph import References
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
 from tests.lacuna.servers import ModelServer, answers_as
 
 HERE = "tests.lacuna.test_control"
@@ -124,14 +124,14 @@ def test_the_control_of_a_real_model_is_paid_from_the_same_purse(tmp_path):
     prices.write_text(PRICES)
     control_usd = TRIALS * 12 * CALL_USD
     with ModelServer(answers_as("calculator")) as server:
-        first = start_sweep(served(server.url), folder, Funds(4.0, prices), control=True)
+        first = start_sweep(served(server.url), folder, SpendingLimits(4.0, prices), control=True)
         assert any(line.startswith("the control: $") for line in first.stopped)
         assert first.rows[0]["control"] is None
         assert sum(record["usd"] for record in read_records(folder / SPENT, "spent/1")) <= 4.0
-        second = resume_sweep(folder, funds=Funds(2 * control_usd, prices))
+        second = resume_sweep(folder, funds=SpendingLimits(2 * control_usd, prices))
         assert (second.stopped, second.rows[0]["claims"], second.complete) == ((), True, True)
         asked = len(server.received)
-        resume_sweep(folder, funds=Funds(2 * control_usd, prices))
+        resume_sweep(folder, funds=SpendingLimits(2 * control_usd, prices))
         assert len(server.received) == asked, "nothing is asked twice"
     spent = sum(record["usd"] for record in read_records(folder / SPENT, "spent/1"))
     assert spent == pytest.approx(asked * CALL_USD)

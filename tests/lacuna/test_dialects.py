@@ -4,20 +4,20 @@ import json
 
 import pytest
 
+from eirkit.agents.model import Message, ModelOptions
+from eirkit.agents.models.reference import AGENTS
+from eirkit.agents.prompt import COMPACT, DIALECTS, FULL, render, render_compact
+from eirkit.agents.serving.model_factory import renderer_of
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.evidence.trial import run_trials
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.model import Message, ModelOptions
-from eirkit.lacuna.models.reference import AGENTS
-from eirkit.lacuna.prompt import COMPACT, DIALECTS, FULL, render, render_compact
-from eirkit.lacuna.serving.making import renderer_of
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.sweeps.experiment import start_sweep
-from eirkit.lacuna.sweeps.suite import read_suite
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.view import Budgets, Visible, publish
-from eirkit.lacuna.workload import workloads
+from eirkit.runs.cells import Access
+from eirkit.runs.runner import start_sweep
+from eirkit.runs.sessions import make_session
+from eirkit.runs.suite import read_suite
+from eirkit.runs.trial import run_trials
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import Budgets, Visible, publish
+from eirkit.tasks.workload import workloads
 from tests.lacuna.running import eirkit
 
 SPEC = TaskSpec("stepwise-sum", n=12, m=4, seed=3)

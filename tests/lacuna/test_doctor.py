@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from eirkit.agents.memory import memories
+from eirkit.agents.model import models
 from eirkit.diagnosis import examine
-from eirkit.lacuna.memory import memories
-from eirkit.lacuna.model import models
-from eirkit.vestige.trajectory import formats
+from eirkit.logs.trajectory import formats
 from tests.lacuna.running import eirkit
 
 FAMILIES = ("memories", "models", "formats", "engines")

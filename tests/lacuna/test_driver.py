@@ -7,13 +7,13 @@ from itertools import count
 
 import pytest
 
+from eirkit.agents.driver import drive
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.model import ModelOptions, Reply
+from eirkit.agents.models.reference import make_reference
+from eirkit.agents.session import ActionTaken, Decision
+from eirkit.agents.telemetry import Consultation, Exchange, Trace
 from eirkit.errors import InfrastructureError
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.model import ModelOptions, Reply
-from eirkit.lacuna.models.reference import make_reference
-from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.telemetry import Consultation, Exchange, Trace
 from tests.lacuna.sessions import controlled, managed, play, run_reference, task_of
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.stores import minilm
+from eirkit.agents.stores.embeddings import DIMENSIONS, embed_ngrams, find_embedding, normalise
 from eirkit.errors import EirkitError
-from eirkit.lacuna.stores import minilm
-from eirkit.lacuna.stores.embeddings import DIMENSIONS, embed_ngrams, find_embedding, normalise
 
 UNIT = 1e-5  # a sum of squares of up to a thousand 32-bit floats
 
@@ -66,7 +66,7 @@ def test_a_row_of_zeros_stays_one():
 
 def test_embeddings_are_found_by_name_or_place():
     assert find_embedding("ngrams") is embed_ngrams
-    assert find_embedding("eirkit.lacuna.stores.embeddings:embed_ngrams") is embed_ngrams
+    assert find_embedding("eirkit.agents.stores.embeddings:embed_ngrams") is embed_ngrams
     with pytest.raises(EirkitError):
         find_embedding("nonsense")
 

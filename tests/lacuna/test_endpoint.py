@@ -14,11 +14,11 @@ import numpy as np
 import openai
 import pytest
 
+from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage
+from eirkit.agents.models.reference import Reference
+from eirkit.agents.stores.embeddings import DIMENSIONS, Vectors, embed_ngrams
+from eirkit.agents.stores.endpoint import LARGEST_BODY, Meter, ModelEndpoint
 from eirkit.errors import ModelError
-from eirkit.lacuna.model import ModelOptions, Reply, Request, ToolCall, Usage
-from eirkit.lacuna.models.reference import Reference
-from eirkit.lacuna.stores.embeddings import DIMENSIONS, Vectors, embed_ngrams
-from eirkit.lacuna.stores.endpoint import LARGEST_BODY, Endpoint, Meter
 
 T = TypeVar("T")
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -48,11 +48,11 @@ def broken_embedding(texts: Sequence[str]) -> Vectors:
     raise ValueError("no weights")
 
 
-def serve(model: Saying, use: Callable[[str], T], embedding: Any = embed_ngrams) -> tuple[T, Endpoint]:
+def serve(model: Saying, use: Callable[[str], T], embedding: Any = embed_ngrams) -> tuple[T, ModelEndpoint]:
     """Return what a user of the endpoint got, and the endpoint, which is stopped by then."""
 
-    async def run() -> tuple[T, Endpoint]:
-        endpoint = Endpoint(model, embedding)
+    async def run() -> tuple[T, ModelEndpoint]:
+        endpoint = ModelEndpoint(model, embedding)
         address = await endpoint.start()
         try:
             return await asyncio.to_thread(use, address), endpoint
@@ -353,7 +353,7 @@ def test_it_listens_on_loopback_only_and_not_after_it_is_stopped(capfd):
 
 def test_many_may_ask_at_once():
     async def run() -> tuple[int, Meter]:
-        endpoint = Endpoint(Saying(), embed_ngrams)
+        endpoint = ModelEndpoint(Saying(), embed_ngrams)
         address = await endpoint.start()
         try:
             async with openai.AsyncOpenAI(base_url=address, api_key="none") as client:

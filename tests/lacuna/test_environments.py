@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.stores import environments
+from eirkit.agents.stores.environments import absent, home, install, is_here, python_of
+from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
 from eirkit.errors import InfrastructureError, UnknownNameError, UsageError
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.stores import environments
-from eirkit.lacuna.stores.environments import absent, home, install, is_here, python_of
-from eirkit.lacuna.stores.making import MemoryPlan, check_plan, make_memory, reason_absent
 
 
 class Foreign(KeyValue):
@@ -89,7 +89,7 @@ def test_installing_makes_an_environment_that_can_run_the_package(elsewhere):
     said: list[str] = []
     python = install(NATIVE, said.append)
     assert said == [f"{NATIVE}: pip install bm25s click numpy rich"]
-    code = "import eirkit.lacuna.memories as memories; print(memories.__name__)"
+    code = "import eirkit.agents.memories as memories; print(memories.__name__)"
     done = subprocess.run(
         [str(python), "-c", code],
         env={"PYTHONPATH": str(Path(environments.__file__).parents[3])},
@@ -97,7 +97,7 @@ def test_installing_makes_an_environment_that_can_run_the_package(elsewhere):
         text=True,
         check=False,
     )
-    assert done.stdout.strip() == "eirkit.lacuna.memories", done.stderr
+    assert done.stdout.strip() == "eirkit.agents.memories", done.stderr
     assert python_of(NATIVE) == python
     assert install(NATIVE, said.append) == python
     assert len(said) == 1, "what is complete is left as it is"

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.memory import MemoryCall
-from eirkit.lacuna.model import Message, Reply, Request, ToolCall, Usage
-from eirkit.lacuna.models.reference import AGENTS
-from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.sweeps.event_lines import event_lines
-from eirkit.lacuna.telemetry import SCHEMA, Consultation, Exchange, Trace, event_records
+from eirkit.agents.memory import MemoryCall
+from eirkit.agents.model import Message, Reply, Request, ToolCall, Usage
+from eirkit.agents.models.reference import AGENTS
+from eirkit.agents.session import ActionTaken, Decision
+from eirkit.agents.telemetry import SCHEMA, Consultation, Exchange, Trace, event_records
 from eirkit.records import encode
+from eirkit.runs.event_lines import event_lines
 from tests.lacuna.sessions import CONDITIONS, controlled, managed, run_reference, task_of
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna.serving.funds import SPENT, Funds
-from eirkit.lacuna.sweeps.experiment import Progress, resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.lanes import FAILURES_IN_A_ROW
-from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS, read_events, read_failures, scan_runs
-from eirkit.lacuna.sweeps.suite import Suite, read_suite
 from eirkit.records import read_records
+from eirkit.runs.budget import SPENT, SpendingLimits
+from eirkit.runs.lanes import FAILURES_IN_A_ROW
+from eirkit.runs.runner import Progress, resume_sweep, start_sweep
+from eirkit.runs.store import EVENTS, RUNS, read_events, read_failures, scan_runs
+from eirkit.runs.suite import Suite, read_suite
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, fails, says
 
 HERE = "tests.lacuna.faulty"
@@ -337,7 +337,7 @@ def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
     with ModelServer(answers_as("calculator")) as server:
         small = {"base_url": server.url, "max_tokens": 20, "connections": 2}
         wanted = served(server.url, model_options=small)
-        cap = Funds(cap_usd=4.0, prices=prices)
+        cap = SpendingLimits(cap_usd=4.0, prices=prices)
         first = start_sweep(wanted, folder, cap)
         asked = len(server.received)
         assert 0 < first.rows[0]["scored"] < 6
@@ -352,16 +352,16 @@ def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
         assert len(server.received) - asked <= 8, "what is left under the cap is a few calls, not a second cap"
         assert not again.complete
         assert sum(record["usd"] for record in read_records(folder / SPENT, "spent/1")) <= 4.0
-        assert resume_sweep(folder, funds=Funds(cap_usd=100.0, prices=prices)).complete
+        assert resume_sweep(folder, funds=SpendingLimits(cap_usd=100.0, prices=prices)).complete
     assert sorted(r["seed"] for r in records(folder)) == list(range(6))
 
 
 def test_a_cache_spares_what_an_interrupted_run_had_asked(tmp_path):
     with ModelServer(answers_as("calculator")) as server:
         wanted = served(server.url)
-        start_sweep(wanted, tmp_path / "first", Funds(cache=tmp_path / "replies.db"))
+        start_sweep(wanted, tmp_path / "first", SpendingLimits(cache=tmp_path / "replies.db"))
         asked = len(server.received)
-        second = start_sweep(wanted, tmp_path / "second", Funds(cache=tmp_path / "replies.db"))
+        second = start_sweep(wanted, tmp_path / "second", SpendingLimits(cache=tmp_path / "replies.db"))
         assert len(server.received) == asked
     assert second.rows[0]["cache_hits"] == second.rows[0]["calls"] == 6 * 12
 

@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item, MemoryCall
+from eirkit.agents.session import Decision
+from eirkit.agents.stores.limited import Limited
+from eirkit.agents.telemetry import Consultation
 from eirkit.eir.demand import ClassCount, DemandCurve
-from eirkit.lacuna.evidence.floor import (
+from eirkit.findings.floor import (
     Cut,
     Floor,
     Holdings,
@@ -21,14 +26,9 @@ from eirkit.lacuna.evidence.floor import (
     holdings,
     pool_floors,
 )
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.memory import Item, MemoryCall
-from eirkit.lacuna.session import Decision
-from eirkit.lacuna.stores.limited import Limited
-from eirkit.lacuna.sweeps.experiment import start_sweep
-from eirkit.lacuna.sweeps.run_store import RUNS, read_events, scan_runs
-from eirkit.lacuna.sweeps.suite import read_suite
-from eirkit.lacuna.telemetry import Consultation
+from eirkit.runs.runner import start_sweep
+from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.runs.suite import read_suite
 from tests.lacuna.running import eirkit
 
 ROUNDING = 1e-9  # a logarithm taken of a product, and a product of logarithms

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from eirkit.cli import run
 from eirkit.errors import ContractError, SpecError, UsageError
-from eirkit.lacuna.generation import from_graph, generate, generate_batch, generate_batches, generate_many, graph_of
-from eirkit.lacuna.task import Payload, TaskInstance, TaskSpec
-from eirkit.lacuna.workload import Workload, workloads
 from eirkit.records import encode, read_records
+from eirkit.tasks.generation import from_graph, generate, generate_batch, generate_batches, generate_many, graph_of
+from eirkit.tasks.task import Payload, TaskInstance, TaskSpec
+from eirkit.tasks.workload import Workload, workloads
 from tests.lacuna.strategies import graphs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -75,9 +75,9 @@ def test_published_seeds_keep_their_queries(queries: str, labels: list[int]) -> 
 def test_another_process_makes_the_same_bytes() -> None:
     program = (
         "import hashlib\n"
-        "from eirkit.lacuna.generation import generate_batch\n"
-        "from eirkit.lacuna.task import TaskSpec\n"
-        "from eirkit.lacuna.workload import workloads\n"
+        "from eirkit.tasks.generation import generate_batch\n"
+        "from eirkit.tasks.task import TaskSpec\n"
+        "from eirkit.tasks.workload import workloads\n"
         "from eirkit.records import encode\n"
         "made = hashlib.sha256()\n"
         "for name in workloads.names():\n"

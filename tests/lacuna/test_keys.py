@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.stores.keys import fill_in, refuse_clear
 from eirkit.errors import UsageError
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.stores.keys import fill_in, refuse_clear
 from tests.lacuna.running import eirkit
 
 SECRET = "sk-0123456789abcdef"

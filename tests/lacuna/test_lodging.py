@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.lacuna.stores.lodging import LOCK, Lodging, size_of, sweep
+from eirkit.agents.stores.temporary_directory import LOCK, Lodging, size_of, sweep
 
 OWNER = """
 import sys
-from eirkit.lacuna.stores.lodging import Lodging
+from eirkit.agents.stores.temporary_directory import Lodging
 lodging = Lodging("mortal")
 (lodging.enter() / "data").write_text("x" * 100)
 print(lodging.path, flush=True)

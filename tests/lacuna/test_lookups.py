@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from eirkit.lacuna.evidence.attribution import Verdict
-from eirkit.lacuna.evidence.lookups import FATES, FLOOD, Fate, diagnose, look_up, memory_record
-from eirkit.lacuna.memory import MemoryCall, MemoryUsage
-from eirkit.lacuna.session import Decision
-from eirkit.lacuna.telemetry import Consultation
+from eirkit.agents.memory import MemoryCall, MemoryUsage
+from eirkit.agents.session import Decision
+from eirkit.agents.telemetry import Consultation
+from eirkit.findings.causes import Verdict
+from eirkit.findings.fates import FATES, FLOOD, Fate, diagnose, look_up, memory_record
 from tests.lacuna.running import eirkit
 
 STEP, WANTED = 9, 3

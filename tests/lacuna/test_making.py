@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
+from eirkit.agents.model import Message, ModelOptions, Reply, Request
+from eirkit.agents.serving.model_factory import make_model, preflight, split_model
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
-from eirkit.lacuna.serving.making import make_model, preflight, split_model
 
 ECHO = """
-from eirkit.lacuna.model import Reply
+from eirkit.agents.model import Reply
 
 class Echo:
     def __init__(self, name, options):

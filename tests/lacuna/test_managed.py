@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.agents.managed import LONGEST_PASSAGE, ManagedOptions, ManagedSession
+from eirkit.agents.memory import MemoryResult
+from eirkit.agents.model import Reply, ToolCall
+from eirkit.agents.protocol import Fault, as_call, read_reply
+from eirkit.agents.session import ActionTaken
+from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import SpecError
-from eirkit.lacuna.generation import from_graph
-from eirkit.lacuna.managed import LONGEST_PASSAGE, ManagedOptions, ManagedSession
-from eirkit.lacuna.memory import MemoryResult
-from eirkit.lacuna.model import Reply, ToolCall
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.protocol import Fault, as_call, read_reply
-from eirkit.lacuna.session import ActionTaken
-from eirkit.lacuna.simulation.plain import simulate
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, event_records
-from eirkit.lacuna.workload import workloads
 from eirkit.records import encode
+from eirkit.tasks.generation import from_graph
+from eirkit.tasks.policy import policies
+from eirkit.tasks.simulation.plain import simulate
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 from tests.lacuna.sessions import (
     CONDITIONS,
     PLENTY,
@@ -182,14 +182,14 @@ def test_limits_must_make_sense(bad):
         ManagedOptions(**bad)
 
 
-SOURCE = Path(__file__).parents[2] / "src" / "eirkit" / "lacuna"
+SOURCE = Path(__file__).parents[2] / "src" / "eirkit" / "agents"
 GUIDE = Path(__file__).parents[2] / "docs" / "session.md"
 
 
 def test_every_reason_is_documented():
-    names = ("protocol", "session", "managed", "supply", "condition")
+    names = ("protocol", "session", "managed", "step", "conditions")
     code = "".join((SOURCE / f"{name}.py").read_text("utf-8") for name in names)
-    reasons = {*re.findall(r'(?:Refused|Fault)\(\s*"([a-z-]+)"', code), "late", "unanswered"}
+    reasons = {*re.findall(r'(?:RefusedAction|Fault)\(\s*"([a-z-]+)"', code), "late", "unanswered"}
     assert len(reasons) > 15
     guide = GUIDE.read_text("utf-8")
     assert [reason for reason in sorted(reasons) if f"`{reason}`" not in guide] == []

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from eirkit.cli.memory_table import cost_columns, fate_columns, memory_remarks
-from eirkit.lacuna.evidence.lookups import FATES
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.sweeps.memory_rows import MemoryGathering, panel_of
+from eirkit.findings.fates import FATES
+from eirkit.runs.cells import Access
+from eirkit.runs.memory_rows import MemoryGathering, panel_of
 
 
 def record(**over: Any) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.lanes import FAILURES_IN_A_ROW
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.runs.lanes import FAILURES_IN_A_ROW
+from eirkit.runs.runner import resume_sweep, start_sweep
+from eirkit.runs.suite import read_suite
 from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit
 

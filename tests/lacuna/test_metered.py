@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, Usage
-from eirkit.lacuna.serving.funds import SPENT, Journal
-from eirkit.lacuna.serving.metered import (
+from eirkit.agents.model import Message, ModelOptions, Reply, Request, Usage
+from eirkit.agents.serving.metered import (
     LONGEST_WAIT_SECONDS,
     MAY_BE_BILLED,
     PASSING,
@@ -22,9 +20,11 @@ from eirkit.lacuna.serving.metered import (
     make_metered,
     pause_seconds,
 )
-from eirkit.lacuna.serving.prices import Price
-from eirkit.lacuna.serving.reply_cache import ReplyCache
-from eirkit.lacuna.serving.spend import Ledger, Tally
+from eirkit.agents.serving.prices import Price
+from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.agents.serving.spend import Ledger, ModelSpend
+from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+from eirkit.runs.budget import SPENT, Journal
 
 KINDS = [
     "rate-limit",
@@ -172,7 +172,7 @@ def test_tokens_and_money_are_counted():
     first, second = ask(model, 2)
     assert first.usage == Usage(100, 10, 40, cost_usd=PAID_USD)
     assert second.usage == first.usage
-    assert model.tally == Tally(
+    assert model.tally == ModelSpend(
         calls=2, input_tokens=200, output_tokens=20, cached_tokens=80, cost_usd=2 * PAID_USD, retries=1
     )
     assert model.ledger.spent_usd == 2 * PAID_USD
@@ -392,9 +392,9 @@ def test_other_infrastructure_failures_pass_through():
     assert model.model.asked == 1
 
 
-@given(st.lists(st.builds(Tally, st.integers(0, 9), st.integers(0, 9), cost_usd=st.integers(0, 9))))
+@given(st.lists(st.builds(ModelSpend, st.integers(0, 9), st.integers(0, 9), cost_usd=st.integers(0, 9))))
 def test_tallies_add_up(tallies):
-    total = sum(tallies, Tally())
+    total = sum(tallies, ModelSpend())
     assert total.calls == sum(t.calls for t in tallies)
     assert total.cost_usd == sum(t.cost_usd for t in tallies)
 

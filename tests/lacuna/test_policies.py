@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from eirkit.errors import ContractError, SpecError, UnknownNameError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.policies.belady import Belady
-from eirkit.lacuna.policies.lfu import Lfu
-from eirkit.lacuna.policies.random_choice import Random
-from eirkit.lacuna.policy import NEVER, Outlook, Policy, Record, Structure, find_policy, policies
-from eirkit.lacuna.retention import Retention
-from eirkit.lacuna.simulation.plain import outlook_of, replay, simulate, structure_of
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.generation import generate
+from eirkit.tasks.policies.belady import Belady
+from eirkit.tasks.policies.lfu import Lfu
+from eirkit.tasks.policies.random_choice import Random
+from eirkit.tasks.policy import NEVER, Outlook, Policy, Record, Structure, find_policy, policies
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.simulation.plain import outlook_of, replay, simulate, structure_of
+from eirkit.tasks.task import TaskSpec
 
 BUILT_IN = ["belady", "fifo", "fixed", "lfu", "lru", "random", "theory", "unbounded", "window"]
 
@@ -163,7 +163,7 @@ def test_an_unknown_policy_is_refused_with_the_known_names():
 
 def test_something_that_is_no_policy_is_refused():
     with pytest.raises(ContractError, match="extends"):
-        find_policy("eirkit.lacuna.task:TaskSpec")
+        find_policy("eirkit.tasks.task:TaskSpec")
 
 
 def test_a_store_without_room_is_refused():

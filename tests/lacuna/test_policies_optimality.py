@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.graph import draw_references
-from eirkit.lacuna.policy import Outlook, Structure, policies
-from eirkit.lacuna.simulation.batch import Batch, count_misses
-from eirkit.lacuna.simulation.plain import replay
+from eirkit.tasks.graph import draw_references
+from eirkit.tasks.policy import Outlook, Structure, policies
+from eirkit.tasks.simulation.batch import Batch, count_misses
+from eirkit.tasks.simulation.plain import replay
 from tests.lacuna.strategies import graphs
 
 INSTANCES = 100_000

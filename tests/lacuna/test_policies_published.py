@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eirkit.report.study import Setting
-from eirkit.report.verdict import DIFFERS
-from eirkit.studies import policies
-from eirkit.studies.judging import compare
+from eirkit.paper.studies import policies
+from eirkit.paper.studies.judging import compare
+from eirkit.paper.study import DIFFERS, Setting
 
 SETTING = Setting(seeds=range(600))
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.cone import cone_of
-from eirkit.lacuna.evidence.attribution import judge, score
-from eirkit.lacuna.evidence.prediction import (
+from eirkit.findings.causes import judge, score
+from eirkit.findings.prediction import (
+    PressureRun,
     Recovery,
-    Trial,
     decompose,
     equal_pressure_cells,
     hazards,
@@ -20,8 +19,9 @@ from eirkit.lacuna.evidence.prediction import (
     residuals,
     store_recall_accuracy,
 )
-from eirkit.lacuna.generation import graph_of, prepare
-from eirkit.lacuna.simulation.plain import simulate
+from eirkit.tasks.cones import cone_of
+from eirkit.tasks.generation import graph_of, prepare
+from eirkit.tasks.simulation.plain import simulate
 from tests.lacuna.running import agent, controlled, task_of
 
 
@@ -86,16 +86,16 @@ def test_the_decomposition_adds_up_and_shows_the_cascade():
 
 
 def test_pressure_lowers_accuracy_and_the_correlation_says_so():
-    trials = [Trial(64, 16 / h, 1 / h + 0.001 * seed) for h in (16, 12, 8, 4) for seed in range(9)]
-    found = pressure_correlation([Trial(t.n, t.pressure, 1 - t.pressure / 10) for t in trials])
+    trials = [PressureRun(64, 16 / h, 1 / h + 0.001 * seed) for h in (16, 12, 8, 4) for seed in range(9)]
+    found = pressure_correlation([PressureRun(t.n, t.pressure, 1 - t.pressure / 10) for t in trials])
     assert found.estimate == pytest.approx(-1.0)
     assert found.p < 0.001
 
 
 def test_equal_pressure_cells_are_compared_pairwise():
-    same = [Trial(n, 2.0, value) for n in (32, 64) for value in (0.1, 0.2, 0.3)]
-    different = [Trial(n, 4.0, 0.1 * (n == 32) + 0.01 * i) for n in (32, 64) for i in range(4)]
-    found = equal_pressure_cells([*same, *different, Trial(64, 1.0, 1.0)])
+    same = [PressureRun(n, 2.0, value) for n in (32, 64) for value in (0.1, 0.2, 0.3)]
+    different = [PressureRun(n, 4.0, 0.1 * (n == 32) + 0.01 * i) for n in (32, 64) for i in range(4)]
+    found = equal_pressure_cells([*same, *different, PressureRun(64, 1.0, 1.0)])
     assert [(cell.pressure, cell.lengths) for cell in found] == [(2.0, (32, 64)), (4.0, (32, 64))]
     assert found[0].difference.p == 1.0
     # Fully separated fours: two of C(8,4) = 70 splits are as extreme.

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.model import Message, Request, Tool, Usage
+from eirkit.agents.serving.prices import BUILT_IN, Price, add_up, estimate, load_prices, read_prices
 from eirkit.errors import InputFileError
-from eirkit.lacuna.model import Message, Request, Tool, Usage
-from eirkit.lacuna.serving.prices import BUILT_IN, Price, add_up, estimate, load_prices, read_prices
 
 DAY = date(2026, 1, 31)
 DOLLARS = st.integers(0, 10_000).map(lambda cents: cents / 100)

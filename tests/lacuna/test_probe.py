@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.agents.driver import drive
+from eirkit.agents.model import ModelOptions
 from eirkit.errors import SpecError
-from eirkit.lacuna.cone import cone_of
-from eirkit.lacuna.driver import drive
-from eirkit.lacuna.evidence.probe import (
+from eirkit.experiments.probe import (
     Moment,
     ProbePlan,
     ProbeSession,
@@ -21,11 +21,11 @@ from eirkit.lacuna.evidence.probe import (
     run_probes,
     score_probe,
 )
-from eirkit.lacuna.generation import from_graph, graph_of, prepare
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.simulation.plain import simulate
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.view import publish
+from eirkit.tasks.cones import cone_of
+from eirkit.tasks.generation import from_graph, graph_of, prepare
+from eirkit.tasks.simulation.plain import simulate
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import publish
 from tests.lacuna.running import Scripted, agent, eirkit, task_of
 from tests.lacuna.strategies import graphs
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.prompt import render, rules, state
-from eirkit.lacuna.protocol import USAGE
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.view import Budgets, PublicStep, PublicTask, Visible
-from eirkit.lacuna.workload import workloads
+from eirkit.agents.prompt import render, rules, state
+from eirkit.agents.protocol import USAGE
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import Budgets, PublicStep, PublicTask, Visible
+from eirkit.tasks.workload import workloads
 from tests.lacuna.sessions import public, task_of
 from tests.lacuna.strategies import specs
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.model import Reply, ToolCall
-from eirkit.lacuna.protocol import (
+from eirkit.agents.model import Reply, ToolCall
+from eirkit.agents.protocol import (
     LONGEST_REPLY,
     LONGEST_TEXT,
     MOST_ACTIONS,

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, TooLargeError
-from eirkit.lacuna.cone import cone_of
-from eirkit.lacuna.graph import as_tuples, draw_references
-from eirkit.lacuna.recovery import Read, RecoveryBudget, RecoveryPlan, plan_recovery
-from eirkit.lacuna.workload import Graph
+from eirkit.tasks.cones import cone_of
+from eirkit.tasks.graph import as_tuples, draw_references
+from eirkit.tasks.recovery import RecoveryAction, RecoveryBudget, RecoveryPlan, plan_recovery
+from eirkit.tasks.workload import Graph
 from tests.lacuna.strategies import graphs
 
 DIAMOND: Graph = ((), (1,), (1,), (2, 3), (4,), (3,))  # 1 ← 2, 3 ← 4 ← 5, and 3 ← 6
@@ -82,7 +82,7 @@ def test_no_plan_of_a_small_graph_is_cheaper(graph: Graph, data: st.DataObject) 
 def test_direct_retrieval_costs_one_read_whatever_the_cone() -> None:
     graph = as_tuples(draw_references([0], 64, 8, 4)[0])
     plan = plan_recovery(graph, [64], RecoveryBudget(retrievals=1, recomputations=0))
-    assert (plan.reads, plan.cost, plan.within_budget) == ((Read(64, "retrieve"),), 1, True)
+    assert (plan.reads, plan.cost, plan.within_budget) == ((RecoveryAction(64, "retrieve"),), 1, True)
 
 
 @given(graphs(largest=20), st.data())
@@ -102,7 +102,12 @@ def test_both_interfaces_mix() -> None:
     """Steps 5 and 6 are wanted and one retrieval is allowed. Retrieving 5 leaves 6, 3, 1; retrieving 3, deep inside,
     leaves 6 and 5, 4, 2, 1. So: retrieve 5, recompute three."""
     plan = plan_recovery(DIAMOND, [5, 6], RecoveryBudget(1, 3))
-    assert plan.reads == (Read(1, "recompute"), Read(3, "recompute"), Read(5, "retrieve"), Read(6, "recompute"))
+    assert plan.reads == (
+        RecoveryAction(1, "recompute"),
+        RecoveryAction(3, "recompute"),
+        RecoveryAction(5, "retrieve"),
+        RecoveryAction(6, "recompute"),
+    )
     assert (plan.depth, plan.within_budget) == (3, True)
 
 

@@ -7,17 +7,17 @@ from statistics import mean
 
 import pytest
 
+from eirkit.agents.memories.null import Null
+from eirkit.agents.memory import MemoryResult
+from eirkit.agents.model import Message, ModelOptions, Reply, Request
+from eirkit.agents.models.prompt_reader import Reader, read_means, read_summary_limit
+from eirkit.agents.models.reference import AGENTS, make_reference
+from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.generation import generate_many, prepare
-from eirkit.lacuna.memories.null import Null
-from eirkit.lacuna.memory import MemoryResult
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
-from eirkit.lacuna.models.reading import Reader, read_means, read_summary_limit
-from eirkit.lacuna.models.reference import AGENTS, make_reference
-from eirkit.lacuna.simulation.plain import simulate
-from eirkit.lacuna.task import TaskInstance, TaskSpec
-from eirkit.lacuna.telemetry import Trace
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.generation import generate_many, prepare
+from eirkit.tasks.simulation.plain import simulate
+from eirkit.tasks.task import TaskInstance, TaskSpec
+from eirkit.tasks.workload import workloads
 from tests.lacuna.sessions import (
     CONDITIONS,
     CONTEXT_TOKENS,

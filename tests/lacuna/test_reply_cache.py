@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.exchange import canonical, prompt_hash, read_reply_record, reply_key, reply_record
+from eirkit.agents.model import Message, Reply, Request, Tool, ToolCall, Usage
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import InfrastructureError, InputFileError
-from eirkit.lacuna.model import Message, Reply, Request, Tool, ToolCall, Usage
-from eirkit.lacuna.serving.exchange import canonical, prompt_hash, read_reply_record, reply_key, reply_record
-from eirkit.lacuna.serving.reply_cache import ReplyCache
 
 TEXT = st.text(st.characters(), max_size=20)  # lone surrogates included
 VALUES = st.recursive(
@@ -116,8 +116,8 @@ def test_threads_share_one_cache(cache):
 WRITER = """
 import sys
 from pathlib import Path
-from eirkit.lacuna.model import Reply
-from eirkit.lacuna.serving.reply_cache import ReplyCache
+from eirkit.agents.model import Reply
+from eirkit.agents.serving.reply_cache import ReplyCache
 cache = ReplyCache(Path(sys.argv[1]))
 for i in range(200):
     assert cache.put(f"{i:064x}", Reply(sys.argv[2])).text in "abc"

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.session import inject_nothing
+from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.errors import SpecError
-from eirkit.lacuna.evidence.rescue import ARMS, Oracle, Setup, Sham, rescue
-from eirkit.lacuna.evidence.trial import Workbench
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.session import inject_nothing
-from eirkit.lacuna.stores.making import MemoryPlan
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.view import publish
+from eirkit.experiments.rescue import ARMS, Restoration, Setup, Sham, rescue
+from eirkit.runs.trial import Workbench
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import publish
 from tests.lacuna.running import agent, controlled, eirkit, task_of
 from tests.lacuna.strategies import specs
 
@@ -37,7 +37,7 @@ def test_the_sham_has_the_oracles_labels_and_length_and_never_its_values(spec, d
     step = public.steps[data.draw(st.integers(1, spec.n - 1))]
     truth = data.draw(st.sampled_from(["true", "submitted"]))
     submitted = {t: task.step(t).answer for t in range(1, step.t) if data.draw(st.booleans())}
-    oracle = Oracle(task, truth)(step, step.refs, submitted)
+    oracle = Restoration(task, truth)(step, step.refs, submitted)
     sham = Sham(task, truth)(step, step.refs, submitted)
     assert [r for r, _ in sham] == [r for r, _ in oracle]
     for (r, right), (_, wrong) in zip(oracle, sham, strict=True):
@@ -61,14 +61,14 @@ def test_the_submitted_truth_is_the_agents_own_even_where_it_is_wrong():
     task = task_of("stepwise-sum", n=8, m=4)
     step = publish(task, prepare(task.spec)).steps[4]
     submitted = dict.fromkeys(step.refs, (7,))
-    assert Oracle(task, "submitted")(step, step.refs, submitted) == tuple((r, (7,)) for r in step.refs)
-    assert Oracle(task, "submitted")(step, step.refs, {}) == ()
+    assert Restoration(task, "submitted")(step, step.refs, submitted) == tuple((r, (7,)) for r in step.refs)
+    assert Restoration(task, "submitted")(step, step.refs, {}) == ()
 
 
 def test_prompts_of_oracle_and_sham_have_equal_length_and_the_control_lacks_the_injection_alone():
     task = task_of("store-recall", m=8)
     lengths, missed = [], []
-    for inject in (inject_nothing, Oracle(task), Sham(task)):
+    for inject in (inject_nothing, Restoration(task), Sham(task)):
         trace = controlled(task, agent("calculator"), 4, inject)
         lengths.append([len(exchange.request.messages[-1].content) for exchange in trace.exchanges])
         missed = [bool(decision.missing) for decision in trace.decisions]
@@ -80,7 +80,7 @@ def test_injections_neither_enter_nor_touch_retention():
     task = task_of("stepwise-sum", m=8)
     held = [
         [decision.retained for decision in controlled(task, agent("calculator"), 4, inject).decisions]
-        for inject in (inject_nothing, Oracle(task), Sham(task))
+        for inject in (inject_nothing, Restoration(task), Sham(task))
     ]
     assert all(first == second for first, second in pairwise(held))
 

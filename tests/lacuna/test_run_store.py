@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.sweeps.run_store import (
+from eirkit.records import encode
+from eirkit.runs.store import (
     EVENTS,
     FAILURES,
     LOCK,
@@ -26,7 +27,6 @@ from eirkit.lacuna.sweeps.run_store import (
     read_failures,
     scan_runs,
 )
-from eirkit.records import encode
 
 
 def finished(name: str, events: int = 2) -> FinishedRun:
@@ -191,7 +191,7 @@ def test_a_full_disk_takes_back_what_did_not_fit(tmp_path):
 import resource
 from pathlib import Path
 from tests.lacuna.test_run_store import finished
-from eirkit.lacuna.sweeps.run_store import RunStore
+from eirkit.runs.store import RunStore
 with RunStore(Path({str(tmp_path)!r})) as store:
     list(store.recover())
     store.commit([finished("c-0")], durable=True)

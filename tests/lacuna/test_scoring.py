@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.policies.learned import Learned
-from eirkit.lacuna.policy import Outlook, Record, find_policy
-from eirkit.lacuna.scoring import BUCKETS, EXACT, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
-from eirkit.lacuna.simulation.batch import count_misses
-from eirkit.lacuna.simulation.plain import replay, structure_of
-from eirkit.lacuna.simulation.table import batches
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.policies.learned import Learned
+from eirkit.tasks.policy import Outlook, Record, find_policy
+from eirkit.tasks.scoring import BUCKETS, EXACT, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
+from eirkit.tasks.simulation.batch import count_misses
+from eirkit.tasks.simulation.plain import replay, structure_of
+from eirkit.tasks.simulation.table import batches
+from eirkit.tasks.task import TaskSpec
 
 SEEDS = range(300)
 STANDARD_ERRORS = 3.0  # a difference of means over 300 paired tasks that chance exceeds once in 370 looks
@@ -87,7 +87,7 @@ def test_the_shipped_tables_survive_a_round_trip(tmp_path):
     (tmp_path / "tables.json").write_text(json.dumps(Learned.tables.as_json()), "utf-8")
     again = Tables.read(tmp_path / "tables.json")
     assert again.as_json() == Learned.tables.as_json()
-    shipped = json.loads((files("eirkit.lacuna.policies") / "learned.json").read_text("utf-8"))
+    shipped = json.loads((files("eirkit.tasks.policies") / "learned.json").read_text("utf-8"))
     assert shipped["kinds"] == list(KINDS)
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.model import Message, ModelOptions, Reply, Request
+from eirkit.agents.models.scripted import make_scripted, respond
+from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS, read_request
 from eirkit.errors import ModelError, UnknownNameError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request
-from eirkit.lacuna.models.scripted import make_scripted, respond
-from eirkit.lacuna.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS, read_request
-from eirkit.lacuna.task import TaskSpec, show_record
+from eirkit.tasks.generation import generate
+from eirkit.tasks.task import TaskSpec, show_record
 
 RECORDS = st.builds(
     lambda t, values: f"A_{t} = {' '.join(f'{value:04}' for value in values)}",

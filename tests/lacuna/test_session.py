@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.lacuna.model import Reply, ToolCall
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.simulation.plain import simulate
-from eirkit.lacuna.task import TaskInstance
-from eirkit.lacuna.workload import workloads
+from eirkit.agents.model import Reply, ToolCall
+from eirkit.agents.session import ActionTaken, Decision
+from eirkit.tasks.policy import policies
+from eirkit.tasks.simulation.plain import simulate
+from eirkit.tasks.task import TaskInstance
+from eirkit.tasks.workload import workloads
 from tests.lacuna.sessions import controlled, play, script, task_of
 from tests.lacuna.test_protocol import arguments, hostile, names
 

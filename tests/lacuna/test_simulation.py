@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.simulation.plain import Outcome, first_failure, outlook_of, simulate, structure_of
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.generation import generate
+from eirkit.tasks.simulation.plain import Outcome, first_failure, outlook_of, simulate, structure_of
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 from tests.lacuna.strategies import specs
 
 

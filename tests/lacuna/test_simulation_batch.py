@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from eirkit.compilation import PATIENCE_SECONDS, advise, compiled, has_compiler, hint_if_slow
 from eirkit.errors import SpecError
 from eirkit.extras import install_command
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.policies.belady import Belady
-from eirkit.lacuna.policies.theory import TheoryInformed
-from eirkit.lacuna.policy import NEVER, Outlook, Policy, Ranked, Structure, policies
-from eirkit.lacuna.simulation.batch import Batch, Misses, count_misses
-from eirkit.lacuna.simulation.kernels import FACTS, Rank, fill_upcoming, missed_counts, needed_capacities
-from eirkit.lacuna.simulation.plain import replay, simulate, structure_of
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.policies.belady import Belady
+from eirkit.tasks.policies.theory import TheoryInformed
+from eirkit.tasks.policy import NEVER, Outlook, Policy, Ranked, Structure, policies
+from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
+from eirkit.tasks.simulation.kernels import FACTS, Rank, fill_upcoming, missed_counts, needed_capacities
+from eirkit.tasks.simulation.plain import replay, simulate, structure_of
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 from tests.lacuna.strategies import graphs, specs
 
 RECOVERIES = ["off", "direct"]
@@ -188,9 +188,9 @@ def test_policies_that_the_kernels_cannot_rank_are_asked(policy: type[Policy]):
 WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None  # as if it were not installed
-from eirkit.lacuna.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
-from eirkit.lacuna.simulation.table import sweep
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
+from eirkit.tasks.simulation.table import sweep
+from eirkit.tasks.task import TaskSpec
 trace = LabelledTrace.of([position * position % 61 << 40 for position in range(700)])
 for policy in TRACE_POLICIES:
     print(policy, simulate_trace(trace, policy, 7).astype(int).tolist())

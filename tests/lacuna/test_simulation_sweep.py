@@ -11,11 +11,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.evidence.pooling import deviation
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.simulation.plain import simulate
-from eirkit.lacuna.simulation.table import Tally, batches, first_failures, gap_closed, miss_rates, sweep
-from eirkit.lacuna.task import TaskSpec
+from eirkit.findings.pooling import deviation
+from eirkit.tasks.generation import generate
+from eirkit.tasks.simulation.plain import simulate
+from eirkit.tasks.simulation.table import MissTally, batches, first_failures, gap_closed, miss_rates, sweep
+from eirkit.tasks.task import TaskSpec
 
 SUM = TaskSpec("stepwise-sum")
 ROUND_OFF = 1e-12  # sums of a few dozen doubles between 0 and 1
@@ -73,7 +73,7 @@ def test_information_pressure_where_a_closed_form_is_certified(workload, h, rati
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(9, 12)), min_size=1, max_size=40))
 @example([(1, 10)] * 3)  # three times 1/10, over three, is another double than 1/10
 def test_a_tally_has_the_mean_and_deviation_of_its_rates(pairs):
-    tally = Tally()
+    tally = MissTally()
     for missed, possible in pairs:
         tally.add(np.array([missed]), np.array([possible]))
     rates = [missed / possible for missed, possible in pairs]

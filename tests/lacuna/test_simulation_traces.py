@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.lacuna.generation import prepare
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.simulation import trace_kernels
-from eirkit.lacuna.simulation.batch import Batch, count_misses
-from eirkit.lacuna.simulation.plain import structure_of
-from eirkit.lacuna.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.policy import policies
+from eirkit.tasks.simulation import trace_kernels
+from eirkit.tasks.simulation.batch import Batch, count_misses
+from eirkit.tasks.simulation.plain import structure_of
+from eirkit.tasks.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
+from eirkit.tasks.task import TaskSpec
 
 NO_MORE = 1 << 40  # next request of an object that is not requested again; beyond every trace here
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from eirkit.engine.mapping import Done, Lost
+from eirkit.engine.mapping import Lost, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
-from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.run_store import read_events, scan_runs
-from eirkit.lacuna.sweeps.spread import is_free
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.runs.runner import resume_sweep, start_sweep
+from eirkit.runs.store import read_events, scan_runs
+from eirkit.runs.suite import read_suite
+from eirkit.runs.workers import is_free
 
 SUITE = {"n": 12, "m": 4, "h": 2, "seeds": "0:70", "workload": ["stepwise-sum", "store-recall"]}
 
@@ -64,9 +64,9 @@ def test_memories_travel_too(tmp_path):
 class Unlucky:
     """An engine that loses every second piece of work."""
 
-    def map(self, function: Any, pieces: Any) -> Iterator[Done[Any] | Lost]:
+    def map(self, function: Any, pieces: Any) -> Iterator[PieceResult[Any] | Lost]:
         for number, piece in enumerate(pieces):
-            yield Lost(number, "killed its worker (SIGKILL)") if number % 2 else Done(number, function(piece))
+            yield Lost(number, "killed its worker (SIGKILL)") if number % 2 else PieceResult(number, function(piece))
 
     def close(self) -> None:
         pass

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.evidence import statistics
-from eirkit.lacuna.evidence.statistics import (
+from eirkit.findings import statistics
+from eirkit.findings.statistics import (
     bootstrap,
     bootstrap_mean,
     mcnemar,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, SpecError, UnknownNameError, UsageError
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.sweeps.suite import AXES, Suite, load_suite, read_suite
-from eirkit.lacuna.sweeps.suite_values import read_seeds, show_seeds
+from eirkit.runs.cells import Access
+from eirkit.runs.suite import AXES, Suite, load_suite, read_suite
+from eirkit.runs.values import read_seeds, show_seeds
 
 PLAIN = {"workload": "stepwise-sum", "model": "reference/calculator"}
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.generation import generate, graph_of
-from eirkit.lacuna.simulation.plain import simulate
-from eirkit.lacuna.sweeps.experiment import start_sweep
-from eirkit.lacuna.sweeps.run_store import RUNS, read_events, scan_runs
-from eirkit.lacuna.sweeps.suite import Suite, read_suite
-from eirkit.lacuna.sweeps.summary import summarise
-from eirkit.lacuna.task import TaskSpec
 from eirkit.records import append_records, read_document
+from eirkit.runs.runner import start_sweep
+from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.runs.suite import Suite, read_suite
+from eirkit.runs.summary import summarise
+from eirkit.tasks.generation import generate, graph_of
+from eirkit.tasks.simulation.plain import simulate
+from eirkit.tasks.task import TaskSpec
 
 GRID = {
     "workload": ["stepwise-sum", "store-recall"],

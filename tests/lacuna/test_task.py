@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.task import TaskSpec, fingerprint, read_record, show_record
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.generation import generate
+from eirkit.tasks.task import TaskSpec, fingerprint, read_record, show_record
+from eirkit.tasks.workload import workloads
 from tests.lacuna.strategies import specs
 
 SHARING_THE_BASE_GRAPH = ("stepwise-sum", "stepwise-max", "stepwise-topk")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.model import Message, Reply, Request, ToolCall, Usage
-from eirkit.lacuna.serving.exchange import prompt_hash
-from eirkit.lacuna.session import ActionTaken, Decision
-from eirkit.lacuna.sweeps.attempt import usage_record
-from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, decisions_of, event_records
+from eirkit.agents.exchange import prompt_hash
+from eirkit.agents.model import Message, Reply, Request, ToolCall, Usage
+from eirkit.agents.session import ActionTaken, Decision
+from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, decisions_of, event_records
 from eirkit.records import append_records, encode, read_records
+from eirkit.runs.attempt import usage_record
 from tests.lacuna.sessions import CONDITIONS, controlled, managed, run_reference, task_of
 from tests.lacuna.test_protocol import arguments
 

@@ -11,19 +11,19 @@ from typing import Any
 import openai
 import pytest
 
+from eirkit.agents.blame import side_of
+from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, memories
+from eirkit.agents.memory_calls import consult
+from eirkit.agents.model import ModelOptions, Reply, Request, Usage
+from eirkit.agents.models.reference import Reference
+from eirkit.agents.stores.embeddings import embed_ngrams
+from eirkit.agents.stores.endpoint import ModelEndpoint
+from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
+from eirkit.agents.stores.own_model import Thinking
 from eirkit.errors import ModelError, SpendCapReached, StoreError, UnknownNameError, UsageError
-from eirkit.lacuna.blame import side_of
-from eirkit.lacuna.consulting import consult
-from eirkit.lacuna.memories.kept import Kept
-from eirkit.lacuna.memory import Item, MemoryCall, MemoryUsage, memories
-from eirkit.lacuna.model import ModelOptions, Reply, Request, Usage
-from eirkit.lacuna.models.reference import Reference
-from eirkit.lacuna.stores.embeddings import embed_ngrams
-from eirkit.lacuna.stores.endpoint import Endpoint
-from eirkit.lacuna.stores.making import MemoryPlan, check_plan, make_memory
-from eirkit.lacuna.stores.thinking import Thinking
-from eirkit.lacuna.sweeps.experiment import start_sweep
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.runs.runner import start_sweep
+from eirkit.runs.suite import read_suite
 from eirkit.testing import check_memory
 
 HERE = Path(__file__)
@@ -89,7 +89,7 @@ failing = Failing()
 
 
 def thinking(error: Exception | None = None, bears: bool = False) -> Thinking:
-    return Thinking(Endpoint(Model(error), embed_ngrams), lambda address: Asking(endpoint=address, bears=bears))
+    return Thinking(ModelEndpoint(Model(error), embed_ngrams), lambda address: Asking(endpoint=address, bears=bears))
 
 
 def use(memory: Thinking, *texts: str) -> tuple[MemoryUsage, Sequence[str]]:
@@ -192,7 +192,7 @@ def test_the_endpoint_is_stopped_although_the_system_cannot_be():
             raise OSError("will not go")
 
     async def run() -> Any:
-        memory = Thinking(Endpoint(Model(), embed_ngrams), lambda address: Stubborn(endpoint=address))
+        memory = Thinking(ModelEndpoint(Model(), embed_ngrams), lambda address: Stubborn(endpoint=address))
         await memory.setup()
         with pytest.raises(OSError, match="will not go"):
             await memory.teardown()

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from eirkit.lacuna.memories.kept import Kept
-from eirkit.lacuna.memory import memory_aliases
+from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memory import memory_aliases
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 
@@ -45,7 +45,7 @@ class Mine:
 
 OTHERS = """
 import sys
-from eirkit.lacuna.memory import Item, MemorySystem
+from eirkit.agents.memory import Item, MemorySystem
 
 
 class Needs(Mine):
@@ -155,7 +155,7 @@ def test_a_system_that_cannot_forget_is_told_what_to_add_for_the_strict_panel(mi
 
 def test_a_system_may_be_called_by_its_class_and_by_its_registered_name():
     assert memory_aliases("vector") == {"vector", "Vector"}
-    module = "eirkit.lacuna.memories.vector:Vector"
+    module = "eirkit.agents.memories.vector:Vector"
     assert memory_aliases(module) == {module, "vector", "Vector"}
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.memories.vector import MiniLmVector, Vector
+from eirkit.agents.memory import Item
+from eirkit.agents.stores import minilm
+from eirkit.agents.stores.embeddings import Vectors, embed_ngrams
 from eirkit.errors import EirkitError, UsageError
-from eirkit.lacuna.memories.vector import MiniLmVector, Vector
-from eirkit.lacuna.memory import Item
-from eirkit.lacuna.stores import minilm
-from eirkit.lacuna.stores.embeddings import Vectors, embed_ngrams
 
 HERE = f"{__name__}:by_first_letter"
 

@@ -6,8 +6,8 @@ import os
 import signal
 from pathlib import Path
 
-from eirkit.lacuna.memories.key_value import KeyValue
-from eirkit.lacuna.memory import Item
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item
 
 MARKER = "MORTAL_STORE_MARKER"  # the variable that names a file; while it is not there, the process is killed
 FATAL_WRITE = 5

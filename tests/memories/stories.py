@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from eirkit.lacuna.memory import MemorySystem
-from eirkit.lacuna.stores.making import MemoryPlan, make_memory, reason_absent
+from eirkit.agents.memory import MemorySystem
+from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory, reason_absent
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 

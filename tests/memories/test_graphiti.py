@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from eirkit.agents.memory import Item, MemorySystem
+from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.lacuna.memory import Item, MemorySystem
-from eirkit.lacuna.stores.making import MemoryPlan, check_plan
 from tests.memories.stories import held, needs, opened, run
 
 CALLS_A_WRITE = 4  # entities, their resolution, facts, their resolution; the first in a graph has nothing to resolve

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from eirkit.lacuna.stores.letta_server import PASSWORD, WITH_PARENT
-from eirkit.lacuna.stores.making import MemoryPlan, make_memory
+from eirkit.agents.stores.letta_server import PASSWORD, WITH_PARENT
+from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, needs("letta")]
 @pytest.fixture(scope="module")
 def server() -> Iterator[dict[str, Any]]:
     """The server, started with the documented command and stopped by closing its input."""
-    command = (sys.executable, "-m", "eirkit.lacuna.stores.letta_server", "--port", "0", WITH_PARENT)
+    command = (sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", WITH_PARENT)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.memories.mcp import Mcp, describe
+from eirkit.agents.memory import Item
+from eirkit.agents.stores.mcp_client import McpClient
+from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
 from eirkit.diagnosis import examine
 from eirkit.errors import StoreError, UnknownNameError, UsageError
-from eirkit.lacuna.memories.mcp import Mcp, describe
-from eirkit.lacuna.memory import Item
-from eirkit.lacuna.stores.making import MemoryPlan, check_plan, make_memory
-from eirkit.lacuna.stores.mcp_client import McpClient
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
+from eirkit.agents.model import ModelOptions, Reply, Request
+from eirkit.agents.models.reference import Reference
 from eirkit.errors import ModelError
-from eirkit.lacuna.memory import Item, MemorySystem, MemoryUsage
-from eirkit.lacuna.model import ModelOptions, Reply, Request
-from eirkit.lacuna.models.reference import Reference
 from tests.memories.stories import WORKLOADS, held, needs, opened, run
 
 pytestmark = [needs("mem0"), pytest.mark.slow]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.lacuna.models.scripted_graph import answer
+from eirkit.agents.models.scripted_graph import answer
 
 BEFORE = '<PREVIOUS MESSAGES>\n[{"content": "A_01 = 0007"}]\n</PREVIOUS MESSAGES>\n'
 SINCE = "<REFERENCE_TIME>\n2024-01-01 00:03:00+00:00  # ISO 8601\n</REFERENCE_TIME>"

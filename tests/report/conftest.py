@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.report.demonstration.chain import run_chain
-from eirkit.report.sweep_folder import SweepFolder
-from eirkit.vestige.planting import Effects, Planted, write_plain
+from eirkit.demo.questions import run_chain
+from eirkit.logs.synthetic.planting import Planted, PlantedEffects, write_plain
+from eirkit.show.runs.folder import SweepFolder
 from tests.report.folders import make_analysis
 
-PLANTED = Planted(120, 30, coverage=0.8, effects=Effects(demand_odds=1.8))
+PLANTED = Planted(120, 30, coverage=0.8, effects=PlantedEffects(demand_odds=1.8))
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 from eirkit.cli import run
-from eirkit.vestige.planted_logs import write_logs
-from eirkit.vestige.planting import Planted
+from eirkit.logs.synthetic.planting import Planted, write_logs
 
 HOSTILE = "<script>document.title='taken'</script>\x1b[31mred\x1b[0m \u202egnp.exe\u202c <img src=x onerror=alert(1)>"
 

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.cli import run
-from eirkit.lacuna.generation import demand_of, generate
-from eirkit.lacuna.sweeps.run_store import EVENTS, RUNS
-from eirkit.lacuna.task import TaskSpec
-from eirkit.report.answers import headline_of, losses_of, repair_of
-from eirkit.report.lacuna_accuracy import accuracy_section
-from eirkit.report.lacuna_demand import curve_of, demand_chart
-from eirkit.report.lacuna_page import next_rescue, page_of, repair_near
-from eirkit.report.sweep_folder import read_sweep
-from eirkit.report.wording import share
+from eirkit.runs.store import EVENTS, RUNS
+from eirkit.show.phrases import share
+from eirkit.show.runs.accuracy import accuracy_section
+from eirkit.show.runs.answers import headline_of, losses_of, repair_of
+from eirkit.show.runs.demand import curve_of, demand_chart
+from eirkit.show.runs.folder import read_sweep
+from eirkit.show.runs.page import next_rescue, page_of, repair_near
+from eirkit.tasks.generation import demand_of, generate
+from eirkit.tasks.task import TaskSpec
 from tests.report.folders import command
 
 ROUNDING = 1e-12  # sums of a few hundred shares, in another order

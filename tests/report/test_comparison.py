@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.report import comparison
-from eirkit.report.comparing_runs import compare_sweeps, contrast_axes
-from eirkit.report.comparison import Pair, changes_between, difference_of
-from eirkit.report.comparison_measures import CAUSES, COSTS, FATES, measure_of
-from eirkit.report.comparison_page import comparison_page
-from eirkit.report.comparison_verdict import fates_sentence, sides_of, verdict_of
-from eirkit.report.html import render
-from eirkit.report.making import compare
-from eirkit.report.sweep_folder import read_sweep
-from eirkit.vestige.planting import Planted, write_plain
+from eirkit.logs.synthetic.planting import Planted, write_plain
+from eirkit.show.comparison import pairs as comparison
+from eirkit.show.comparison.measures import CAUSES, COSTS, FATES, measure_of
+from eirkit.show.comparison.page import comparison_page
+from eirkit.show.comparison.pairs import MeasuredPair, changes_between, difference_of
+from eirkit.show.comparison.runs import compare_sweeps, contrast_axes
+from eirkit.show.comparison.verdict import fates_sentence, sides_of, verdict_of
+from eirkit.show.html import render
+from eirkit.show.pages.page_factory import compare
+from eirkit.show.runs.folder import read_sweep
 from tests.report.conftest import PLANTED
 from tests.report.folders import command, make_analysis, make_sweep
 from tests.report.reading_pages import faults
@@ -182,7 +182,7 @@ def comparison_side(sweep, rows):
 
 @given(st.lists(st.tuples(st.sampled_from("pqrs"), SHARES, SHARES), min_size=1, max_size=12))
 def test_a_difference_is_its_definition(rows):
-    found = difference_of("", "x", [Pair(*row) for row in rows])
+    found = difference_of("", "x", [MeasuredPair(*row) for row in rows])
     assert found.difference == pytest.approx(fmean(b - a for _, a, b in rows), abs=ROUNDING)
     assert found.clusters == len({task for task, _, _ in rows})
     if found.clusters == 1:
@@ -199,7 +199,7 @@ def test_a_difference_is_its_definition(rows):
 def test_many_tasks_have_the_normal_interval():
     rng = np.random.default_rng(0)
     values = rng.normal(0.1, 1, comparison.MOST_RESAMPLED + 1)
-    found = difference_of("", "x", [Pair(str(task), 0.0, value) for task, value in enumerate(values.tolist())])
+    found = difference_of("", "x", [MeasuredPair(str(task), 0.0, value) for task, value in enumerate(values.tolist())])
     half = 1.959963984540054 * stdev(values.tolist()) / math.sqrt(len(values))
     assert found.high - found.low == pytest.approx(2 * half, rel=1e-9)
     assert found.p is None
@@ -208,8 +208,8 @@ def test_many_tasks_have_the_normal_interval():
 def test_many_pairs_of_one_task_move_the_interval_with_the_mean():
     single = comparison.MOST_RESAMPLED + 1
     rng = np.random.default_rng(1)
-    pairs = [Pair("one", 0.0, 1.0)] * 4_000
-    pairs += [Pair(str(task), 0.0, value) for task, value in enumerate(rng.normal(0, 1, single).tolist())]
+    pairs = [MeasuredPair("one", 0.0, 1.0)] * 4_000
+    pairs += [MeasuredPair(str(task), 0.0, value) for task, value in enumerate(rng.normal(0, 1, single).tolist())]
     found = difference_of("", "x", pairs)
     assert found.difference == pytest.approx(fmean(pair.b for pair in pairs), abs=ROUNDING)
     assert (found.low + found.high) / 2 == pytest.approx(found.difference, abs=ROUNDING)
@@ -344,7 +344,7 @@ def test_the_verdict_names_the_memories_and_where_results_went(memories):
 
 @given(st.lists(st.tuples(SHARES, SHARES), min_size=2, max_size=9))
 def test_a_difference_that_chance_would_make_is_not_called_better(rows):
-    one = difference_of("", "accuracy", [Pair(str(i), *row) for i, row in enumerate(rows)])
+    one = difference_of("", "accuracy", [MeasuredPair(str(i), *row) for i, row in enumerate(rows)])
     told = verdict_of(comparison.Comparison("lacuna-run", "a", "b", "runs", (one,), (), (), ()))
     inside = one.low <= 0 <= one.high
     assert ("better" in told or "worse" in told) == (not inside)

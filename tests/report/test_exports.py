@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from eirkit.errors import UsageError
-from eirkit.report.chart import Axis, Chart, Figure, Series
-from eirkit.report.drawing import METADATA, MOST_NUMBERS, named_places, power, save, shades_of
-from eirkit.report.exports import FIGURES, TABLES, write_figures, write_tables
-from eirkit.report.lacuna_page import page_of
-from eirkit.report.table import Column, Table, one_line
+from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.drawing import METADATA, MOST_NUMBERS, named_places, power, save, shades_of
+from eirkit.show.exports import FIGURES, TABLES, write_figures, write_tables
+from eirkit.show.runs.page import page_of
+from eirkit.show.table import Column, Table, one_line
 
 NAMES = ("a name of some length", "b", "$x_1$ & more")
 CHARTS = {

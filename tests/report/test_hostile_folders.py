@@ -8,14 +8,14 @@ import pytest
 from eirkit.bridges.otel_export import TraceFile
 from eirkit.cli import run
 from eirkit.errors import InputFileError, UsageError
-from eirkit.report import folders
-from eirkit.report.plugin_names import foreign_in
-from eirkit.report.viewer.logs import Logs
+from eirkit.show import folders
+from eirkit.show.folders import foreign_in
+from eirkit.show.viewer.logs import LogFolders
 from tests.report.folders import command, make_sweep
 
 EVIL = '''
 from pathlib import Path
-from eirkit.lacuna.workloads.stepwise_sum import StepwiseSum
+from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
 
 Path(__file__).with_name("ran").touch()
 
@@ -81,7 +81,7 @@ def test_a_format_that_a_row_names_as_code_is_not_run(tmp_path):
     source = tmp_path / "evil.py"
     source.write_text(EVIL)
     row = {"source": "logs/a.json", "run_id": "a", "format": f"{source}:Evil"}
-    for look in (Logs((tmp_path,)).recording, Logs((tmp_path,)).text):
+    for look in (LogFolders((tmp_path,)).recording, LogFolders((tmp_path,)).text):
         with pytest.raises(InputFileError, match="--plugins"):
             look(row)
     assert not (tmp_path / "ran").exists()

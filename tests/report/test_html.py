@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.report.chart import Axis, Chart, Figure, Series
-from eirkit.report.html import policy, render
-from eirkit.report.markup import clean
-from eirkit.report.page import Headline, Listing, Page, Section
-from eirkit.report.table import Column, Table
+from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.html import clean, policy, render
+from eirkit.show.page import Headline, Listing, Page, Section
+from eirkit.show.table import Column, Table
 from tests.report.reading_pages import cells, data_of, faults, read, saved
 
 HOSTILE = (

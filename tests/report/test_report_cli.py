@@ -6,11 +6,11 @@ import pytest
 
 from eirkit.cli import run
 from eirkit.cli.output import PIPED_WIDTH
-from eirkit.lacuna.sweeps import manifest, trial_store
-from eirkit.report import folders
-from eirkit.report.making import comparers, pages
-from eirkit.report.reproducing import SCHEMA as STUDY
-from eirkit.vestige import tables
+from eirkit.logs import tables
+from eirkit.paper.runner import SCHEMA as STUDY
+from eirkit.runs import manifest, trial_store
+from eirkit.show import folders
+from eirkit.show.pages.page_factory import comparers, pages
 from tests.report.folders import make_rescue, make_sweep
 from tests.report.reading_pages import faults
 

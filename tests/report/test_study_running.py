@@ -14,35 +14,28 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run
-from eirkit.engine.making import make_engine
-from eirkit.records import read_document
-from eirkit.report.reproducing import Outcome, StudyStore, deciding_files, key_of, run_studies
-from eirkit.report.reproduction_page import (
-    DOCUMENT,
-    SCHEMA,
-    overview,
-    reproduction_page,
-    write_overview,
-    write_reproduction,
-)
-from eirkit.report.study import Findings, Row, Setting
-from eirkit.report.verdict import (
+from eirkit.engine.engine_factory import make_engine
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here
+from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_reproduction
+from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
+from eirkit.paper.studies.catalogue import find_study, perform
+from eirkit.paper.study import (
     DIFFERS,
     NEEDS_MEMORY,
     NEEDS_MODEL,
     NEEDS_RUNS,
     REPRODUCED,
     SPREAD,
+    Findings,
+    Setting,
+    StudyRow,
     overall,
     verdict_of,
 )
-from eirkit.studies.catalogue import find_study
-from eirkit.studies.performing import perform
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import Corpus, analyze_here
-from eirkit.vestige.planted_logs import write_logs
-from eirkit.vestige.planting import Planted
+from eirkit.records import read_document
 
 QUICK = ("eir-histories", "framework", "known-dependencies", "read-traces")
 SETTING = Setting(seeds=range(3))
@@ -98,7 +91,9 @@ def analyse(folder: Path, data: Path, runs: int) -> None:
     """Do what the studies of recorded runs ask for, with planted ones."""
     folder.mkdir()
     corpus = Corpus((write_logs(Planted(runs, runs, clipped=1.0), 0, folder),), folder / "gold")
-    analyze_here(corpus, data / "openhands", Options(read_windows()), estimate=True, progress=lambda *told: None)
+    analyze_here(
+        corpus, data / "openhands", AnalysisOptions(read_windows()), estimate=True, progress=lambda *told: None
+    )
 
 
 def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
@@ -107,7 +102,7 @@ def test_analysing_what_was_asked_for_and_running_again_is_enough(tmp_path):
     setting = Setting(data=tmp_path / "data")
     (tmp_path / "data").mkdir()
 
-    def now() -> Outcome:
+    def now() -> StudyOutcome:
         (outcome,) = run_studies([study], setting, store, None, perform)
         return outcome
 
@@ -141,15 +136,15 @@ def test_what_judges_and_what_is_bundled_belongs_to_the_key():
     assert not {"report/html.py", "cli/reproduce.py", "assets/sources.json"} & names
 
 
-def row_with(verdict: str) -> Row:
-    return Row("x", 1.0, 1.0, 1.0, 1.0, verdict)
+def row_with(verdict: str) -> StudyRow:
+    return StudyRow("x", 1.0, 1.0, 1.0, 1.0, verdict)
 
 
 def test_a_study_says_how_much_of_it_was_judged_and_little_of_it_does_not_count():
     half, less = studies("eir-histories", "framework")
     outcomes = [
-        Outcome(half, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL)))),
-        Outcome(less, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL), row_with(NEEDS_MODEL)))),
+        StudyOutcome(half, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL)))),
+        StudyOutcome(less, Findings((row_with(REPRODUCED), row_with(NEEDS_MODEL), row_with(NEEDS_MODEL)))),
     ]
     assert [row["extent"] for row in overview(outcomes).rows] == ["1 of 2", "1 of 3"]
     page = reproduction_page(outcomes)
@@ -203,14 +198,14 @@ def test_the_page_holds_every_study_and_its_files_are_beside_it(tmp_path):
 def test_a_page_can_be_read_while_studies_are_awaited(tmp_path):
     done, later = studies("eir-histories", "framework")
     found = Findings((row_with(REPRODUCED),))
-    page = write_overview([Outcome(done, found), Outcome(later, None, is_awaited=True)], tmp_path)
+    page = write_overview([StudyOutcome(done, found), StudyOutcome(later, None, is_awaited=True)], tmp_path)
     shown = page.read_text("utf-8")
     assert "Still awaited: 1 study;" in shown
     assert "not finished yet" in shown
     document = read_document(tmp_path / DOCUMENT, SCHEMA)
     assert [study["id"] for study in document["studies"]] == ["eir-histories"]
     assert (document["awaited"], document["lost"]) == (["framework"], [])
-    write_overview([Outcome(done, found), Outcome(later, found)], tmp_path)
+    write_overview([StudyOutcome(done, found), StudyOutcome(later, found)], tmp_path)
     assert "Still awaited" not in page.read_text("utf-8")
 
 

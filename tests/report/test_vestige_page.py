@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.report.analysed import read_analysed
-from eirkit.report.demonstration.recorded import EXAMPLE, example
-from eirkit.report.demonstration.recorded import planted as planted_here
-from eirkit.report.html import render
-from eirkit.report.making import page_for
-from eirkit.report.table import Table
-from eirkit.report.vestige_needs import _bin, _bin_name, demand_chart
-from eirkit.report.vestige_page import headline_of, page_of, worst_section
-from eirkit.report.vestige_words import bounds, break_words
-from eirkit.vestige.planting import Planted, write_plain
-from eirkit.vestige.tables import read_rows
+from eirkit.demo.questions import EXAMPLE, example
+from eirkit.demo.questions import planted as planted_here
+from eirkit.logs.synthetic.planting import Planted, write_plain
+from eirkit.logs.tables import read_rows
+from eirkit.show.html import render
+from eirkit.show.logs.analysed import read_analysed
+from eirkit.show.logs.needs import _bin, _bin_name, demand_chart
+from eirkit.show.logs.page import headline_of, page_of, worst_section
+from eirkit.show.logs.sentences import bounds, break_words
+from eirkit.show.pages.page_factory import page_for
+from eirkit.show.table import Table
 from tests.report.conftest import PLANTED
 from tests.report.folders import HOSTILE, make_analysis, write_log
 from tests.report.reading_pages import faults, read

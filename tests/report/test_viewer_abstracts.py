@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.report.viewer.abstracts import abstract
-from eirkit.report.viewer.places import find_places
+from eirkit.show.viewer.folders import abstract, find_places
 from tests.report.folders import (
     make_aimless,
     make_analysis,

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eirkit.agents.exchange import prompt_hash
+from eirkit.agents.model import Message, Request
 from eirkit.errors import InputFileError
-from eirkit.lacuna.evidence.attribution import Verdict
-from eirkit.lacuna.model import Message, Request
-from eirkit.lacuna.serving.exchange import prompt_hash
-from eirkit.lacuna.sweeps.run_store import RUNS, read_events, scan_runs
+from eirkit.findings.causes import Verdict
 from eirkit.records import read_document
-from eirkit.report.viewer.heat import heat
-from eirkit.report.viewer.logs import Logs
-from eirkit.report.viewer.places import find_places, place_at
-from eirkit.report.viewer.progress import cell_rows, progress_of
-from eirkit.report.viewer.replaying import SpokenRun
-from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.rows import Query
-from eirkit.report.viewer.run_index import RunIndex
-from eirkit.report.viewer.spreading import spread_of
+from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.show.viewer.folders import find_places, place_at
+from eirkit.show.viewer.heatmap import heat
+from eirkit.show.viewer.lacuna_run import spread_of
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.progress import cell_rows, progress_of
+from eirkit.show.viewer.prompts import SpokenRun
+from eirkit.show.viewer.routes import Viewer
+from eirkit.show.viewer.run_index import RunIndex
+from eirkit.show.viewer.tables import Query
 from tests.report.folders import command, make_managed, make_probe, make_remembered, make_rescue, make_sweep
 
 LATER = 4_000_000_000.0  # seconds; long after anything was written
@@ -46,7 +46,7 @@ def records(folder: Path) -> list[dict]:
 
 
 def viewer(root: Path, **more) -> Viewer:
-    return Viewer(root, Logs(), lambda: LATER, **more)
+    return Viewer(root, LogFolders(), lambda: LATER, **more)
 
 
 @pytest.mark.parametrize("name", ["sweep", "managed", "rescue", "probe"])
@@ -263,7 +263,7 @@ def test_pressure_is_what_the_library_counts(root):
 
 PLUGIN = '''
 from pathlib import Path
-from eirkit.lacuna.policies.fifo import Fifo
+from eirkit.tasks.policies.fifo import Fifo
 
 Path(__file__).with_name("ran").touch()
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
-from eirkit.report.viewer.columns import ArrowColumns, ListColumns, label
-from eirkit.report.viewer.heat import heat
-from eirkit.report.viewer.rows import Field, Query, RowTable, alike, telling
+from eirkit.show.viewer.heatmap import heat
+from eirkit.show.viewer.tables import ArrowColumns, Field, ListColumns, Query, RowTable, alike, label, telling
 
 FIELDS = (
     Field("name", "name", "text"),

@@ -13,11 +13,10 @@ from urllib.parse import quote
 import pytest
 
 from eirkit.errors import UsageError
-from eirkit.report.viewer.logs import Logs
-from eirkit.report.viewer.places import open_root
-from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
-from eirkit.report.viewer.texts import LONGEST, more_of, shorten
+from eirkit.show.viewer.folders import open_root
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.routes import LONGEST, Viewer, more_of, shorten
+from eirkit.show.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
 from tests.report.folders import make_sweep
 
 NOW = 1_000_000_000.0  # seconds; any moment will do
@@ -33,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ViewerServer]:
-    made = ViewerServer(Viewer(open_root(folder), Logs(), lambda: NOW))
+    made = ViewerServer(Viewer(open_root(folder), LogFolders(), lambda: NOW))
     thread = threading.Thread(target=made.serve_forever, args=(0.02,))
     thread.start()
     yield made
@@ -172,7 +171,7 @@ def test_a_hostile_record_is_counted_and_blocks_nothing(tmp_path, line):
     sweep = make_sweep(tmp_path / "sweep", seeds="0:1")
     whole = (sweep / "runs.jsonl").read_text("utf-8")
     (sweep / "runs.jsonl").write_text(f"{line}\n{whole}{line}\n", "utf-8")
-    viewer = Viewer(open_root(tmp_path), Logs(), lambda: NOW)
+    viewer = Viewer(open_root(tmp_path), LogFolders(), lambda: NOW)
     overview = viewer.answer("/api/overview", {"at": ["sweep"]})
     assert (overview["progress"]["runs"], overview["progress"]["skipped"]) == (len(whole.splitlines()), 2)
     rows = viewer.answer("/api/runs", {"at": ["sweep"]})["rows"]
@@ -242,11 +241,11 @@ def test_a_damaged_record_spoils_its_own_page_alone(server, folder):
 
 def test_a_port_that_is_taken_is_one_line(server, folder):
     with pytest.raises(UsageError, match="choose another --port"):
-        ViewerServer(Viewer(open_root(folder), Logs(), lambda: NOW), server.port)
+        ViewerServer(Viewer(open_root(folder), LogFolders(), lambda: NOW), server.port)
 
 
 def test_two_servers_have_different_tokens(server, folder):
-    other = ViewerServer(Viewer(open_root(folder), Logs(), lambda: NOW))
+    other = ViewerServer(Viewer(open_root(folder), LogFolders(), lambda: NOW))
     other.server_close()
     assert other.token != server.token
     assert len(server.token) >= 32

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.report.viewer.analysis_tables import TABLES, AnalysisTables
-from eirkit.report.viewer.logs import LINE_CHARACTERS, Logs, lines_around, place_of
-from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.texts import LONGEST, more_of, shorten
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.tables import read_rows, run_ids
-from eirkit.vestige.trajectory import Recording
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.tables import read_rows, run_ids
+from eirkit.logs.trajectory import Recording
+from eirkit.show.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of
+from eirkit.show.viewer.routes import LONGEST, Viewer, more_of, shorten
+from eirkit.show.viewer.vestige_run import TABLES, AnalysisTables
 from tests.report.folders import HOSTILE, make_aimless, make_analysis, make_plain, write_compacted, write_log
 
 pytest.importorskip("pyarrow")
@@ -36,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def viewer(root: Path, *logs: str) -> Viewer:
-    return Viewer(root, Logs(tuple(root / name for name in logs)), lambda: NOW)
+    return Viewer(root, LogFolders(tuple(root / name for name in logs)), lambda: NOW)
 
 
 def ask(viewer: Viewer, path: str, **given: object):
@@ -188,7 +187,7 @@ def test_logs_are_read_only_below_what_was_named(root, tmp_path):
     (logs / "out.json").symlink_to(tmp_path / "secret.json")
     for source in ("logs/../secret.json", "logs/out.json", "secret.json", "/etc/passwd", "logs//etc/passwd", "logs"):
         with pytest.raises(InputFileError, match="not below"):
-            Logs((logs,)).find(source)
+            LogFolders((logs,)).find(source)
 
 
 @given(st.text("ab\n", max_size=60), st.data())

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eirkit.vestige.trajectory import Call
+from eirkit.logs.trajectory import Call
 
 LABELS = Path(__file__).with_name("labels.jsonl")
 

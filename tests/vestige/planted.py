@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.gold import open_gold
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import analyze_corpus
-from eirkit.vestige.planting import Planted, plain_lines
-from eirkit.vestige.tokens import estimating_counter
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.synthetic.planting import Planted, plain_lines
+from eirkit.logs.tokens import estimating_counter
 
 
 def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:
     """Analyse a corpus on disk and return the folder of its tables."""
     patches = None if gold is None else open_gold(gold)
-    analyze_corpus(read_corpus([source]), out, Options(read_windows(None)), estimating_counter(), gold=patches)
+    analyze_corpus(read_corpus([source]), out, AnalysisOptions(read_windows(None)), estimating_counter(), gold=patches)
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eirkit.vestige.trajectory import Read, RecordedTurn, Recording, Trajectory, Turn, Write
+from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Trajectory, Turn
 from tests.vestige.reference import Turns
 
 # Seven turns worked out by hand in docs/vestige-demand.md.
@@ -19,13 +19,13 @@ BY_HAND: Turns = [
 
 def trajectory(turns: Turns, **recording: object) -> Trajectory:
     made = [
-        turn(number, [Read(p, tokens=n) for p, n in reads], [Write(p, tokens=n) for p, n in writes])
+        turn(number, [FileRead(p, tokens=n) for p, n in reads], [FileWrite(p, tokens=n) for p, n in writes])
         for number, (reads, writes) in enumerate(turns, 1)
     ]
     return of_turns(made, **recording)
 
 
-def turn(number: int, reads: list[Read] = [], writes: list[Write] = [], tokens: int = 10) -> Turn:  # noqa: B006 - never changed
+def turn(number: int, reads: list[FileRead] = [], writes: list[FileWrite] = [], tokens: int = 10) -> Turn:  # noqa: B006 - never changed
     return Turn(number, tuple(reads), tuple(writes), tokens, RecordedTurn())
 
 

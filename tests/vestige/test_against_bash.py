@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.vestige.shell.effects import shell_touches
-from eirkit.vestige.shell.place import Place
+from eirkit.logs.shell.effects import shell_touches
+from eirkit.logs.shell.state import ShellState
 
 LONGEST_SECONDS = 20  # of one command, which takes milliseconds
 FILES = ("a.py", "b.py", "src/pkg/m.py", "src/pkg/n.py", "tests/test_m.py", "docs/x.txt")
@@ -178,7 +178,7 @@ def test_where_names_cannot_be_known_none_is_made_up(commands: tuple[str, ...], 
 def both_ways(commands: tuple[str, ...], repo: Path) -> tuple[set[str], set[str]]:
     """Run commands and follow them; return the files that the last is said to write, and those that it changed."""
     set_up(repo)
-    place = Place(roots=(str(repo),), folder=str(repo), keeps_folder=False)
+    place = ShellState(roots=(str(repo),), folder=str(repo), keeps_folder=False)
     said: set[str] = set()
     changed: set[str] = set()
     for command in commands:

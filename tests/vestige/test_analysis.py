@@ -6,26 +6,28 @@ from dataclasses import replace
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.analysis import TABLES, Options, analyze, measure
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.goal import goal_of
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import analyze_corpus
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.tables import column_names, read_rows
-from eirkit.vestige.tokens import estimating_counter
-from eirkit.vestige.trajectory import Call, Read, RecordedTurn, Recording, Touches, Write
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.demand.goal import goal_of
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.tables import column_names, read_rows
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
 from tests.vestige.reference import Turns
 from tests.vestige.runs import BY_HAND, of_turns, trajectory, turn
 
-OPTIONS = Options(read_windows())
+OPTIONS = AnalysisOptions(read_windows())
 COUNT = estimating_counter()
 
 
 def recording(turns: Turns, **fields: object) -> Recording:
     made = tuple(
         RecordedTurn(
-            touches=Touches(tuple(Read(p, tokens=n) for p, n in reads), tuple(Write(p, tokens=n) for p, n in writes)),
+            touches=Touches(
+                tuple(FileRead(p, tokens=n) for p, n in reads), tuple(FileWrite(p, tokens=n) for p, n in writes)
+            ),
             tokens=100,
         )
         for reads, writes in turns
@@ -35,7 +37,7 @@ def recording(turns: Turns, **fields: object) -> Recording:
 
 def by_hand(**options: object):
     run = trajectory(BY_HAND, goal_files=("g.py",))
-    return analyze(run, goal_of(run), Options(read_windows(), **options), COUNT)
+    return analyze(run, goal_of(run), AnalysisOptions(read_windows(), **options), COUNT)
 
 
 def test_the_run_worked_by_hand():
@@ -96,10 +98,12 @@ def test_an_analysis_travels_between_processes():
 def test_shown_again_is_what_was_seen_of_the_same_version():
     run = of_turns(
         [
-            turn(1, [Read("a", content="1 x\n2 y", lines={1: "x" * 8, 2: "y" * 8})]),
-            turn(2, [Read("a", content="2 y\n3 z", lines={2: "y" * 8, 3: "z" * 8}), Read("b", content="b" * 40)]),
-            turn(3, [Read("b", content="b" * 40), Read("b", content="c" * 40)], [Write("a")]),
-            turn(4, [Read("a", content="2 y\n3 z", lines={2: "y" * 8, 3: "z" * 8})]),
+            turn(1, [FileRead("a", content="1 x\n2 y", lines={1: "x" * 8, 2: "y" * 8})]),
+            turn(
+                2, [FileRead("a", content="2 y\n3 z", lines={2: "y" * 8, 3: "z" * 8}), FileRead("b", content="b" * 40)]
+            ),
+            turn(3, [FileRead("b", content="b" * 40), FileRead("b", content="c" * 40)], [FileWrite("a")]),
+            turn(4, [FileRead("a", content="2 y\n3 z", lines={2: "y" * 8, 3: "z" * 8})]),
         ]
     )
     found = analyze(run, goal_of(run), OPTIONS, COUNT)
@@ -112,7 +116,7 @@ def test_shown_again_is_what_was_seen_of_the_same_version():
 
 def test_a_break_says_what_was_still_needed():
     broken = RecordedTurn(broken="compaction", carried="")
-    turns = [turn(1, [Read("a", content="a" * 400)]), turn(2), turn(3, [], [Write("g", content="g" * 40)])]
+    turns = [turn(1, [FileRead("a", content="a" * 400)]), turn(2), turn(3, [], [FileWrite("g", content="g" * 40)])]
     turns[1] = type(turns[1])(2, (), (), 10, broken)
     found = analyze(run := of_turns(turns), goal_of(run), OPTIONS, COUNT)
     assert (found.tables["breaks"]["cut"], found.tables["breaks"]["live_tokens"]) == ([2], [100])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.anomalies import Anomaly, anomalies, review_sample
-from eirkit.vestige.trajectory import Call, Read, RecordedTurn, Recording, Trajectory, Turn, Write
-from eirkit.vestige.verdicts import edit_not_applied, runner_verdict
+from eirkit.logs.audits.anomalies import Anomaly, anomalies, review_sample
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Trajectory, Turn
+from eirkit.logs.verdicts import edit_not_applied, runner_verdict
 from tests.vestige.runs import of_turns
 
 FAILED = "test_a.py F\n=========== 1 failed, 3 passed in 0.12s ===========\n"
@@ -23,12 +23,12 @@ def shell(command: str, output: str = "", **more: object) -> Call:
 
 
 def run(
-    *turns: tuple[Call, list[str], list[Write]], rejected: frozenset[int] = frozenset(), **more: object
+    *turns: tuple[Call, list[str], list[FileWrite]], rejected: frozenset[int] = frozenset(), **more: object
 ) -> Trajectory:
     made = [
         Turn(
             number,
-            tuple(Read(path) for path in reads),
+            tuple(FileRead(path) for path in reads),
             tuple(writes),
             10,
             RecordedTurn((call,), rejected=number in rejected),
@@ -47,26 +47,26 @@ def found(trajectory: Trajectory) -> list[tuple[int, str, int | None]]:
 
 def test_a_command_repeated_with_its_output_is_found() -> None:
     view = (shell("cat a.py", "text"), ["a.py"], [])
-    other = (shell("cat b.py", "more"), ["b.py"], [Write("b.py")])
+    other = (shell("cat b.py", "more"), ["b.py"], [FileWrite("b.py")])
     assert found(run(view, other, view, view)) == [(3, "repeated_command", 1), (4, "repeated_command", 3)]
 
 
 def test_a_write_of_an_input_or_another_output_makes_it_no_repetition() -> None:
     view = (shell("cat a.py", "text"), ["a.py"], [])
-    edit = (shell("sed -i s/a/b/ a.py"), [], [Write("a.py")])
+    edit = (shell("sed -i s/a/b/ a.py"), [], [FileWrite("a.py")])
     changed = (shell("cat a.py", "next"), ["a.py"], [])
     assert found(run(view, edit, view)) == []
     assert found(run(view, changed)) == []
 
 
 def test_a_command_that_writes_its_own_input_is_no_repetition() -> None:
-    edit = (shell("sed -i s/a/b/ a.py"), ["a.py"], [Write("a.py")])
+    edit = (shell("sed -i s/a/b/ a.py"), ["a.py"], [FileWrite("a.py")])
     assert found(run(edit, edit)) == []
 
 
 def test_a_programs_inputs_are_unknown_so_any_write_counts() -> None:
     rerun = (shell("python repro.py", "boom"), ["repro.py"], [])
-    edit = (shell("sed -i s/a/b/ a.py"), [], [Write("a.py")])
+    edit = (shell("sed -i s/a/b/ a.py"), [], [FileWrite("a.py")])
     assert found(run(rerun, edit, rerun)) == []
     assert found(run(rerun, rerun)) == [(2, "repeated_command", 1)]
 
@@ -120,15 +120,15 @@ def test_a_patch_that_does_not_apply_is_found_and_the_same_words_in_a_file_are_n
 
 
 def test_an_edit_repeated_after_a_failed_test_is_found() -> None:
-    edit = (shell("sed -i s/a/b/ a.py"), [], [Write("a.py", removed="a", added="b")])
+    edit = (shell("sed -i s/a/b/ a.py"), [], [FileWrite("a.py", removed="a", added="b")])
     test = (shell(PYTEST, FAILED), [], [])
-    back = (shell("git checkout a.py"), [], [Write("a.py", kind="whole")])
+    back = (shell("git checkout a.py"), [], [FileWrite("a.py", kind="whole")])
     assert found(run(edit, test, back, edit)) == [(4, "repeated_edit", 1)]
 
 
 def test_without_a_failed_test_between_or_with_another_text_it_is_not() -> None:
-    edit = (shell("edit one"), [], [Write("a.py", removed="a", added="b")])
-    another = (shell("edit two"), [], [Write("a.py", removed="a", added="c")])
+    edit = (shell("edit one"), [], [FileWrite("a.py", removed="a", added="b")])
+    another = (shell("edit two"), [], [FileWrite("a.py", removed="a", added="c")])
     failing, passing = (shell(PYTEST, FAILED), [], []), (shell(PYTEST, PASSED), [], [])
     assert found(run(edit, passing, edit)) == []
     assert found(run(edit, failing, another)) == []
@@ -136,8 +136,8 @@ def test_without_a_failed_test_between_or_with_another_text_it_is_not() -> None:
 
 
 def test_edits_without_texts_are_compared_by_their_commands() -> None:
-    edit = (shell("python fix.py"), [], [Write("a.py")])
-    other = (shell("python fix2.py"), [], [Write("a.py")])
+    edit = (shell("python fix.py"), [], [FileWrite("a.py")])
+    other = (shell("python fix2.py"), [], [FileWrite("a.py")])
     test = (shell(PYTEST, FAILED), [], [])
     assert found(run(edit, test, edit)) == [(3, "repeated_edit", 1)]
     assert found(run(edit, test, other)) == []
@@ -145,10 +145,10 @@ def test_edits_without_texts_are_compared_by_their_commands() -> None:
 
 def test_taking_back_is_no_edit_and_a_rewritten_script_makes_another() -> None:
     test = (shell(PYTEST, FAILED), [], [])
-    back = (shell("git checkout a.py"), [], [Write("a.py")])
-    both = (shell("git checkout a.py && sed -i s/a/b/ a.py"), [], [Write("a.py")])
-    script = (shell("python fix.py"), [], [Write("a.py")])
-    rewrite = (shell("cat > fix.py <<EOF\nnew\nEOF"), [], [Write("fix.py", kind="whole", content="new\n")])
+    back = (shell("git checkout a.py"), [], [FileWrite("a.py")])
+    both = (shell("git checkout a.py && sed -i s/a/b/ a.py"), [], [FileWrite("a.py")])
+    script = (shell("python fix.py"), [], [FileWrite("a.py")])
+    rewrite = (shell("cat > fix.py <<EOF\nnew\nEOF"), [], [FileWrite("fix.py", kind="whole", content="new\n")])
     assert found(run(back, test, back)) == []
     assert found(run(both, test, both)) == [(3, "repeated_edit", 1)]
     assert found(run(script, test, rewrite, script)) == []
@@ -166,8 +166,8 @@ def test_a_submission_while_the_last_test_fails_is_found() -> None:
 
 def test_cleaning_up_does_not_hide_it_but_a_later_pass_or_edit_does() -> None:
     test, again = (shell(PYTEST, FAILED), [], []), (shell(PYTEST, PASSED), [], [])
-    clean = (shell("rm repro.py"), [], [Write("repro.py", kind="delete")])
-    edit = (shell("sed -i s/a/b/ a.py"), [], [Write("a.py")])
+    clean = (shell("rm repro.py"), [], [FileWrite("repro.py", kind="delete")])
+    edit = (shell("sed -i s/a/b/ a.py"), [], [FileWrite("a.py")])
     assert found(run(test, clean, SUBMIT, exit_status="Submitted")) == [(3, "submit_after_failed_test", 1)]
     assert found(run(test, again, SUBMIT, exit_status="Submitted")) == []
     assert found(run(test, edit, SUBMIT, exit_status="Submitted")) == []

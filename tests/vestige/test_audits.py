@@ -7,14 +7,24 @@ from time import process_time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.anomalies import anomalies
-from eirkit.vestige.clipping import clipped_views, clipping_group, hidden_lines
-from eirkit.vestige.compaction import break_costs, break_cuts, dropped_states
-from eirkit.vestige.entities import entity_demand, entity_touches
-from eirkit.vestige.occupancy import occupancy, read_windows
-from eirkit.vestige.reread import cells, gaps, intervals
-from eirkit.vestige.tokens import estimating_counter
-from eirkit.vestige.trajectory import Call, Read, RecordedTurn, Recording, Span, Trajectory, Turn, Usage, Write
+from eirkit.logs.audits.anomalies import anomalies
+from eirkit.logs.audits.clipping import clipped_views, clipping_group, hidden_lines
+from eirkit.logs.audits.compaction import break_costs, break_cuts, dropped_states
+from eirkit.logs.audits.occupancy import occupancy, read_windows
+from eirkit.logs.audits.reread import cells, gaps, intervals
+from eirkit.logs.demand.entities import entity_demand, entity_touches
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import (
+    Call,
+    FileRead,
+    FileWrite,
+    Lines,
+    LoggedUsage,
+    RecordedTurn,
+    Recording,
+    Trajectory,
+    Turn,
+)
 
 WINDOWS, COUNT = read_windows(), estimating_counter()
 # Four times the turns may take four times the time, sixteen if an audit were quadratic; the rest is for a busy machine.
@@ -39,9 +49,9 @@ calls = st.builds(
     full_output=st.none() | texts,
 )
 paths = st.sampled_from(["a.py", "b/c.py", ""])
-spans = st.none() | st.builds(Span, st.integers(-1, 5), st.integers(-1, 5))
+spans = st.none() | st.builds(Lines, st.integers(-1, 5), st.integers(-1, 5))
 reads = st.builds(
-    Read,
+    FileRead,
     path=paths,
     content=st.none() | texts,
     lines=st.none() | st.dictionaries(st.integers(-1, 5), texts, max_size=3),
@@ -49,7 +59,7 @@ reads = st.builds(
     clipped=st.booleans(),
 )
 writes = st.builds(
-    Write,
+    FileWrite,
     path=paths,
     kind=st.sampled_from(["whole", "edit", "delete"]),
     content=st.none() | texts,
@@ -59,7 +69,7 @@ recorded = st.builds(
     RecordedTurn,
     calls=st.lists(calls, max_size=2).map(tuple),
     text=texts,
-    usage=st.none() | st.builds(Usage, st.integers(0, 9), st.integers(0, 9)),
+    usage=st.none() | st.builds(LoggedUsage, st.integers(0, 9), st.integers(0, 9)),
     broken=st.sampled_from([None, "compaction", "clear"]),
     carried=texts,
     rejected=st.booleans(),
@@ -111,9 +121,9 @@ def long_run(turns: int) -> Trajectory:
     for n in range(1, turns + 1):
         path = f"{n % 50}.py"
         call = Call("bash", {"command": f"cat {path}"}, f"text {n % 7}\n<response clipped>")
-        recorded = RecordedTurn((call,), usage=Usage(n, 1), broken="compaction" if n % 1_000 == 0 else None)
-        changed = (Write(path),) if n % 5 == 0 else ()
-        made.append(Turn(n, (Read(path, content=call.output, clipped=True),), changed, 100, recorded))
+        recorded = RecordedTurn((call,), usage=LoggedUsage(n, 1), broken="compaction" if n % 1_000 == 0 else None)
+        changed = (FileWrite(path),) if n % 5 == 0 else ()
+        made.append(Turn(n, (FileRead(path, content=call.output, clipped=True),), changed, 100, recorded))
     recording = Recording("r", "t", "plain", "x", tuple(turn.recorded for turn in made))
     return Trajectory(recording, tuple(made), None)
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.clipping import clipped_views, clipping_group, hidden_lines, old_lines
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.entities import entity_demand, failure_auc, quantiles
-from eirkit.vestige.goal import goal_of
-from eirkit.vestige.gold import open_gold
-from eirkit.vestige.occupancy import occupancy, read_windows
-from eirkit.vestige.tokens import estimating_counter
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Recording, Trajectory
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.audits.clipping import clipped_views, clipping_group, hidden_lines, old_lines
+from eirkit.logs.audits.occupancy import occupancy, read_windows
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.demand.entities import entity_demand, failure_auc, quantiles
+from eirkit.logs.demand.goal import goal_of
+from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import Recording, Trajectory
 from tests.vestige.recorded import recorded
 
 ELIDED = re.compile(r"<elided_chars>\s*(\d+) characters elided\s*</elided_chars>")

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.clipping import HiddenLine, clipped_views, clipping_group, hidden_lines, old_lines
-from eirkit.vestige.gold import read_patch
-from eirkit.vestige.trajectory import Call, Read, RecordedTurn, Span, Trajectory, Turn, Write
+from eirkit.logs.audits.clipping import HiddenLine, clipped_views, clipping_group, hidden_lines, old_lines
+from eirkit.logs.demand.gold import read_patch
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 CLIP = "<response clipped>"
 ELIDED = "<elided_chars>\n2778 characters elided\n</elided_chars>"
 
 
-def turn(number: int, *reads: Read, writes: tuple[Write, ...] = (), calls: tuple[Call, ...] = ()) -> Turn:
+def turn(number: int, *reads: FileRead, writes: tuple[FileWrite, ...] = (), calls: tuple[Call, ...] = ()) -> Turn:
     return Turn(number, reads, writes, 10, RecordedTurn(calls))
 
 
@@ -23,12 +23,12 @@ def run(*turns: Turn) -> Trajectory:
     return of_turns(list(turns))
 
 
-def clipped(path: str = "a.py", content: str = "one\n" + CLIP, requested: Span | None = None) -> Read:
-    return Read(path, content=content, requested=requested, clipped=True)
+def clipped(path: str = "a.py", content: str = "one\n" + CLIP, requested: Lines | None = None) -> FileRead:
+    return FileRead(path, content=content, requested=requested, clipped=True)
 
 
-def whole(content: str, path: str = "a.py", requested: Span | None = None) -> Read:
-    return Read(path, content=content, requested=requested)
+def whole(content: str, path: str = "a.py", requested: Lines | None = None) -> FileRead:
+    return FileRead(path, content=content, requested=requested)
 
 
 # Clipped observations
@@ -42,7 +42,7 @@ def test_observations_goal_files_and_later_writes_are_counted() -> None:
             turn(1, clipped(), calls=(marked,)),
             turn(2, calls=(plain,)),
             turn(3, calls=(marked,)),  # a command that shows no file
-            turn(4, clipped("b.py"), calls=(marked,), writes=(Write("b.py"),)),
+            turn(4, clipped("b.py"), calls=(marked,), writes=(FileWrite("b.py"),)),
             turn(5, clipped("b.py"), calls=(marked,)),
         ),
         {"a.py"},
@@ -122,20 +122,20 @@ FIRST = turn(1, clipped())
         # the clipped view itself shows it
         ((turn(1, clipped(content="old = 1\n" + CLIP)),), []),
         # the range that was asked for does not cover it
-        ((turn(1, clipped(requested=Span(12, 90))),), []),
-        ((turn(1, clipped(requested=Span(11, 90))),), [("never", None)]),
+        ((turn(1, clipped(requested=Lines(12, 90))),), []),
+        ((turn(1, clipped(requested=Lines(11, 90))),), [("never", None)]),
         # a view that was not clipped left nothing out
         ((turn(1, whole("one")),), []),
         # after the first write of the file nothing counts, in its own turn everything does
-        ((FIRST, turn(2, writes=(Write("a.py"),)), turn(3, whole("old = 1"))), [("never", None)]),
-        ((FIRST, turn(2, whole("old = 1"), writes=(Write("a.py"),))), [("recovered", 2)]),
-        ((FIRST, turn(2, writes=(Write("b.py"),)), turn(3, whole("old = 1"))), [("recovered", 3)]),
-        ((turn(1, writes=(Write("a.py"),)), turn(2, clipped())), []),
+        ((FIRST, turn(2, writes=(FileWrite("a.py"),)), turn(3, whole("old = 1"))), [("never", None)]),
+        ((FIRST, turn(2, whole("old = 1"), writes=(FileWrite("a.py"),))), [("recovered", 2)]),
+        ((FIRST, turn(2, writes=(FileWrite("b.py"),)), turn(3, whole("old = 1"))), [("recovered", 3)]),
+        ((turn(1, writes=(FileWrite("a.py"),)), turn(2, clipped())), []),
         # a later view that does not cover the line shows some other one
-        ((FIRST, turn(2, whole("old = 1", requested=Span(50, 60)))), [("never", None)]),
+        ((FIRST, turn(2, whole("old = 1", requested=Lines(50, 60)))), [("never", None)]),
         # a search asks for no range, so it hides nothing, and covers what it shows
-        ((turn(1, clipped(requested=Span(1, 0))),), []),
-        ((FIRST, turn(2, whole("old = 1", requested=Span(1, 0)))), [("recovered", 2)]),
+        ((turn(1, clipped(requested=Lines(1, 0))),), []),
+        ((FIRST, turn(2, whole("old = 1", requested=Lines(1, 0)))), [("recovered", 2)]),
         # a view of another file shows nothing
         ((FIRST, turn(2, whole("old = 1", "b.py"))), [("never", None)]),
         # the same text twice in a view: nobody knows which line it was
@@ -152,9 +152,9 @@ def test_what_became_of_a_line(turns: tuple[Turn, ...], expected: list[tuple[str
 
 
 def test_numbered_views_go_by_number() -> None:
-    cut = Read("a.py", lines={1: "one", 2: "two"}, clipped=True)
-    right = Read("a.py", lines={10: "keep", 11: "old = 1"})
-    elsewhere = Read("a.py", lines={30: "old = 1"})
+    cut = FileRead("a.py", lines={1: "one", 2: "two"}, clipped=True)
+    right = FileRead("a.py", lines={10: "keep", 11: "old = 1"})
+    elsewhere = FileRead("a.py", lines={30: "old = 1"})
     assert [line.outcome for line in hidden_lines(run(turn(1, cut), turn(2, right)), CHANGED)] == ["recovered"]
     # The text stands on line 30 too, so it is not unique in the file.
     assert [line.outcome for line in hidden_lines(run(turn(1, cut), turn(2, elsewhere)), CHANGED)] == ["ambiguous"]
@@ -162,19 +162,19 @@ def test_numbered_views_go_by_number() -> None:
 
 def test_behind_the_cut_a_view_has_no_numbers_but_its_text_counts() -> None:
     # The head has numbers, the tail does not, since nobody knows how many lines lie between.
-    cut = Read("a.py", content=f"one\n{ELIDED}\nold = 1\n", lines={1: "one"}, clipped=True)
+    cut = FileRead("a.py", content=f"one\n{ELIDED}\nold = 1\n", lines={1: "one"}, clipped=True)
     assert hidden_lines(run(turn(1, cut)), CHANGED) == ()
 
 
 @pytest.mark.parametrize("printed", ["old = 1", "    11\told = 1", "  old   = 1"])
 def test_a_line_that_a_clipped_output_shows_among_other_text_is_not_hidden(printed: str) -> None:
     # `ls; cat a.py`: the read has no text of its own, but the line stands in what was printed.
-    cut = Read("a.py", tokens=5, clipped=True)
+    cut = FileRead("a.py", tokens=5, clipped=True)
     shown = Turn(1, (cut,), (), 0, RecordedTurn((Call("bash", {}, f"a.py\none\n{ELIDED}\n{printed}\n"),)))
     assert hidden_lines(run(shown), CHANGED) == ()
     left_out = Turn(1, (cut,), (), 0, RecordedTurn((Call("bash", {}, f"a.py\none\n{ELIDED}\nlast\n"),)))
     assert [line.outcome for line in hidden_lines(run(left_out), CHANGED)] == ["never"]
-    again = Turn(2, (Read("a.py", tokens=5),), (), 0, RecordedTurn((Call("bash", {}, f"a.py\n{printed}\n"),)))
+    again = Turn(2, (FileRead("a.py", tokens=5),), (), 0, RecordedTurn((Call("bash", {}, f"a.py\n{printed}\n"),)))
     assert [line.outcome for line in hidden_lines(run(left_out, again), CHANGED)] == ["recovered"]
 
 
@@ -216,16 +216,20 @@ def test_groups_are_exclusive(outcomes: list[str], group: str) -> None:
 
 texts = st.sampled_from(["p", "q", "r", ""])
 contents = st.lists(texts, max_size=4)
-spans = st.none() | st.builds(lambda first, size: Span(first, first + size), st.integers(1, 6), st.integers(0, 5))
+spans = st.none() | st.builds(lambda first, size: Lines(first, first + size), st.integers(1, 6), st.integers(0, 5))
 visits = st.lists(st.tuples(contents, spans, st.booleans(), st.booleans()), max_size=6)
 
 
 @given(visits, st.dictionaries(st.integers(1, 6), texts, max_size=3))
 def test_hidden_lines_agree_with_a_slow_reading(
-    visits: list[tuple[list[str], Span | None, bool, bool]], changed: dict[int, str]
+    visits: list[tuple[list[str], Lines | None, bool, bool]], changed: dict[int, str]
 ) -> None:
     turns = [
-        turn(n, Read("a.py", content="\n".join(lines), requested=span, clipped=cut), writes=(Write("a.py"),) * written)
+        turn(
+            n,
+            FileRead("a.py", content="\n".join(lines), requested=span, clipped=cut),
+            writes=(FileWrite("a.py"),) * written,
+        )
         for n, (lines, span, cut, written) in enumerate(visits, 1)
     ]
     found = {(row.line, row.turn, row.outcome) for row in hidden_lines(run(*turns), {"a.py": changed})}
@@ -244,5 +248,5 @@ def test_hidden_lines_agree_with_a_slow_reading(
     assert found == expected
 
 
-def _within(span: Span, number: int) -> bool:
+def _within(span: Lines, number: int) -> bool:
     return span.first <= number <= span.last

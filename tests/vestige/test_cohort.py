@@ -13,18 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.vestige.analyses.plan import Plan, holm, read_plan
-from eirkit.vestige.analyses.recovery import independent_interval, newcombe_interval, risk_difference
-from eirkit.vestige.analyses.setting import OTHER_MODELS, Settings, model_columns, model_note
-from eirkit.vestige.analyses.used_later import quantile_interval
-from eirkit.vestige.analysis import TABLES
-from eirkit.vestige.cohort import TESTS, analyse_cohorts, folder_names
-from eirkit.vestige.covariates import read_base_lines
-from eirkit.vestige.planting import Planted, plain_lines
-from eirkit.vestige.tables import TableWriter
+from eirkit.logs.cohorts.cohort import TESTS, analyse_cohorts, folder_names
+from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
+from eirkit.logs.cohorts.setting import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
+from eirkit.logs.cohorts.used_later import quantile_interval
+from eirkit.logs.corpus.analysis import TABLES
+from eirkit.logs.synthetic.planting import Planted, plain_lines
+from eirkit.logs.tables import TableWriter
 from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
 
-QUICK = Plan(settings=Settings(resamples=30, mediation_resamples=25, draws=200))
+QUICK = AnalysisPlan(settings=Settings(resamples=30, mediation_resamples=25, draws=200))
 ROUNDING = 1e-12
 
 
@@ -39,7 +38,7 @@ def run(name: str, task: str, resolved: bool | None, demand: int, model: str = "
     return json.dumps({**fields, "turns": reached}).encode() + b"\n"
 
 
-def document(folder, plan: Plan = QUICK, **how):
+def document(folder, plan: AnalysisPlan = QUICK, **how):
     found = analyse_cohorts([folder], plan, **how)
     json.dumps(found, allow_nan=False)
     assert all(test["estimate"] is not None or test["note"] for test in found["tests"])

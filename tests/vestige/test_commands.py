@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from eirkit.vestige.shell.effects import shell_touches
-from eirkit.vestige.shell.place import Place
+from eirkit.logs.shell.effects import shell_touches
+from eirkit.logs.shell.state import ShellState
 from tests.vestige.commands import CASES, Case
 
 MANY_ENOUGH = 120  # commands that the set is meant to have at least
@@ -29,7 +29,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.command[:60])
 def test_a_command_touches_what_it_says(case: Case) -> None:
-    place = Place(roots=("/repo",), folder="/repo", keeps_folder=False)
+    place = ShellState(roots=("/repo",), folder="/repo", keeps_folder=False)
     for command, output in (*case.shown, *((command, "") for command in case.before)):
         shell_touches(command, output, 0, place)
     touches = shell_touches(case.command, case.output, case.exit_code, place)
@@ -39,7 +39,7 @@ def test_a_command_touches_what_it_says(case: Case) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_followed_has_bounds(name: str) -> None:
-    place = Place(roots=("/repo",), folder="/repo", keeps_folder=False)
+    place = ShellState(roots=("/repo",), folder="/repo", keeps_folder=False)
     start = time.process_time()
     shell_touches(HOSTILE[name], "", 0, place)
     assert time.process_time() - start < LONGEST_SECONDS

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.compaction import break_costs, break_cuts, dropped_states, names_file
-from eirkit.vestige.trajectory import Break, Read, RecordedTurn, Trajectory, Turn, Write
+from eirkit.logs.audits.compaction import break_costs, break_cuts, dropped_states, names_file
+from eirkit.logs.trajectory import Break, FileRead, FileWrite, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 
@@ -17,8 +17,8 @@ def words(text: str) -> int:
 
 def turn(
     number: int,
-    reads: tuple[Read, ...] = (),
-    writes: tuple[Write, ...] = (),
+    reads: tuple[FileRead, ...] = (),
+    writes: tuple[FileWrite, ...] = (),
     broken: Break | None = None,
     carried: str = "",
 ) -> Turn:
@@ -31,12 +31,12 @@ SUMMARY = "The file a.py holds:\n  def first(x):\nThe rest of it is elsewhere." 
 # Tokens of the turns: 10, 20, 30, 40, 50, 60. Turn 3 begins after a compaction.
 RUN = of_turns(
     [
-        turn(1, (Read("src/a.py", content=A), Read("b.py", content="b = 1 + 1\n"))),
-        turn(2, (Read("c.py", content="c = 2 + 2\n"), Read("d.py", lines={7: "d = 3 + 3"}))),
+        turn(1, (FileRead("src/a.py", content=A), FileRead("b.py", content="b = 1 + 1\n"))),
+        turn(2, (FileRead("c.py", content="c = 2 + 2\n"), FileRead("d.py", lines={7: "d = 3 + 3"}))),
         turn(3, (), (), "compaction", SUMMARY),
-        turn(4, (Read("src/a.py", content=A),), (Write("src/a.py"),)),
-        turn(5, (), (Write("b.py"),)),
-        turn(6, (Read("b.py", content="new"),)),
+        turn(4, (FileRead("src/a.py", content=A),), (FileWrite("src/a.py"),)),
+        turn(5, (), (FileWrite("b.py"),)),
+        turn(6, (FileRead("b.py", content="new"),)),
     ]
 )
 LIVE = {3: {"src/a.py": 100, "b.py": 40, "c.py": 8, "d.py": 4}}
@@ -84,8 +84,8 @@ def test_what_a_whole_write_replaced_is_no_longer_what_is_live() -> None:
     before, after = "value = compute(1)\n", "value = compute(2)\n"
     run = of_turns(
         [
-            turn(1, (Read("a.py", content=before),)),
-            turn(2, (), (Write("a.py", kind="whole", content=after),)),
+            turn(1, (FileRead("a.py", content=before),)),
+            turn(2, (), (FileWrite("a.py", kind="whole", content=after),)),
             turn(3, broken="compaction", carried=before),
         ]
     )
@@ -94,7 +94,7 @@ def test_what_a_whole_write_replaced_is_no_longer_what_is_live() -> None:
 
 
 def test_a_file_that_the_carried_text_repeats_in_full_was_not_dropped() -> None:
-    run = of_turns([turn(1, (Read("a.py", content=A),)), turn(2, broken="compaction", carried=f"a.py:\n{A}")])
+    run = of_turns([turn(1, (FileRead("a.py", content=A),)), turn(2, broken="compaction", carried=f"a.py:\n{A}")])
     [state] = dropped_states(run, {2: {"a.py": 9}}, words)
     assert (state.carried_share, state.dropped_tokens) == (1.0, 0)
 
@@ -102,9 +102,9 @@ def test_a_file_that_the_carried_text_repeats_in_full_was_not_dropped() -> None:
 def test_two_breaks_are_judged_apart() -> None:
     run = of_turns(
         [
-            turn(1, (Read("a.py", content=A),)),
+            turn(1, (FileRead("a.py", content=A),)),
             turn(2, broken="compaction"),
-            turn(3, (Read("a.py", content=A),)),
+            turn(3, (FileRead("a.py", content=A),)),
             turn(4, broken="clear"),
             turn(5),
         ]
@@ -116,7 +116,7 @@ def test_two_breaks_are_judged_apart() -> None:
 
 def test_many_breaks_take_linear_work() -> None:
     # 2,000 breaks over one large file: a scan of the whole past at each would take minutes.
-    turns = [turn(1, (Read("a.py", content=A * 200),))]
+    turns = [turn(1, (FileRead("a.py", content=A * 200),))]
     turns += [turn(number, broken="compaction", carried="short") for number in range(2, 2_002)]
     run: Trajectory = of_turns(turns)
     live = {number: {"a.py": 1} for number in range(2, 2_002)}
@@ -126,10 +126,10 @@ def test_many_breaks_take_linear_work() -> None:
 def test_what_one_break_dropped_is_neither_dropped_nor_paid_for_twice() -> None:
     run = of_turns(
         [
-            turn(1, (Read("a.py", content=A),)),
+            turn(1, (FileRead("a.py", content=A),)),
             turn(2, broken="compaction"),
             turn(3, broken="compaction"),
-            turn(4, (Read("a.py", content=A),), (Write("a.py"),)),
+            turn(4, (FileRead("a.py", content=A),), (FileWrite("a.py"),)),
         ]
     )
     states = dropped_states(run, {2: {"a.py": 100}, 3: {"a.py": 100}}, words)
@@ -147,10 +147,10 @@ def test_what_the_first_break_carried_the_second_can_drop() -> None:
     # One of four telling lines is carried over the first break, and lost at the second.
     run = of_turns(
         [
-            turn(1, (Read("src/a.py", content=A),)),
+            turn(1, (FileRead("src/a.py", content=A),)),
             turn(2, broken="compaction", carried=SUMMARY),
             turn(3, broken="clear"),
-            turn(4, (Read("src/a.py", content=A),)),
+            turn(4, (FileRead("src/a.py", content=A),)),
         ]
     )
     first, second = dropped_states(run, {2: {"src/a.py": 100}, 3: {"src/a.py": 100}}, words)
@@ -162,10 +162,10 @@ def test_a_rereading_is_paid_at_the_break_that_dropped_the_file() -> None:
     # The first break carries the whole file on, so the second is the one that makes the agent read it again.
     run = of_turns(
         [
-            turn(1, (Read("a.py", content=A),)),
+            turn(1, (FileRead("a.py", content=A),)),
             turn(2, broken="compaction", carried=A),
             turn(3, broken="clear"),
-            turn(4, (Read("a.py", content=A),)),
+            turn(4, (FileRead("a.py", content=A),)),
         ]
     )
     states = dropped_states(run, {2: {"a.py": 9}, 3: {"a.py": 9}}, words)
@@ -173,7 +173,7 @@ def test_a_rereading_is_paid_at_the_break_that_dropped_the_file() -> None:
 
 
 def test_a_file_whose_text_is_not_recorded_is_held_from_reading_to_break() -> None:
-    run = of_turns([turn(1, (Read("a.py"),)), turn(2, broken="compaction"), turn(3, broken="compaction")])
+    run = of_turns([turn(1, (FileRead("a.py"),)), turn(2, broken="compaction"), turn(3, broken="compaction")])
     states = dropped_states(run, {2: {"a.py": 9}, 3: {"a.py": 9}}, words)
     assert [one.dropped_tokens for one in states] == [9, 0]
 
@@ -181,10 +181,10 @@ def test_a_file_whose_text_is_not_recorded_is_held_from_reading_to_break() -> No
 @given(st.lists(st.sampled_from(["read", "carry", "drop"]), max_size=8))
 def test_over_any_breaks_no_more_is_dropped_than_was_shown(acts: list[str]) -> None:
     # A token of the file is dropped at most once for each time that it was shown; by hand: a flag that reads set.
-    turns, live, held, expected = [turn(1, (Read("a.py", content=A),))], {}, True, []
+    turns, live, held, expected = [turn(1, (FileRead("a.py", content=A),))], {}, True, []
     for number, act in enumerate(acts, 2):
         if act == "read":
-            turns.append(turn(number, (Read("a.py", content=A),)))
+            turns.append(turn(number, (FileRead("a.py", content=A),)))
             held = True
             continue
         turns.append(turn(number, broken="compaction", carried=A if act == "carry" else ""))
@@ -221,6 +221,8 @@ def test_a_name_is_found_where_a_sentence_ends_and_not_inside_another(text: str,
 
 
 def test_the_carried_text_names_a_file_at_the_end_of_a_sentence() -> None:
-    run = of_turns([turn(1, (Read("a.py", content=A),)), turn(2, broken="compaction", carried="I was editing a.py.")])
+    run = of_turns(
+        [turn(1, (FileRead("a.py", content=A),)), turn(2, broken="compaction", carried="I was editing a.py.")]
+    )
     [state] = dropped_states(run, {2: {"a.py": 9}}, words)
     assert state.named

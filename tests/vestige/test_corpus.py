@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped, StoredDocument, find_documents, open_document
-from eirkit.vestige.trajectory import Recording, formats
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.trajectory import Recording, formats
 from tests.vestige.recorded import recorded
 
 LARGEST_GROWTH = 1.5  # of memory from one document to forty equal ones: names are kept, and what waits to be collected

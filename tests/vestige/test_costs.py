@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.costs import observe
-from eirkit.vestige.graph import build
-from eirkit.vestige.shell.effects import shell_touches
-from eirkit.vestige.shell.place import Place
-from eirkit.vestige.trajectory import RecordedTurn, Turn
+from eirkit.logs.demand.costs import observe
+from eirkit.logs.demand.graph import build
+from eirkit.logs.shell.effects import shell_touches
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.trajectory import RecordedTurn, Turn
 from tests.vestige import reference
 
 MARK = "<elided_chars>\n900 characters elided\n</elided_chars>\n"
@@ -40,7 +40,7 @@ def printed(printed_numbers: bool, lines: dict[int, str]) -> str:
 
 
 def cost_of(calls: list[tuple[str, str]]) -> int:
-    place = Place(roots=("/repo",), folder="/repo", count=counted_words)
+    place = ShellState(roots=("/repo",), folder="/repo", count=counted_words)
     touches = [shell_touches(command, output, 0, place) for command, output in calls]
     turns = [Turn(number, touch.reads, (), 0, RecordedTurn()) for number, touch in enumerate(touches, 1)]
     graph = build(([read.path for read in turn.reads], []) for turn in turns)

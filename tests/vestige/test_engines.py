@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from eirkit.engine.mapping import Done, Lost
+from eirkit.engine.mapping import Lost, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
-from eirkit.vestige import partition
-from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts
+from eirkit.logs.corpus import partition
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 
@@ -73,10 +73,10 @@ class DyingOnce:
     def __init__(self) -> None:
         self.met: list[Any] = []
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Done[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
         for number, piece in enumerate(pieces):
             if piece in self.met:
-                yield Done(number, function(piece))
+                yield PieceResult(number, function(piece))
             else:
                 self.met.append(piece)
                 yield Lost(number, "killed its worker", is_death=True)

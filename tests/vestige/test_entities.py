@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.entities import (
+from eirkit.logs.demand.entities import (
     SHELL_TOOL_TURNS,
     Quantiles,
     entity_demand,
@@ -17,7 +17,7 @@ from eirkit.vestige.entities import (
     quantiles,
     task_entities,
 )
-from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
+from eirkit.logs.trajectory import Call, RecordedTurn, Recording
 
 
 def recording(*calls: Call, **details: object) -> Recording:

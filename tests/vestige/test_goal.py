@@ -2,9 +2,9 @@
 
 import pytest
 
-from eirkit.vestige.goal import goal_of
-from eirkit.vestige.gold import FileChange, Patch
-from eirkit.vestige.trajectory import Read, Write
+from eirkit.logs.demand.goal import goal_of
+from eirkit.logs.demand.gold import FileChange, Patch
+from eirkit.logs.trajectory import FileRead, FileWrite
 from tests.vestige.runs import of_turns, turn
 
 
@@ -13,24 +13,26 @@ def patch(*paths: str) -> Patch:
 
 
 def test_a_patch_goes_before_what_the_log_says():
-    run = of_turns([turn(1, [Read("src/a.py")])], goal_files=("b.py",))
+    run = of_turns([turn(1, [FileRead("src/a.py")])], goal_files=("b.py",))
     goal = goal_of(run, patch("src/a.py", "tests/test_a.py"))
     assert (goal.source, goal.files, goal.paths) == ("gold", ("src/a.py",), {"src/a.py"})
     assert goal_of(run, patch("src/a.py", "tests/test_a.py"), tests=True).files == ("src/a.py", "tests/test_a.py")
 
 
 def test_a_patch_file_is_found_under_a_log_s_absolute_path():
-    run = of_turns([turn(1, [Read("/testbed/build/src/a.py"), Read("/testbed/src/a.py"), Read("/testbed/xsrc/a.py")])])
+    run = of_turns(
+        [turn(1, [FileRead("/testbed/build/src/a.py"), FileRead("/testbed/src/a.py"), FileRead("/testbed/xsrc/a.py")])]
+    )
     assert goal_of(run, patch("src/a.py")).paths == {"/testbed/src/a.py"}
 
 
 def test_what_the_log_says_goes_before_the_run_s_own_edits():
-    run = of_turns([turn(1, [], [Write("a.py")])], goal_files=("b.py",))
+    run = of_turns([turn(1, [], [FileWrite("a.py")])], goal_files=("b.py",))
     assert (goal_of(run).source, goal_of(run).files) == ("log", ("b.py",))
 
 
 def test_none_is_an_answer():
-    run = of_turns([turn(1, [], [Write("a.py")])], goal_files=())
+    run = of_turns([turn(1, [], [FileWrite("a.py")])], goal_files=())
     assert (goal_of(run).source, goal_of(run).paths) == ("log", frozenset())
 
 
@@ -47,7 +49,7 @@ OWN_EDITS = [
 @pytest.mark.parametrize(("name", "written", "last", "every"), OWN_EDITS, ids=[case[0] for case in OWN_EDITS])
 def test_own_edits_stand_in(name, written, last, every):
     writes = [
-        [Write(path.removeprefix("-"), kind="delete" if path.startswith("-") else "edit") for path in paths]
+        [FileWrite(path.removeprefix("-"), kind="delete" if path.startswith("-") else "edit") for path in paths]
         for paths in written
     ]
     run = of_turns([turn(number, [], made) for number, made in enumerate(writes, 1)])

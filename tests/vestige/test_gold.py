@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.gold import FileChange, is_test_file, open_gold, read_patch
+from eirkit.logs.demand.gold import FileChange, is_test_file, open_gold, read_patch
 from tests.vestige.recorded import recorded
 
 PATCH = """\

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.vestige.costs import observe
-from eirkit.vestige.demand import Demand, demand, live_at
-from eirkit.vestige.graph import build, slice_to
-from eirkit.vestige.tokens import estimating_counter
-from eirkit.vestige.trajectory import Read, Write
+from eirkit.logs.demand.costs import observe
+from eirkit.logs.demand.graph import build, slice_to
+from eirkit.logs.demand.live import Demand, demand, live_at
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import FileRead, FileWrite
 from tests.vestige import reference
 from tests.vestige.runs import BY_HAND, of_turns, trajectory, turn
 
@@ -118,27 +118,30 @@ def test_a_chain_of_files_is_followed_back():
 
 
 COST_CASES = [
-    ("the largest of several reads", [turn(1, [Read("a", content="x" * 40), Read("a", content="x" * 80)])], [20]),
-    ("the union of numbered lines", [turn(1, [Read("a", lines={1: "a" * 8, 2: "b" * 8})]),
-                                     turn(2, [Read("a", lines={2: "b" * 8, 3: "c" * 7})])], [28 // 4]),
-    ("a given figure over a counted one", [turn(1, [Read("a", tokens=7, content="x" * 400)])], [7]),
-    ("a whole new file", [turn(1, [], [Write("a", kind="whole", content="x" * 40)])], [10]),
-    ("an edit never read again", [turn(1, [Read("a", content="x" * 400)]),
-                                  turn(2, [], [Write("a", removed="x" * 40, added="x" * 80)])], [100, 110]),
-    ("an edit that was read again", [turn(1, [Read("a", content="x" * 400)]),
-                                     turn(2, [], [Write("a", removed="x" * 40, added="x" * 80)]),
-                                     turn(3, [Read("a", content="x" * 20)])], [100, 5]),
-    ("two edits of one turn", [turn(1, [Read("a", content="x" * 400)]),
-                               turn(2, [], [Write("a", added="x" * 40), Write("a", added="x" * 40)])], [100, 120]),
-    ("an edit of a text written in the same turn", [turn(1, [], [Write("a", kind="whole", content="x" * 40),
-                                                                 Write("a", removed="x" * 20, added="")])], [5]),
-    ("an edit of something never seen", [turn(1, [], [Write("a", removed="x" * 40, added="x" * 4)])], [0]),
-    ("an edit whose text is unknown", [turn(1, [Read("a", content="x" * 40)]), turn(2, [], [Write("a")])], [10, 10]),
-    ("a file that was removed", [turn(1, [Read("a", content="x" * 40)]),
-                                 turn(2, [], [Write("a", kind="delete")])], [10, 0]),
-    ("a read that shows nothing", [turn(1, [Read("a")])], [0]),
-    ("an edit after numbered lines", [turn(1, [Read("a", lines={1: "x" * 40})]),
-                                      turn(2, [], [Write("a", added="x" * 4)])], [10, 11]),
+    ("the largest of several reads", [turn(1, [FileRead("a", content="x" * 40),
+                                              FileRead("a", content="x" * 80)])], [20]),
+    ("the union of numbered lines", [turn(1, [FileRead("a", lines={1: "a" * 8, 2: "b" * 8})]),
+                                     turn(2, [FileRead("a", lines={2: "b" * 8, 3: "c" * 7})])], [28 // 4]),
+    ("a given figure over a counted one", [turn(1, [FileRead("a", tokens=7, content="x" * 400)])], [7]),
+    ("a whole new file", [turn(1, [], [FileWrite("a", kind="whole", content="x" * 40)])], [10]),
+    ("an edit never read again", [turn(1, [FileRead("a", content="x" * 400)]),
+                                  turn(2, [], [FileWrite("a", removed="x" * 40, added="x" * 80)])], [100, 110]),
+    ("an edit that was read again", [turn(1, [FileRead("a", content="x" * 400)]),
+                                     turn(2, [], [FileWrite("a", removed="x" * 40, added="x" * 80)]),
+                                     turn(3, [FileRead("a", content="x" * 20)])], [100, 5]),
+    ("two edits of one turn", [turn(1, [FileRead("a", content="x" * 400)]),
+                               turn(2, [], [FileWrite("a", added="x" * 40),
+                                            FileWrite("a", added="x" * 40)])], [100, 120]),
+    ("an edit of a text written in the same turn", [turn(1, [], [FileWrite("a", kind="whole", content="x" * 40),
+                                                                 FileWrite("a", removed="x" * 20, added="")])], [5]),
+    ("an edit of something never seen", [turn(1, [], [FileWrite("a", removed="x" * 40, added="x" * 4)])], [0]),
+    ("an edit whose text is unknown", [turn(1, [FileRead("a", content="x" * 40)]),
+                                       turn(2, [], [FileWrite("a")])], [10, 10]),
+    ("a file that was removed", [turn(1, [FileRead("a", content="x" * 40)]),
+                                 turn(2, [], [FileWrite("a", kind="delete")])], [10, 0]),
+    ("a read that shows nothing", [turn(1, [FileRead("a")])], [0]),
+    ("an edit after numbered lines", [turn(1, [FileRead("a", lines={1: "x" * 40})]),
+                                      turn(2, [], [FileWrite("a", added="x" * 4)])], [10, 11]),
 ]  # fmt: skip
 
 

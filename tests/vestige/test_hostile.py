@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Limits, Skipped
-from eirkit.vestige.trajectory import formats
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Limits, Skipped
+from eirkit.logs.trajectory import formats
 from tests.fuzz_formats import damage, fuzz
 from tests.vestige.formats.samples import run_paths, sample_files, write_sample
 

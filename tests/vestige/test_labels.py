@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Recording, Turn
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.trajectory import Recording, Turn
 from tests.vestige.labels import Half, Label, command_text, half_of, hash_of, read_labels
 from tests.vestige.recorded import recorded
 

@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.monitor import Monitor, known_files, lines_of
-from eirkit.vestige.reuse_odds import IDLE, MOST_USES, Past, counted, reuse_chance, shipped_counts
-from eirkit.vestige.tokens import estimating_counter
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Call, RecordedTurn, Recording
-from eirkit.vestige.transcript import Transcript, alike
+from eirkit.live.guard import (
+    IDLE,
+    MOST_USES,
+    FileHistory,
+    Monitor,
+    counted,
+    known_files,
+    lines_of,
+    reuse_chance,
+    shipped_counts,
+)
+from eirkit.live.transcript import Transcript, alike
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import Call, RecordedTurn, Recording
 
 SYSTEM = {"role": "system", "content": "You mend software in /repo."}
 TASK = {"role": "user", "content": "Mend the parser."}
@@ -66,7 +75,7 @@ def test_a_compaction_names_the_files_that_left(make):
     assert {path.rpartition("/")[2] for path in found} == {"parser.py", "notes.txt"}
     parser = next(loss for path, loss in found.items() if path.endswith("parser.py"))
     assert (parser.turn, parser.uses, parser.idle_turns, parser.written, parser.kept) == (4, 2, 1, False, 0.0)
-    assert parser.chance == reuse_chance(Past(2, 1, False))
+    assert parser.chance == reuse_chance(FileHistory(2, 1, False))
     assert losses == tuple(sorted(losses, key=lambda loss: -loss.chance))
 
 
@@ -156,7 +165,7 @@ def test_both_dialects_become_one_shape():
     assert ours[1]["tool_call_id"] == theirs[1]["tool_call_id"] == "c1"
 
 
-@given(st.lists(st.tuples(st.builds(Past, st.integers(1, 9), st.integers(0, 40), st.booleans()), st.booleans())))
+@given(st.lists(st.tuples(st.builds(FileHistory, st.integers(1, 9), st.integers(0, 40), st.booleans()), st.booleans())))
 def test_a_chance_is_the_share_of_like_pasts_with_one_of_two_imagined(pasts):
     counts = counted(pasts)
     for past, _ in pasts:
@@ -166,7 +175,10 @@ def test_a_chance_is_the_share_of_like_pasts_with_one_of_two_imagined(pasts):
 
 def test_the_shipped_counts_cover_every_past():
     pasts = [
-        Past(uses, idle, written) for uses in range(1, MOST_USES + 1) for idle in (*IDLE, 99) for written in (0, 1)
+        FileHistory(uses, idle, written)
+        for uses in range(1, MOST_USES + 1)
+        for idle in (*IDLE, 99)
+        for written in (0, 1)
     ]
     assert {past.cell for past in pasts} == set(shipped_counts())
     assert all(0 <= used <= every for used, every in shipped_counts().values())

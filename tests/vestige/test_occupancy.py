@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.occupancy import Windows, occupancy, read_windows, window_of
-from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, Usage
+from eirkit.logs.audits.occupancy import Windows, occupancy, read_windows, window_of
+from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording
 
 WINDOWS = Windows("2026-01-01", {"gpt-4": 8_192, "gpt-4-1": 1_047_576, "gpt-4o": 128_000, "claude-opus-4": 200_000})
 
@@ -18,7 +18,7 @@ def recording(*turns: RecordedTurn, model: str = "openai/gpt-4o", **more: object
 
 
 def sized(input_tokens: int, output_tokens: int = 0) -> RecordedTurn:
-    return RecordedTurn(usage=Usage(input_tokens, output_tokens))
+    return RecordedTurn(usage=LoggedUsage(input_tokens, output_tokens))
 
 
 def test_a_growing_prompt_is_monotone_and_its_peak_counts_the_reply() -> None:
@@ -35,7 +35,9 @@ def test_a_prompt_that_shrinks_is_not_monotone() -> None:
 
 
 def test_of_several_responses_in_a_turn_the_largest_fills_the_context() -> None:
-    several = RecordedTurn(usage=Usage.together([Usage(1_000, 50), Usage(1_100, 60), Usage(1_000, 40)]))
+    several = RecordedTurn(
+        usage=LoggedUsage.together([LoggedUsage(1_000, 50), LoggedUsage(1_100, 60), LoggedUsage(1_000, 40)])
+    )
     row = occupancy(recording(several, sized(1_050, 10)), WINDOWS)
     assert (row.peak_tokens, row.prompt_drops, row.largest_drop_tokens) == (1_160, 1, 50)
     assert several.usage is not None

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.corpus import CorpusReader, read_corpus
-from eirkit.vestige.outcomes import Outcomes, OutcomesBeside, damage_in, holds_outcomes, read_outcomes
-from eirkit.vestige.partition import plan_pieces
-from eirkit.vestige.source import NAMED, Limits, Skipped, open_document
-from eirkit.vestige.trajectory import Recording
+from eirkit.logs.corpus.corpus import CorpusReader, read_corpus
+from eirkit.logs.corpus.outcomes import Outcomes, OutcomesBeside, damage_in, holds_outcomes, read_outcomes
+from eirkit.logs.corpus.partition import plan_pieces
+from eirkit.logs.sources.source import NAMED, Limits, Skipped, open_document
+from eirkit.logs.trajectory import Recording
 from tests.vestige.recorded import recorded
 
 EXPECTED = {"org__x-1": True, "org__x-2": False}

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.parquet_footer import RowGroup, read_row_groups
-from eirkit.vestige.parquet_rows import read_rows
+from eirkit.logs.sources.parquet import RowGroup, read_row_groups, read_rows
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -122,7 +121,7 @@ def test_a_footer_that_is_none_is_refused(content: bytes, reason: str) -> None:
 DAMAGE = """
 import io, sys
 from eirkit.errors import InputFileError
-from eirkit.vestige.parquet_rows import read_rows
+from eirkit.logs.sources.parquet import read_rows
 
 content, outcomes = sys.stdin.buffer.read(), {"read": 0, "refused": 0}
 footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")

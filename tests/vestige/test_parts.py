@@ -18,15 +18,15 @@ import pytest
 from eirkit.engine.mapping import Bounds
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
-from eirkit.vestige import partition
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.corpus import CorpusReader
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.parts import PARTS
-from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.vestige.source import Limits
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus import partition
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.corpus import CorpusReader
+from eirkit.logs.corpus.parts import PARTS
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.sources.source import Limits
 
-OPTIONS = Options(read_windows(None))
+OPTIONS = AnalysisOptions(read_windows(None))
 EIRKIT = [sys.executable, "-m", "eirkit"]
 
 

@@ -12,17 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.vestige.analyses.plan import Plan
-from eirkit.vestige.analyses.setting import Settings
-from eirkit.vestige.cohort import analyse_cohorts
-from eirkit.vestige.covariates import read_base_lines
-from eirkit.vestige.planted_logs import write_logs
-from eirkit.vestige.planting import BLOCK, PAPER, Effects, Planted, draw_blocks, plain_lines
-from eirkit.vestige.tables import read_rows
+from eirkit.logs.cohorts.cohort import analyse_cohorts
+from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.setting import AnalysisPlan, Settings
+from eirkit.logs.synthetic.planting import BLOCK, PAPER, Planted, PlantedEffects, draw_blocks, plain_lines, write_logs
+from eirkit.logs.tables import read_rows
 from tests.vestige.planted import analysed, analysed_corpus, by_name
 
 SMALL = Planted(60, 12, name="small")
-QUICK = Plan(settings=Settings(resamples=40, mediation_resamples=30, draws=250))
+QUICK = AnalysisPlan(settings=Settings(resamples=40, mediation_resamples=30, draws=250))
 # A correct interval misses by more once in 16,000 cohorts; the seeds are fixed, so it cannot happen here by chance.
 STANDARD_ERRORS = 4.0
 HALF_WIDTH = 1.96  # standard errors in half a 95% interval
@@ -122,7 +120,7 @@ def _clocks(line: bytes, path: str | None) -> list[int]:
 
 
 def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
-    effects = Effects(demand_odds=1.3, reread_ratio=0.8, reread_failed_ratio=0.9)
+    effects = PlantedEffects(demand_odds=1.3, reread_ratio=0.8, reread_failed_ratio=0.9)
     corpus = Planted(1000, 100, 2, "effects", task_sd=0.0, effects=effects)
     tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("demand", "rereads")))
     assert is_near(tests["demand-failure"], 1.3)
@@ -133,7 +131,7 @@ def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
 
 
 def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
-    corpus = Planted(800, 100, 2, "gaps", needed_reads="gap", effects=Effects(gap_odds=1.4))
+    corpus = Planted(800, 100, 2, "gaps", needed_reads="gap", effects=PlantedEffects(gap_odds=1.4))
     tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("gaps",)))
     for name in ("fair-clock-gap", "end-censored-gap", "closed-gap", "placebo-needed-gap"):
         assert is_near(tests[name], 1.4)
@@ -143,7 +141,7 @@ def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
 
 @pytest.mark.slow
 def test_planted_clipping_and_its_paths_are_found(tmp_path):
-    effects = Effects(never_odds=0.4, rework_odds=2.5, size_never_odds=1.8)
+    effects = PlantedEffects(never_odds=0.4, rework_odds=2.5, size_never_odds=1.8)
     corpus = Planted(700, 70, 1, "clips", clipped=0.8, task_sd=0.4, effects=effects)
     logs = write_logs(corpus, 1, tmp_path)
     tables = analysed(logs, tmp_path / "tables", tmp_path / "gold")

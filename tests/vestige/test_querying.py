@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.vestige.analysis import TABLES, Options
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import Corpus, analyze_here
-from eirkit.vestige.querying import query
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here
+from eirkit.logs.corpus.querying import query
 from tests.vestige.test_parts import silent, write_corpus
 
 pytest.importorskip("duckdb", reason="queries need DuckDB; pip install 'eirkit[query]'")
@@ -17,7 +17,7 @@ pytest.importorskip("duckdb", reason="queries need DuckDB; pip install 'eirkit[q
 @pytest.fixture
 def folder(tmp_path):
     corpus = Corpus((write_corpus(tmp_path / "logs", runs=30),))
-    analyze_here(corpus, tmp_path / "out", Options(read_windows(None)), progress=silent)
+    analyze_here(corpus, tmp_path / "out", AnalysisOptions(read_windows(None)), progress=silent)
     (tmp_path / "secret.csv").write_text("a\n1\n")
     return tmp_path / "out"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.vestige.shell.effects import shell_touches
-from eirkit.vestige.shell.place import Place
+from eirkit.logs.shell.effects import shell_touches
+from eirkit.logs.shell.state import ShellState
 
 FILES = ("a.py", "b.py", "src/m.py", "src/n.py")
 LONGEST_SECONDS = 20  # a busy machine takes a hundredth of it
@@ -76,7 +76,7 @@ def test_files_read_are_those_whose_lines_came_out(command: str, repository: Pat
         timeout=LONGEST_SECONDS,
         check=False,
     )
-    place = Place(roots=(str(repository),), folder=str(repository))
+    place = ShellState(roots=(str(repository),), folder=str(repository))
     reads = shell_touches(command, done.stdout, done.returncode, place).reads
     shown = {name: sum(line.endswith(f" of {name}") for line in done.stdout.splitlines()) for name in FILES}
     assert {read.path for read in reads} == {name for name, lines in shown.items() if lines}

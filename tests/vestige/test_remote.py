@@ -17,10 +17,10 @@ import pytest
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
 from eirkit.extras import install_command
-from eirkit.vestige import partition
-from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.vestige.remote import Remote, as_location
-from eirkit.vestige.source import Limits, Skipped, find_documents
+from eirkit.logs.corpus import partition
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.sources.remote import Remote, as_location
+from eirkit.logs.sources.source import Limits, Skipped, find_documents
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 
 fsspec = pytest.importorskip("fsspec", reason="remote corpora need fsspec; pip install 'eirkit[remote]'")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.reread import Cell, Gaps, Interval, bin_of, cells, gaps, intervals
-from eirkit.vestige.trajectory import Read, Trajectory, Turn, Write
+from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, bin_of, cells, gaps, intervals
+from eirkit.logs.trajectory import FileRead, FileWrite, Trajectory, Turn
 from tests.vestige.runs import of_turns, turn
 
 # tokens, reads, writes of each turn
@@ -17,7 +17,7 @@ Plan = list[tuple[int, list[str], list[str]]]
 def run_of(plan: Plan) -> Trajectory:
     turns: list[Turn] = []
     for number, (tokens, reads, writes) in enumerate(plan, 1):
-        turns.append(turn(number, [Read(path) for path in reads], [Write(path) for path in writes], tokens))
+        turns.append(turn(number, [FileRead(path) for path in reads], [FileWrite(path) for path in writes], tokens))
     return of_turns(turns)
 
 
@@ -34,12 +34,12 @@ BY_HAND: Plan = [
 
 def test_intervals_worked_out_by_hand() -> None:
     assert intervals(run_of(BY_HAND), {"g.py"}) == (
-        Interval("o.py", False, 1, 400, 2, 900 - 400, "reread"),
-        Interval("g.py", True, 1, 400, 3, 2_600 - 400, "reread"),
-        Interval("g.py", True, 3, 2_600, 4, 2_700 - 2_600, "reread"),
-        Interval("g.py", True, 4, 2_700, 4, 0, "overwrite"),  # read and written in one turn: the read comes first
-        Interval("o.py", False, 2, 900, 6, 7_000 - 900, "end"),
-        Interval("g.py", True, 5, 6_700, 6, 7_000 - 6_700, "end"),  # the new version's first read is no reread
+        RereadInterval("o.py", False, 1, 400, 2, 900 - 400, "reread"),
+        RereadInterval("g.py", True, 1, 400, 3, 2_600 - 400, "reread"),
+        RereadInterval("g.py", True, 3, 2_600, 4, 2_700 - 2_600, "reread"),
+        RereadInterval("g.py", True, 4, 2_700, 4, 0, "overwrite"),  # read and written in one turn: the read comes first
+        RereadInterval("o.py", False, 2, 900, 6, 7_000 - 900, "end"),
+        RereadInterval("g.py", True, 5, 6_700, 6, 7_000 - 6_700, "end"),  # the new version's first read is no reread
     )
 
 
@@ -47,13 +47,13 @@ def test_cells_worked_out_by_hand() -> None:
     # Needed: waits of 2,200 (reread), 100 (reread), 0 and 300. The first crosses 0–1k and 1–2k and ends in 2–4k.
     # Other: 500 (reread) and 6,100: 1,000 + 1,000 + 2,000 + 2,100.
     assert cells("r1", intervals(run_of(BY_HAND), {"g.py"})) == (
-        Cell("r1", False, 0, 0, 1_000, 500, 500 + 1_000, 1),
-        Cell("r1", False, 1, 1_000, 2_000, 1_500, 1_000, 0),
-        Cell("r1", False, 2, 2_000, 4_000, 3_000, 2_000, 0),
-        Cell("r1", False, 3, 4_000, 8_000, 6_000, 2_100, 0),
-        Cell("r1", True, 0, 0, 1_000, 500, 1_000 + 100 + 0 + 300, 1),
-        Cell("r1", True, 1, 1_000, 2_000, 1_500, 1_000, 0),
-        Cell("r1", True, 2, 2_000, 4_000, 3_000, 200, 1),
+        RereadBin("r1", False, 0, 0, 1_000, 500, 500 + 1_000, 1),
+        RereadBin("r1", False, 1, 1_000, 2_000, 1_500, 1_000, 0),
+        RereadBin("r1", False, 2, 2_000, 4_000, 3_000, 2_000, 0),
+        RereadBin("r1", False, 3, 4_000, 8_000, 6_000, 2_100, 0),
+        RereadBin("r1", True, 0, 0, 1_000, 500, 1_000 + 100 + 0 + 300, 1),
+        RereadBin("r1", True, 1, 1_000, 2_000, 1_500, 1_000, 0),
+        RereadBin("r1", True, 2, 2_000, 4_000, 3_000, 200, 1),
     )
 
 

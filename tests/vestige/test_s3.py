@@ -13,10 +13,10 @@ import pytest
 
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError
-from eirkit.vestige import partition
-from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.vestige.remote import Remote
-from eirkit.vestige.source import find_documents
+from eirkit.logs.corpus import partition
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.sources.remote import Remote
+from eirkit.logs.sources.source import find_documents
 from tests.vestige.test_parts import OPTIONS, silent, tables
 from tests.vestige.test_remote import packed_corpus
 from tests.vestige.test_sections import message_row, row_file

@@ -12,13 +12,13 @@ from pyarrow import parquet
 
 from eirkit.engine.mapping import Bounds
 from eirkit.engine.processes import Processes
-from eirkit.vestige import corpus, partition
-from eirkit.vestige.corpus import CorpusReader
-from eirkit.vestige.parts import Part
-from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts
-from eirkit.vestige.sections import halves_of, name_of, stored_ranges
-from eirkit.vestige.settling import settle
-from eirkit.vestige.source import Limits, Members, Rows, Skipped, Span, open_section
+from eirkit.logs.corpus import corpus, partition
+from eirkit.logs.corpus.corpus import CorpusReader
+from eirkit.logs.corpus.merging import settle
+from eirkit.logs.corpus.partition import halves_of, name_of, stored_ranges
+from eirkit.logs.corpus.parts import CorpusPart
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
+from eirkit.logs.sources.source import Limits, LineRange, Members, RowRange, Skipped, open_section
 from tests.vestige.test_parts import OPTIONS, plain_run, silent, tables
 
 RUNS = 120
@@ -112,19 +112,19 @@ def test_what_is_damaged_is_named_in_the_same_order_and_as_often(tmp_path, damag
     (logs / "c.jsonl").write_text("\n".join(["{torn" for _ in range(damaged)]) + "\n" + "\n".join(good) + "\n")
     (logs / "a.json").symlink_to(tmp_path / "elsewhere.json")
     (logs / "d.json").write_text("{not json")
-    assert sum(isinstance(one, Span) for one in sections(logs)) > 3
+    assert sum(isinstance(one, LineRange) for one in sections(logs)) > 3
     here, parts = in_both_ways(tmp_path, logs)
     assert here["skipped"] == parts["skipped"]
     assert here == parts
 
 
-def part(runs: int, skipped: int, leading: int) -> Part:
+def part(runs: int, skipped: int, leading: int) -> CorpusPart:
     named = tuple(Skipped(f"s:{number}", "torn") for number in range(min(skipped, corpus.NAMED)))
-    return Part("key", runs, named, tally=corpus.Tally(runs, skipped, leading))
+    return CorpusPart("key", runs, named, tally=corpus.Tally(runs, skipped, leading))
 
 
 def test_runs_behind_a_hopeless_beginning_are_left_as_if_it_was_read_whole():
-    piece = partition.Piece((partition.Place(Path("r"), Path("r/a"), "a", Span(0, 1, 0), "plain"),))
+    piece = partition.Piece((partition.Place(Path("r"), Path("r/a"), "a", LineRange(0, 1, 0), "plain"),))
     found = settle([(piece, part(0, 6_000, 6_000)), (piece, part(3, 5_000, 4_000)), (piece, part(9, 0, 0))])
     assert [one.runs for one in found] == [0, 0]
     reasons = [one.reason for one in found[0].skipped + found[1].skipped]
@@ -146,11 +146,11 @@ def test_a_row_that_hogs_costs_itself_and_is_named(tmp_path):
 
 def test_a_section_is_halved_down_to_one_thing(tmp_path):
     path = row_file(tmp_path / "a.parquet", [message_row(number) for number in range(9)])
-    document = open_section(path, Rows(3, 6), Limits(), "a.parquet")
+    document = open_section(path, RowRange(3, 6), Limits(), "a.parquet")
     assert [number for number, _ in document.rows()] == [4, 5, 6]
-    assert halves_of(document, Rows(3, 6)) == [Rows(3, 4), Rows(4, 6)]
-    assert halves_of(document, Rows(3, 4)) == []
-    assert name_of(document, Rows(3, 4)) == "a.parquet:4"
+    assert halves_of(document, RowRange(3, 6)) == [RowRange(3, 4), RowRange(4, 6)]
+    assert halves_of(document, RowRange(3, 4)) == []
+    assert name_of(document, RowRange(3, 4)) == "a.parquet:4"
     packed = archive(tmp_path / "a.zip", {f"{name}.json": name for name in "abc"})
     member = open_section(packed, Members(1, 2), Limits(), "a.zip")
     assert name_of(member, Members(1, 2)) == "a.zip:b.json"
@@ -159,7 +159,7 @@ def test_a_section_is_halved_down_to_one_thing(tmp_path):
 
 
 def test_what_is_stored_of_a_section_tells_it_from_others(tmp_path):
-    def content(path: Path, section: Rows | Members) -> list[bytes]:
+    def content(path: Path, section: RowRange | Members) -> list[bytes]:
         document = open_section(path, section, Limits(), path.name)
         stored = path.read_bytes()
         return [stored[start:stop] for start, stop in stored_ranges(document, section)]
@@ -167,8 +167,8 @@ def test_what_is_stored_of_a_section_tells_it_from_others(tmp_path):
     first = row_file(tmp_path / "a.parquet", [message_row(number) for number in range(30)])
     changed = [message_row(number) for number in range(29)] + [message_row(99)]
     second = row_file(tmp_path / "b.parquet", changed)
-    assert content(first, Rows(0, 10))[:-1] == content(second, Rows(0, 10))[:-1]
-    assert content(first, Rows(20, 30))[:-1] != content(second, Rows(20, 30))[:-1]
+    assert content(first, RowRange(0, 10))[:-1] == content(second, RowRange(0, 10))[:-1]
+    assert content(first, RowRange(20, 30))[:-1] != content(second, RowRange(20, 30))[:-1]
     packed = archive(tmp_path / "a.zip", {"x.json": "1", "y.json": "2"})
     assert b"x.json" in content(packed, Members(0, 1))[0]
     assert len(content(packed, Members(0, 1))) == 2  # the member, and the list of all

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.shell.effects import shell_touches
-from eirkit.vestige.shell.grammar import parse, parse_with_grammar
-from eirkit.vestige.shell.lifting import lift
-from eirkit.vestige.shell.place import Place
-from eirkit.vestige.shell.plain import parse_plain
-from eirkit.vestige.shell.words import Glob, expand, open_word
-from eirkit.vestige.trajectory import Recording, Span, Touches
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.shell.effects import shell_touches
+from eirkit.logs.shell.grammar import parse, parse_with_grammar
+from eirkit.logs.shell.lifting import lift
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.syntax import parse_plain
+from eirkit.logs.shell.words import Glob, expand, open_word
+from eirkit.logs.trajectory import Lines, Recording, Touches
 from tests.vestige.recorded import recorded
 
 WORDS = st.sampled_from(
@@ -29,8 +29,8 @@ LONGEST_SECONDS = 10.0  # the longest takes a tenth of it on a quiet machine; wi
 SMALLEST_MEASURED_SECONDS = 0.02
 
 
-def touch(command: str, output: str = "text\n", exit_code: int = 0, place: Place | None = None) -> Touches:
-    return shell_touches(command, output, exit_code, place or Place(roots=("/repo",), folder="/repo"))
+def touch(command: str, output: str = "text\n", exit_code: int = 0, place: ShellState | None = None) -> Touches:
+    return shell_touches(command, output, exit_code, place or ShellState(roots=("/repo",), folder="/repo"))
 
 
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=40).map(" ".join)), st.text(max_size=200), st.integers(-1, 2))
@@ -133,21 +133,21 @@ def test_words_expand() -> None:
 @pytest.mark.parametrize(
     ("command", "span"),
     [
-        ("sed -n '10,12p' f", Span(10, 12)),
-        ("sed -n '10,+2p' f", Span(10, 12)),
-        ("sed -n 10p f", Span(10, 10)),
-        ("head -n 3 f", Span(1, 3)),
-        ("head -3 f", Span(1, 3)),
-        ("head -n 12 f | tail -n 3", Span(10, 12)),
-        ("tail -n +10 f | head -n 3", Span(10, 12)),
-        ("cat f | sed -n '10,12p'", Span(10, 12)),
-        ("sed -n '8,20p' f | sed -n '3,5p'", Span(10, 12)),
-        ("awk 'NR>=10 && NR<=12' f", Span(10, 12)),
-        ("awk 'NR==10,NR==12' f", Span(10, 12)),
+        ("sed -n '10,12p' f", Lines(10, 12)),
+        ("sed -n '10,+2p' f", Lines(10, 12)),
+        ("sed -n 10p f", Lines(10, 10)),
+        ("head -n 3 f", Lines(1, 3)),
+        ("head -3 f", Lines(1, 3)),
+        ("head -n 12 f | tail -n 3", Lines(10, 12)),
+        ("tail -n +10 f | head -n 3", Lines(10, 12)),
+        ("cat f | sed -n '10,12p'", Lines(10, 12)),
+        ("sed -n '8,20p' f | sed -n '3,5p'", Lines(10, 12)),
+        ("awk 'NR>=10 && NR<=12' f", Lines(10, 12)),
+        ("awk 'NR==10,NR==12' f", Lines(10, 12)),
         ("cat f", None),
     ],
 )
-def test_ranges_are_told(command: str, span: Span | None) -> None:
+def test_ranges_are_told(command: str, span: Lines | None) -> None:
     read = touch(command, "a\nb\nc\n").reads[0]
     assert read.requested == span
     if span is None or span.last > span.first:
@@ -187,9 +187,13 @@ def test_line_numbers_divide_an_output() -> None:
 
 @pytest.mark.parametrize(
     ("command", "first", "asked"),
-    [("head -n 2 a b", 1, Span(1, 2)), ("tail -n +7 a b", 7, Span(7, 1 << 30)), ("cd . && head -2 *", 1, Span(1, 2))],
+    [
+        ("head -n 2 a b", 1, Lines(1, 2)),
+        ("tail -n +7 a b", 7, Lines(7, 1 << 30)),
+        ("cd . && head -2 *", 1, Lines(1, 2)),
+    ],
 )
-def test_names_that_head_prints_divide_an_output(command: str, first: int, asked: Span) -> None:
+def test_names_that_head_prints_divide_an_output(command: str, first: int, asked: Lines) -> None:
     # The blank line before the second name belongs to neither file.
     reads = touch(command, "==> a <==\n1\n2\n\n==> b <==\n3\n").reads
     assert [(read.path, read.content, read.requested) for read in reads] == [
@@ -217,7 +221,7 @@ def test_two_searches_that_show_one_file_read_it_once() -> None:
 
 
 def test_what_cannot_be_divided_is_shared_by_tokens() -> None:
-    place = Place(roots=("/repo",), folder="/repo", count=len)
+    place = ShellState(roots=("/repo",), folder="/repo", count=len)
     reads = touch("cat a b", "x" * 10, place=place).reads
     assert [(read.path, read.content, read.tokens) for read in reads] == [("a", None, 5), ("b", None, 5)]
 
@@ -231,7 +235,7 @@ def test_a_view_that_the_scaffold_cut_says_so_and_numbers_only_its_beginning() -
 
 
 def test_a_shell_that_lives_on_keeps_its_folder_and_one_that_does_not_forgets_it() -> None:
-    lasting, fresh = Place(("/repo",), "/repo"), Place(("/repo",), "/repo", keeps_folder=False)
+    lasting, fresh = ShellState(("/repo",), "/repo"), ShellState(("/repo",), "/repo", keeps_folder=False)
     for place in (lasting, fresh):
         touch("cd src", "", place=place)
     assert touch("cat a.py", place=lasting).reads[0].path == "src/a.py"
@@ -239,13 +243,13 @@ def test_a_shell_that_lives_on_keeps_its_folder_and_one_that_does_not_forgets_it
 
 
 def test_a_folder_that_is_not_there_is_not_entered() -> None:
-    place = Place(("/repo",), "/repo")
+    place = ShellState(("/repo",), "/repo")
     touch("cd gone", "bash: cd: gone: No such file or directory\n", 1, place)
     assert touch("cat a.py", place=place).reads[0].path == "a.py"
 
 
 def test_globs_that_match_nothing_known_are_counted() -> None:
-    place = Place(("/repo",), "/repo")
+    place = ShellState(("/repo",), "/repo")
     assert touch("cat src/*.py", place=place).reads == ()
     assert place.unresolved == 1
     touch("ls src", "src/a.py src/b.txt\n", place=place)

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.parsing import is_deeper, parse_json
-from eirkit.vestige.source import Limits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.parsing import is_deeper, parse_json
+from eirkit.logs.sources.source import Limits, Skipped, StoredDocument, find_documents, open_document
 
 ROWS = [{"run": 1, "text": "é"}, {"run": 2, "text": "🙂"}]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)

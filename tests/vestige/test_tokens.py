@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eirkit.vestige import tokens
-from eirkit.vestige.tokens import Remembering, estimating_counter, exact_counter, is_seam
+from eirkit.logs import tokens
+from eirkit.logs.tokens import Remembering, estimating_counter, exact_counter, is_seam
 
 # What the vocabulary's words treat differently, and a little of everything else.
 PIECES = st.sampled_from(

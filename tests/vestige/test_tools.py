@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.shell.place import Place
-from eirkit.vestige.touches import touches_of
-from eirkit.vestige.trajectory import Call, Span, Touches
-from eirkit.vestige.views import cuts
+from eirkit.logs.actions.touches import touches_of
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.trajectory import Call, Lines, Touches
+from eirkit.logs.views import cuts
 
 NUMBERED = "Here's the result of running `cat -n` on /repo/a.py:\n     5\tx = 1\n     6\ty = 2\n"
 PATCH = (
@@ -20,7 +20,7 @@ PATCH = (
 
 
 def call(tool: str, output: str = "ok", failed: bool = False, **arguments: Any) -> Touches:
-    return touches_of(Call(tool, arguments, output, failed=failed), Place(("/repo",), "/repo"))
+    return touches_of(Call(tool, arguments, output, failed=failed), ShellState(("/repo",), "/repo"))
 
 
 VIEWS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
@@ -43,7 +43,7 @@ VIEWS: tuple[tuple[str, Mapping[str, Any], str], ...] = (
 def test_viewers_give_lines_and_ranges(tool: str, arguments: Mapping[str, Any], output: str) -> None:
     (read,) = call(tool, output, **arguments).reads
     assert read.path == "a.py"
-    assert read.requested == Span(5, 6)
+    assert read.requested == Lines(5, 6)
     assert read.lines == {5: "x = 1", 6: "y = 2"}
 
 
@@ -112,7 +112,7 @@ def test_a_patch_makes_changes_moves_and_removes() -> None:
 
 def test_a_patch_on_a_command_line_is_the_same_patch() -> None:
     touches = touches_of(
-        Call("bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF\n"}, "Success"), Place(("/repo",), "/repo")
+        Call("bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF\n"}, "Success"), ShellState(("/repo",), "/repo")
     )
     assert [write.path for write in touches.writes] == ["new.py", "a.py", "b.py", "c.py", "d.py"]
 
@@ -136,7 +136,7 @@ def test_several_files_at_once() -> None:
 
 
 def test_the_windowed_viewer_remembers_its_file() -> None:
-    place = Place(("/repo",), "/repo")
+    place = ShellState(("/repo",), "/repo")
     touches_of(Call("open", {"path": "a.py"}, "[File: /repo/a.py (2 lines total)]\n1:x\n2:y\n"), place)
     touches = touches_of(Call("edit", {"start_line": 1, "end_line": 1, "new_str": "z"}, "ok"), place)
     assert [write.path for write in touches.writes] == ["a.py"]
@@ -164,15 +164,15 @@ HEADING = (
     [
         ({}, (1, 2, 100), None, True),
         ({}, (1, 2, 2), None, True),  # lines too long to be shown whole
-        ({"offset": 10, "limit": 2}, (11, 12, 100), Span(11, 12), False),
-        ({"offset": 10, "limit": 5}, (11, 12, 100), Span(11, 15), True),
-        ({"offset": 98, "limit": 50}, (99, 100, 100), Span(99, 148), False),  # the file ends there
-        ({"start_line": 11, "end_line": 12}, (11, 12, 100), Span(11, 12), False),
-        ({"start_line": 11, "end_line": 40}, (11, 12, 100), Span(11, 40), True),
+        ({"offset": 10, "limit": 2}, (11, 12, 100), Lines(11, 12), False),
+        ({"offset": 10, "limit": 5}, (11, 12, 100), Lines(11, 15), True),
+        ({"offset": 98, "limit": 50}, (99, 100, 100), Lines(99, 148), False),  # the file ends there
+        ({"start_line": 11, "end_line": 12}, (11, 12, 100), Lines(11, 12), False),
+        ({"start_line": 11, "end_line": 40}, (11, 12, 100), Lines(11, 40), True),
     ],
 )
 def test_a_heading_of_a_view_tells_its_lines_and_is_none(
-    arguments: Mapping[str, Any], shown: tuple[int, int, int], requested: Span | None, clipped: bool
+    arguments: Mapping[str, Any], shown: tuple[int, int, int], requested: Lines | None, clipped: bool
 ) -> None:
     output = HEADING.format(*shown) + "one\ntwo"
     (read,) = call("read_file", output, file_path="/repo/a.py", **arguments).reads
@@ -193,7 +193,7 @@ def test_an_abbreviated_view_is_clipped_and_keeps_its_numbers() -> None:
 
 def test_an_outline_that_was_asked_for_is_not_clipped() -> None:
     (read,) = call("filemap", FILEMAP, path="/repo/a.py").reads
-    assert (read.clipped, read.requested, read.lines and sorted(read.lines)) == (False, Span(1, 0), [1, 22, 23])
+    assert (read.clipped, read.requested, read.lines and sorted(read.lines)) == (False, Lines(1, 0), [1, 22, 23])
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_an_edit_that_shows_the_words_of_a_refusal_is_an_edit() -> None:
 
 
 def test_a_tool_that_ended_with_a_code_did_nothing() -> None:
-    place = Place(("/repo",), "/repo")
+    place = ShellState(("/repo",), "/repo")
     assert touches_of(Call("apply_patch", {"input": PATCH}, "patch rejected", exit_code=1), place) == Touches()
     assert len(touches_of(Call("apply_patch", {"input": PATCH}, "Success", exit_code=0), place).writes) == 5
 
@@ -282,7 +282,7 @@ def test_a_search_in_a_file_without_an_ending() -> None:
     asked = {"pattern": "x", "output_mode": "content", "path": "/repo/Makefile"}
     (read,) = call("Grep", "3:x\n5:xx\n", **asked).reads
     assert (read.path, read.lines) == ("Makefile", {3: "x", 5: "xx"})
-    place = Place(("/repo",), "/repo")
+    place = ShellState(("/repo",), "/repo")
     place.note_read("Makefile")
     assert [read.path for read in touches_of(Call("Grep", asked, "x\nxx\n"), place).reads] == ["Makefile"]
 
@@ -292,9 +292,9 @@ def test_a_server_of_files_is_known_by_its_tools() -> None:
         "a.py"
     ]
     (tail,) = call("mcp__filesystem__read_text_file", "x = 1\n", path="/repo/a.py", tail=1).reads
-    assert (tail.lines, tail.requested) == (None, Span(1, 0))
+    assert (tail.lines, tail.requested) == (None, Lines(1, 0))
     (head,) = call("mcp__my-filesystem__read_file", "x\ny\n", path="/repo/a.py", head=2).reads
-    assert (head.lines, head.requested) == ({1: "x", 2: "y"}, Span(1, 2))
+    assert (head.lines, head.requested) == ({1: "x", 2: "y"}, Lines(1, 2))
     several = call("mcp__filesystem__read_multiple_files", "/repo/a.py:\nx\n\n---\n/repo/b.py:\ny\n", paths=[]).reads
     assert [(read.path, read.content) for read in several] == [("a.py", "x"), ("b.py", "y")]
     edits = [{"oldText": "x", "newText": "y"}]

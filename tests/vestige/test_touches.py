@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.gold import read_patch
-from eirkit.vestige.touches import interpret, written_files
-from eirkit.vestige.trajectory import Call, Read, RecordedTurn, Recording, Touches, Trajectory, Write
+from eirkit.logs.actions.touches import interpret, written_files
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.demand.gold import read_patch
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory
 from tests.vestige.recorded import recorded
 
 WRITE_RECALL = 0.97  # asked of the sets below; a plain search for redirections and `sed -i` reaches 0.81
@@ -49,7 +49,7 @@ def test_a_rejected_reply_is_no_action() -> None:
 
 
 def test_what_the_log_itself_says_is_taken_as_it_is() -> None:
-    touches = Touches((Read("a", 3),), (Write("b", tokens=4),))
+    touches = Touches((FileRead("a", 3),), (FileWrite("b", tokens=4),))
     trajectory = run(RecordedTurn((Call("bash", {"command": "cat c"}, "x"),), touches=touches))
     assert (trajectory.turns[0].reads, trajectory.turns[0].writes) == (touches.reads, touches.writes)
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.vestige.trajectory import Write
-from eirkit.vestige.validation import DISTRACTOR, SCRATCH, Case, known_cases, validate
+from eirkit.logs.synthetic.validation import DISTRACTOR, SCRATCH, KnownCase, known_cases, validate
+from eirkit.logs.trajectory import FileWrite
 
 CASES = list(known_cases())
 
 
-def named(case: Case) -> str:
+def named(case: KnownCase) -> str:
     return f"{case.shape}-{case.length}-{case.place}"
 
 
@@ -29,7 +29,7 @@ def test_required_files_are_kept_and_the_distractor_is_not(case):
 def test_a_distractor_that_reaches_the_goal_is_noticed(case):
     # The scratch file's writer now makes the goal instead, so the distractor is needed and the case must not hold.
     turns = tuple(
-        replace(turn, writes=tuple(Write("goal.py", tokens=1) if w.path == SCRATCH else w for w in turn.writes))
+        replace(turn, writes=tuple(FileWrite("goal.py", tokens=1) if w.path == SCRATCH else w for w in turn.writes))
         for turn in case.turns
     )
     verdict = validate(replace(case, turns=turns))

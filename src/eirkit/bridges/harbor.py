@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from eirkit import __version__
-from eirkit.bridges.sidecar import FOLDER, PLAN, PORT, REWARD, SERVICE, Plan
+from eirkit.bridges.sidecar import FOLDER, PLAN, PORT, REWARD, SERVICE, SidecarPlan
 from eirkit.errors import UsageError
-from eirkit.lacuna.generation import generate
-from eirkit.lacuna.sweeps.cells import Cell
-from eirkit.lacuna.sweeps.manifest import Rules
-from eirkit.lacuna.sweeps.suite import Grid, Suite
-from eirkit.lacuna.task import TaskInstance
+from eirkit.runs.cells import Cell
+from eirkit.runs.manifest import SystemMessages
+from eirkit.runs.suite import Grid, Suite
+from eirkit.tasks.generation import generate
+from eirkit.tasks.task import TaskInstance
 
 MODEL = "agent/harbor"
 REQUIREMENT = f"eirkit[mcp]=={__version__}"
@@ -44,7 +44,7 @@ Draw = Callable[[int], bytes]  # so many unpredictable bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedTask:
     """One task folder."""
 
     folder: Path
@@ -62,7 +62,7 @@ class _Task:
     cell: Cell
     instance: TaskInstance
     rules: str
-    plan: Plan
+    plan: SidecarPlan
     url: str
 
     @property
@@ -70,7 +70,7 @@ class _Task:
         return [f"step-{t:03d}" for t in range(1, len(self.plan.keys) + 1)]
 
 
-def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMENT) -> list[Exported]:
+def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMENT) -> list[ExportedTask]:
     """Write the folders and return what they are.
 
     Args:
@@ -87,7 +87,7 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
         folder = out / task.name
         _write(folder, task, install)
         mode = "controlled" if task.plan.keys else "managed"
-        exported.append(Exported(folder, f"eirkit/{task.name}", mode, seed, cell.run_id(seed)))
+        exported.append(ExportedTask(folder, f"eirkit/{task.name}", mode, seed, cell.run_id(seed)))
     return exported
 
 
@@ -116,9 +116,9 @@ def _prepare(cell: Cell, seed: int, number: int, suite: Suite, draw: Draw) -> _T
     # The number says nothing about the seed: an agent may come to know the name of its task.
     condition = cell.access.memory or cell.access.condition
     name = f"{_slug(cell.task.workload)}-{_slug(condition)}-h{cell.access.h}-{number:04d}"
-    plan = Plan(_single(suite, cell, seed).as_json(), token, admin, tuple(keys))
+    plan = SidecarPlan(_single(suite, cell, seed).as_json(), token, admin, tuple(keys))
     instance = generate(cell.task.with_seed(seed))
-    return _Task(name, cell, instance, Rules().of(cell), plan, f"http://{SERVICE}:{PORT}/{token}")
+    return _Task(name, cell, instance, SystemMessages().of(cell), plan, f"http://{SERVICE}:{PORT}/{token}")
 
 
 def _single(suite: Suite, cell: Cell, seed: int) -> Suite:

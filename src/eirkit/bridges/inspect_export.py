@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eirkit.bridges.beginning import SECOND, begun_at
+from eirkit.bridges.start_times import SECOND, begun_at
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.evidence.attribution import CAUSES
-from eirkit.lacuna.evidence.pooling import deviation, mean
-from eirkit.lacuna.serving.vendor import load_vendor
-from eirkit.lacuna.sweeps.manifest import Manifest, read_manifest
-from eirkit.lacuna.sweeps.run_store import RUNS, is_untouched, read_events, scan_runs
+from eirkit.findings.causes import CAUSES
+from eirkit.findings.pooling import deviation, mean
+from eirkit.packages import load_vendor
+from eirkit.runs.manifest import Manifest, read_manifest
+from eirkit.runs.store import RUNS, is_untouched, read_events, scan_runs
 
 Record = Mapping[str, Any]
 FEATURE, EXTRA = "writing logs of Inspect", "inspect"

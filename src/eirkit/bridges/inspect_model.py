@@ -16,8 +16,8 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall as InspectCall
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, Tool, Usage
-from eirkit.lacuna.serving.making import make_model
+from eirkit.agents.model import Message, ModelOptions, Reply, Request, Tool, Usage
+from eirkit.agents.serving.model_factory import make_model
 
 
 class EirkitModel(ModelAPI):

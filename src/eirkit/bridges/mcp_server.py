@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 from eirkit import __version__
-from eirkit.bridges.desk import Desk
-from eirkit.bridges.tools import explain, offers
+from eirkit.bridges.episode import explain, offers
+from eirkit.bridges.external_runs import ClientSessions
 from eirkit.errors import EirkitError, MissingExtraError
 
 LARGEST_REQUEST = 256 * 1024  # bytes of one message; the longest honest one is a summary of 65,536 characters
@@ -36,7 +36,7 @@ def require_mcp() -> None:
         raise MissingExtraError("the MCP server", "mcp") from error
 
 
-def make_server(desk: Desk, rules: str, commands: tuple[str, ...]) -> Any:
+def make_server(desk: ClientSessions, rules: str, commands: tuple[str, ...]) -> Any:
     """Return the server; `mcp.server.lowlevel.Server` of the MCP library.
 
     Args:
@@ -65,7 +65,7 @@ def make_server(desk: Desk, rules: str, commands: tuple[str, ...]) -> Any:
     )
 
 
-async def _answer(desk: Desk, client: str, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+async def _answer(desk: ClientSessions, client: str, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
     try:
         return await desk.call(client, tool, arguments), False
     except EirkitError as error:
@@ -82,7 +82,7 @@ def _client(context: Any) -> str:
     return STDIO_CLIENT if request is None else str(request.headers.get(SESSION_HEADER))
 
 
-async def serve_stdio(server: Any, desk: Desk) -> None:
+async def serve_stdio(server: Any, desk: ClientSessions) -> None:
     """Serve whoever started this process until it leaves; a signal to end counts as leaving."""
     from mcp.server.stdio import stdio_server
 
@@ -91,7 +91,7 @@ async def serve_stdio(server: Any, desk: Desk) -> None:
     with suppress(NotImplementedError):  # Windows: there the process just ends
         loop.add_signal_handler(signal.SIGTERM, serving.cancel if serving else lambda: None)
     try:
-        lines: Any = Lines(0)  # the library asks for a file of its own making and uses it as an iterator
+        lines: Any = RequestLines(0)  # the library asks for a file of its own making and uses it as an iterator
         async with stdio_server(stdin=lines) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     except (asyncio.CancelledError, BrokenPipeError):
@@ -100,7 +100,7 @@ async def serve_stdio(server: Any, desk: Desk) -> None:
         await desk.leave_all()
 
 
-class Lines:
+class RequestLines:
     """The lines of a descriptor as they come, none longer than a request may be; a longer one is cut to nothing.
 
     The library's own reader cannot be cancelled while it waits, and takes lines of any length.

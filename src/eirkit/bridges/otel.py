@@ -36,7 +36,7 @@ class SpanEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TraceSpan:
     """One operation."""
 
     trace: str  # 32 hexadecimal digits
@@ -82,7 +82,7 @@ class TraceBuilder:
         self.run, self.now = run, start
         self.trace = _digest("trace", run, digits=32)
         self._open: list[OpenSpan] = []
-        self._done: dict[str, Span] = {}
+        self._done: dict[str, TraceSpan] = {}
         self._order: list[str] = []
 
     @contextmanager
@@ -101,13 +101,13 @@ class TraceBuilder:
         """Add an event to the span that was opened last."""
         self._open[-1].events.append(SpanEvent(name, self.now, dict(attributes)))
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[TraceSpan]:
         """Return the spans that have ended, in the order in which they began."""
         return [self._done[id] for id in self._order if id in self._done]
 
-    def _closed(self, one: OpenSpan) -> Span:
+    def _closed(self, one: OpenSpan) -> TraceSpan:
         events = tuple(one.events)
-        return Span(
+        return TraceSpan(
             self.trace, one.id, one.parent, one.name, one.kind, one.start, self.now, one.attributes, events, one.error
         )
 
@@ -121,7 +121,7 @@ def spelt(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def otlp_line(spans: Sequence[Span]) -> bytes:
+def otlp_line(spans: Sequence[TraceSpan]) -> bytes:
     """Return spans as one line of OTLP/JSON, newline included."""
     scope = {"name": "eirkit", "version": __version__}
     document = {
@@ -135,7 +135,7 @@ def otlp_line(spans: Sequence[Span]) -> bytes:
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _encoded(span: Span) -> dict[str, Any]:
+def _encoded(span: TraceSpan) -> dict[str, Any]:
     made: dict[str, Any] = {
         "traceId": span.trace,
         "spanId": span.id,

@@ -8,21 +8,88 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from eirkit.bridges.otel import Span, otlp_line
+from eirkit.bridges.otel import SERVICE, SpanEvent, TraceSpan, otlp_line
 from eirkit.bridges.otel_recordings import recording_trace
 from eirkit.bridges.otel_runs import sweep_traces
-from eirkit.errors import UsageError
-from eirkit.lacuna.sweeps.manifest import FILE as MANIFEST
-from eirkit.lacuna.sweeps.run_store import RUNS
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped
+from eirkit.errors import InfrastructureError, UsageError
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped
+from eirkit.packages import load_vendor
+from eirkit.runs.manifest import FILE as MANIFEST
+from eirkit.runs.store import RUNS
 
-Sink = Callable[[Sequence[Span]], None]
+FEATURE, EXTRA = "sending traces to a collector", "otel"
+_EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+
+
+class Collector:
+    """A sink in front of an OTLP/HTTP endpoint such as http://127.0.0.1:4318/v1/traces; use it in a with statement.
+
+    Headers, certificates and time limits come from the environment, by OpenTelemetry's own names.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self._exporter: Any = None
+        self._sdk = load_vendor("opentelemetry.sdk.trace", FEATURE, EXTRA)
+        self._api = load_vendor("opentelemetry.trace", FEATURE, EXTRA)
+        self._resources = load_vendor("opentelemetry.sdk.resources", FEATURE, EXTRA)
+
+    def __enter__(self) -> Collector:
+        self._exporter = load_vendor(_EXPORTER, FEATURE, EXTRA).OTLPSpanExporter(endpoint=self.endpoint)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._exporter.shutdown()
+
+    def __call__(self, spans: Sequence[TraceSpan]) -> None:
+        """Send the spans of one trace.
+
+        Raises:
+            InfrastructureError: the collector did not take them.
+        """
+        resource = self._resources.Resource(SERVICE)
+        result = self._exporter.export([self._readable(span, resource) for span in spans])
+        if result.name != "SUCCESS":
+            raise InfrastructureError(
+                f"the collector at {self.endpoint} did not take a trace; see that it runs and takes OTLP over HTTP"
+            )
+
+    def _readable(self, span: TraceSpan, resource: Any) -> Any:
+        status = self._api.Status(self._api.StatusCode.ERROR, span.error) if span.error else self._api.Status()
+        return self._sdk.ReadableSpan(
+            name=span.name,
+            context=self._context(span.trace, span.id),
+            parent=self._context(span.trace, span.parent) if span.parent else None,
+            resource=resource,
+            attributes=dict(span.attributes),
+            events=[self._event(event) for event in span.events],
+            kind=getattr(self._api.SpanKind, span.kind.upper()),
+            status=status,
+            start_time=span.start,
+            end_time=span.end,
+            instrumentation_scope=self._scope(),
+        )
+
+    def _context(self, trace: str, span: str) -> Any:
+        flags = self._api.TraceFlags(self._api.TraceFlags.SAMPLED)
+        return self._api.SpanContext(int(trace, 16), int(span, 16), is_remote=False, trace_flags=flags)
+
+    def _event(self, event: SpanEvent) -> Any:
+        return self._sdk.Event(event.name, dict(event.attributes), timestamp=event.at)
+
+    def _scope(self) -> Any:
+        kind = load_vendor("opentelemetry.sdk.util.instrumentation", FEATURE, EXTRA).InstrumentationScope
+        return kind("eirkit", SERVICE["service.version"])
+
+
+Sink = Callable[[Sequence[TraceSpan]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportedTraces:
     """What was exported."""
 
     runs: int
@@ -30,7 +97,7 @@ class Exported:
     skipped: tuple[Skipped, ...]
 
 
-def traces_of(path: Path, start: int, *, texts: bool = True) -> Iterator[list[Span] | Skipped]:
+def traces_of(path: Path, start: int, *, texts: bool = True) -> Iterator[list[TraceSpan] | Skipped]:
     """Yield the trace of each run at a path, and what could not be read."""
     if (path / MANIFEST).is_file() and (path / RUNS).is_file():
         yield from sweep_traces(path, start, texts=texts)
@@ -44,7 +111,7 @@ def traces_of(path: Path, start: int, *, texts: bool = True) -> Iterator[list[Sp
         yield spans
 
 
-def export_traces(path: Path, start: int, sinks: Iterable[Sink], *, texts: bool = True) -> Exported:
+def export_traces(path: Path, start: int, sinks: Iterable[Sink], *, texts: bool = True) -> ExportedTraces:
     """Hand every trace to each of the sinks, and return how many there were.
 
     Raises:
@@ -61,7 +128,7 @@ def export_traces(path: Path, start: int, sinks: Iterable[Sink], *, texts: bool 
     if not runs:
         why = f": {skipped[0].source}: {skipped[0].reason}" if skipped else ""
         raise UsageError(f"{path} holds no finished run{why}; give a sweep's folder or logs that vestige reads")
-    return Exported(runs, total, tuple(skipped))
+    return ExportedTraces(runs, total, tuple(skipped))
 
 
 class TraceFile:
@@ -81,7 +148,7 @@ class TraceFile:
         self._stream = self._unfinished.open("wb")
         return self
 
-    def __call__(self, spans: Sequence[Span]) -> None:
+    def __call__(self, spans: Sequence[TraceSpan]) -> None:
         self._stream.write(otlp_line(spans))
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:

@@ -11,16 +11,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
-from eirkit.bridges.otel import OpenSpan, Span, TraceBuilder, Value, call_part, message, spelt, text_part
-from eirkit.vestige.formats.otlp_spans import CALL_FACTS, RUN_FACTS, TURN_FACTS
-from eirkit.vestige.trajectory import Call, RecordedTurn, Recording, Touches, Usage
+from eirkit.bridges.otel import OpenSpan, TraceBuilder, TraceSpan, Value, call_part, message, spelt, text_part
+from eirkit.logs.formats.otlp_spans import CALL_FACTS, RUN_FACTS, TURN_FACTS
+from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording, Touches
 
 _RUN = ("task_id", "model", "resolved", "reward", "goal_files", "submission", "root", "exit_status", "domain")
 _READ = ("path", "tokens", "content", "clipped")
 _WRITE = ("path", "kind", "tokens", "content")
 
 
-def recording_trace(recording: Recording, start: int, *, texts: bool = True) -> list[Span]:
+def recording_trace(recording: Recording, start: int, *, texts: bool = True) -> list[TraceSpan]:
     """Return the spans of one recorded run.
 
     Args:
@@ -139,7 +139,7 @@ class _Telling:
             yield "full_output", call.full_output
 
 
-def _tokens(usage: Usage | None) -> dict[str, Value]:
+def _tokens(usage: LoggedUsage | None) -> dict[str, Value]:
     if usage is None:
         return {}
     given = asdict(usage)

@@ -12,21 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.bridges.otel import Span, TraceBuilder, Value, call_part, message, spelt, text_part
-from eirkit.lacuna.consulting import label_of
-from eirkit.lacuna.model import Reply
-from eirkit.lacuna.protocol import Fault, as_call, read_reply
-from eirkit.lacuna.sweeps.manifest import read_manifest
-from eirkit.lacuna.sweeps.run_store import RUNS, read_events, scan_runs
-from eirkit.lacuna.task import show_values
-from eirkit.vestige.formats.otlp_spans import RUN_FACTS, TURN_FACTS
+from eirkit.agents.memory_calls import label_of
+from eirkit.agents.model import Reply
+from eirkit.agents.protocol import Fault, as_call, read_reply
+from eirkit.bridges.otel import TraceBuilder, TraceSpan, Value, call_part, message, spelt, text_part
+from eirkit.logs.formats.otlp_spans import RUN_FACTS, TURN_FACTS
+from eirkit.runs.manifest import read_manifest
+from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.tasks.task import show_values
 
 Record = Mapping[str, Any]
 _PROVIDERS = {"google": "gcp.gemini"}  # where the conventions have another word
 _OPERATIONS = {"write": "upsert_memory", "search": "search_memory"}
 
 
-def sweep_traces(folder: Path, start: int, *, texts: bool = True) -> Iterator[list[Span]]:
+def sweep_traces(folder: Path, start: int, *, texts: bool = True) -> Iterator[list[TraceSpan]]:
     """Yield the trace of each finished run of a sweep; a run begins when the one before it ended.
 
     Args:
@@ -41,7 +41,9 @@ def sweep_traces(folder: Path, start: int, *, texts: bool = True) -> Iterator[li
         yield spans
 
 
-def run_trace(record: Record, events: Sequence[Record], rules: str, start: int, *, texts: bool = True) -> list[Span]:
+def run_trace(
+    record: Record, events: Sequence[Record], rules: str, start: int, *, texts: bool = True
+) -> list[TraceSpan]:
     """Return the spans of one run.
 
     Args:

@@ -17,33 +17,35 @@ from typing import Any
 
 import pytest
 
-from eirkit.bridges.memory_suite import conform, run_case, suite_of
-from eirkit.bridges.regression import (
-    Case,
-    Change,
+from eirkit.agents.session import Session
+from eirkit.bridges.memory_suite import (
+    CaseChange,
+    RegressionCase,
     accuracy_of,
     case_of,
     check_writable,
     compare,
+    conform,
     least_pairs,
     pair_up,
     read_cases,
+    run_case,
+    suite_of,
     write_cases,
 )
 from eirkit.errors import EirkitError, UsageError
-from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.generation import generate, prepare
-from eirkit.lacuna.session import Session
-from eirkit.lacuna.sweeps.cells import Cell
-from eirkit.lacuna.sweeps.suite import read_suite
-from eirkit.lacuna.sweeps.suite_values import read_memory_options, read_seeds
-from eirkit.lacuna.task import TaskInstance
+from eirkit.runs.cells import Cell
+from eirkit.runs.sessions import make_session
+from eirkit.runs.suite import read_suite
+from eirkit.runs.values import read_memory_options, read_seeds
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskInstance
 
 PROPERTY = "eirkit_case"  # of a report: the case as JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PytestOptions:
     """What was asked for on the command line of pytest."""
 
     memories: tuple[str, ...]
@@ -53,13 +55,13 @@ class Options:
     cap_usd: float | None
     at_least: float | None
     record: Path | None
-    recorded: Mapping[str, Case]
+    recorded: Mapping[str, RegressionCase]
     baseline: Path | None
-    earlier: Mapping[str, Case]
+    earlier: Mapping[str, RegressionCase]
     alpha: float  # for each case: the chance of a false alarm is shared among all
 
 
-def _options(config: pytest.Config) -> Options:
+def _options(config: pytest.Config) -> PytestOptions:
     def given(name: str) -> Any:
         return config.getoption(f"--eirkit-{name}")
 
@@ -80,7 +82,7 @@ def _options(config: pytest.Config) -> Options:
     settings = _settings(given("memory-set"), memories)
     for name, workload in product(() if recorded else memories, workloads):
         suite_of(name, workload, settings.get(name, {}), grid)
-    return Options(
+    return PytestOptions(
         memories=memories,
         settings=settings,
         workloads=workloads,
@@ -95,7 +97,7 @@ def _options(config: pytest.Config) -> Options:
     )
 
 
-def _recorded(path: Path, memories: Sequence[str]) -> dict[str, Case]:
+def _recorded(path: Path, memories: Sequence[str]) -> dict[str, RegressionCase]:
     """Return what was recorded; UsageError where a memory is not in it, since nothing may run in its place."""
     cases = read_cases(path)
     known = dict.fromkeys(case.memory for case in cases.values())
@@ -144,9 +146,9 @@ def pytest_configure(config: pytest.Config) -> None:
 class MemoryUnderTest:
     """Adds the items, and gathers what they report."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: PytestOptions) -> None:
         self.options = options
-        self.cases: dict[str, tuple[Case, str]] = {}  # and how its item ended
+        self.cases: dict[str, tuple[RegressionCase, str]] = {}  # and how its item ended
 
     @pytest.hookimpl(tryfirst=True)  # so that -k and others can choose among them
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -210,12 +212,12 @@ class MemoryItem(pytest.Item):
         return self.nodeid.partition("::")[0], None, self.nodeid
 
 
-def _conform(name: str, options: Options, item: MemoryItem) -> None:
+def _conform(name: str, options: PytestOptions, item: MemoryItem) -> None:
     held = conform(name, options.settings.get(name, {})).held
     item.user_properties.append(("eirkit_requirements", len(held)))
 
 
-def _regress(name: str, workload: str, options: Options, item: MemoryItem) -> None:
+def _regress(name: str, workload: str, options: PytestOptions, item: MemoryItem) -> None:
     """Run a memory system on a workload, or take what was recorded, and decide what the options ask to be decided."""
     if options.recorded:
         case = options.recorded[f"{name} {workload}"]
@@ -240,7 +242,7 @@ def _regress(name: str, workload: str, options: Options, item: MemoryItem) -> No
         pytest.fail(f"accuracy is below {options.at_least:g}: {_told(case, options)}", pytrace=False)
 
 
-def _told(case: Case, options: Options) -> str:
+def _told(case: RegressionCase, options: PytestOptions) -> str:
     found = accuracy_of(case)
     text = f"{case.memory}, {case.workload}: {found.estimate:.3f} [{found.low:.3f}, {found.high:.3f}]"
     earlier = options.earlier.get(case.key)
@@ -250,13 +252,13 @@ def _told(case: Case, options: Options) -> str:
     return f"{text}; {len(case.runs)} seeds" + (f", {lost} lost to infrastructure" if lost else "")
 
 
-def _changed(change: Change) -> str:
+def _changed(change: CaseChange) -> str:
     by = change.difference
     size = f"{by.estimate:+.3f} [{by.low:+.3f}, {by.high:+.3f}]"
     return f"{change.then:.3f} → {change.now:.3f}, by {size}, p = {change.p:.4f}"
 
 
-def _causes(case: Case) -> str:
+def _causes(case: RegressionCase) -> str:
     return "wrong steps: " + ", ".join(f"{count} {cause}" for cause, count in case.errors.items())
 
 

@@ -20,16 +20,15 @@ from typing import Any
 from urllib.request import Request as Asking
 from urllib.request import urlopen
 
-from eirkit.bridges.desk import OVER, Desk, shown_in
+from eirkit.agents.model import Reply
 from eirkit.bridges.episode import UNKNOWN, Episode, score_of
-from eirkit.bridges.http_door import Door, Guard, mcp_application, serve_http
+from eirkit.bridges.external_runs import OVER, ClientSessions, Visits, open_visits, shown_in
+from eirkit.bridges.http_server import Door, Guard, mcp_application, serve_http
 from eirkit.bridges.mcp_server import make_server
-from eirkit.bridges.reception import introduction
-from eirkit.bridges.visits import Visits, open_visits
+from eirkit.bridges.mcp_service import introduction
 from eirkit.errors import InputFileError, UsageError
-from eirkit.lacuna.model import Reply
-from eirkit.lacuna.sweeps.attempt import Failure
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.runs.attempt import Failure
+from eirkit.runs.suite import read_suite
 
 FOLDER, PORT, SERVICE = "/episode", 8000, "episode"
 EVERYWHERE = "0.0.0.0"  # all of the network that the containers of one trial share
@@ -39,7 +38,7 @@ SETTLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SidecarPlan:
     """What the image of a sidecar holds, and the agent's container does not."""
 
     suite: Mapping[str, Any]  # of one cell and one seed
@@ -48,7 +47,7 @@ class Plan:
     keys: tuple[str, ...] = ()  # under Controlled Retention: what opens each step; each comes with its step
 
     @classmethod
-    def read(cls, folder: Path) -> Plan:
+    def read(cls, folder: Path) -> SidecarPlan:
         try:
             document = json.loads((folder / PLAN).read_text("utf-8"))
             return cls(document["suite"], document["token"], document["admin"], tuple(document["keys"]))
@@ -63,7 +62,7 @@ class Sidecar:
         now: seconds since the epoch.
     """
 
-    def __init__(self, plan: Plan, visits: Visits, folder: Path, now: Callable[[], float] = time) -> None:
+    def __init__(self, plan: SidecarPlan, visits: Visits, folder: Path, now: Callable[[], float] = time) -> None:
         self.plan, self.visits, self.folder, self.now = plan, visits, folder, now
         self.episode: Episode = visits.begin()
         self._began: float | None = None
@@ -175,7 +174,7 @@ def routes(sidecar: Sidecar) -> list[Any]:
 
 async def serve(folder: Path, host: str = EVERYWHERE, port: int = PORT) -> None:
     """Serve the episode in a folder until a signal says stop."""
-    plan = Plan.read(folder)
+    plan = SidecarPlan.read(folder)
     with open_visits(read_suite(plan.suite), folder / OUT) as visits:
         sidecar = Sidecar(plan, visits, folder)
         door = Door(host, port, plan.token, (SERVICE,))
@@ -188,7 +187,7 @@ def _application(sidecar: Sidecar) -> Any:
         from starlette.applications import Starlette
 
         return Starlette(routes=routes(sidecar))
-    desk = Desk(lambda: sidecar.episode)
+    desk = ClientSessions(lambda: sidecar.episode)
     return mcp_application(make_server(desk, *introduction(sidecar.visits)), routes(sidecar), IDLE_SECONDS)
 
 
@@ -198,7 +197,7 @@ async def _stays(client: str) -> None:
 
 def ask(folder: Path, port: int, *, settle: bool) -> str:
     """Return what the service of this container says."""
-    plan = Plan.read(folder)
+    plan = SidecarPlan.read(folder)
     url = f"http://127.0.0.1:{port}/{plan.token}/{'settle' if settle else 'healthy'}"
     with urlopen(Asking(url, plan.admin.encode() if settle else None), timeout=SETTLE_SECONDS) as response:
         return str(response.read().decode())

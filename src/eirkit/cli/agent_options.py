@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import click
 
+from eirkit.agents.model import ModelOptions, models
+from eirkit.agents.models.reference import AGENTS
+from eirkit.agents.prompt import DIALECTS
 from eirkit.cli.options import NameList, NamingOption, SeedList, WorkloadName, task_options_of_many
 from eirkit.errors import UsageError
-from eirkit.lacuna.model import ModelOptions, models
-from eirkit.lacuna.models.reference import AGENTS
-from eirkit.lacuna.prompt import DIALECTS
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -6,8 +6,8 @@ import click
 from rich.console import Console
 
 from eirkit.cli.output import emit, json_option, table
-from eirkit.lacuna.evidence.audit import CHANNELS, Audit
-from eirkit.lacuna.evidence.leaks import audit as run_audit
+from eirkit.experiments.audit import CHANNELS, Audit
+from eirkit.experiments.leaks import audit as run_audit
 
 
 @click.command()

@@ -14,12 +14,12 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
+from eirkit.agents.serving.prices import Estimate, add_up
 from eirkit.cli.output import emit, table
-from eirkit.lacuna.evidence.rehearsal import Rehearsal
-from eirkit.lacuna.evidence.trial import Bench, Workbench
-from eirkit.lacuna.serving.funds import Funds, Purse
-from eirkit.lacuna.serving.prices import Estimate, add_up
-from eirkit.lacuna.sweeps.trial_store import TrialStore
+from eirkit.runs.budget import Budget, SpendingLimits
+from eirkit.runs.rehearsal import Rehearsal
+from eirkit.runs.trial import Bench, Workbench
+from eirkit.runs.trial_store import TrialStore
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Rendering = Callable[[Console], None]
@@ -35,7 +35,7 @@ control_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CommandResult:
     """What a command has found out."""
 
     document: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Errand:
     """How the trials of one command are run, paid for and kept."""
 
     out: Path | None
-    funds: Funds
+    funds: SpendingLimits
     dry_run: bool
 
     def run(
@@ -56,7 +56,7 @@ class Errand:
         command: str,
         settings: Mapping[str, Any],
         names: Iterable[str | None],
-        work: Callable[[Bench], Finding],
+        work: Callable[[Bench], CommandResult],
         as_json: bool,
     ) -> int:
         """Do the work on a bench, print what it found and return the exit code.
@@ -80,9 +80,13 @@ class Errand:
         return found.code
 
     def _find(
-        self, command: str, settings: Mapping[str, Any], names: Iterable[str | None], work: Callable[[Bench], Finding]
-    ) -> Finding:
-        purse = Purse(self.funds, self.out)
+        self,
+        command: str,
+        settings: Mapping[str, Any],
+        names: Iterable[str | None],
+        work: Callable[[Bench], CommandResult],
+    ) -> CommandResult:
+        purse = Budget(self.funds, self.out)
         with trial_progress() as observe:
             if self.out is None:
                 return work(Workbench(purse, observe=observe))
@@ -97,7 +101,7 @@ def errand_options(command: Command) -> Command:
     """Add --out and what `funds_options` adds; the command receives `errand`."""
 
     @wraps(command)
-    def with_errand(out: Path | None, funds: Funds, dry_run: bool, **given: Any) -> Any:
+    def with_errand(out: Path | None, funds: SpendingLimits, dry_run: bool, **given: Any) -> Any:
         return command(errand=Errand(out, funds, dry_run), **given)
 
     out = click.option("--out", type=PATH, help="A folder for all that is said; given again, the command goes on.")
@@ -109,7 +113,7 @@ def funds_options(command: Command) -> Command:
 
     @wraps(command)
     def with_funds(cap_usd: float | None, prices: Path | None, cache: Path | None, **given: Any) -> Any:
-        return command(funds=Funds(cap_usd, prices, cache), **given)
+        return command(funds=SpendingLimits(cap_usd, prices, cache), **given)
 
     options = (
         click.option("--dry-run", is_flag=True, help="Print calls, tokens and cost; run nothing."),

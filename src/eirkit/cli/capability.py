@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import click
 from rich.console import Console
 
+from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import Errand, Finding, errand_options
+from eirkit.cli.bench_options import CommandResult, Errand, errand_options
 from eirkit.cli.options import IntegerList
 from eirkit.cli.output import json_option, show_losses, table
-from eirkit.lacuna.evidence.capability import THRESHOLD, WINDOWS, Cell, Control, assess
-from eirkit.lacuna.evidence.trial import Bench
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.sweeps.suite_values import show_seeds
-from eirkit.lacuna.task import TaskSpec, without_seed
+from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, Control, assess
+from eirkit.runs.trial import Bench
+from eirkit.runs.values import show_seeds
+from eirkit.tasks.task import TaskSpec, without_seed
 
 ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
 
@@ -54,7 +54,7 @@ def capability(
     for spec in specs:
         control.tasks(spec)  # what cannot be run at all is wrong usage here, and no verdict about a model
 
-    def work(bench: Bench) -> Finding:
+    def work(bench: Bench) -> CommandResult:
         cells = assess(model_names, specs, control, model_options, bench)
         document = {
             "rows": [cell.as_json() for cell in cells],
@@ -63,7 +63,7 @@ def capability(
             "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
         }
         failed = any(cell.failures or not cell.passes for cell in cells)
-        return Finding(document, lambda console: _render(console, cells), 1 if failed else 0)
+        return CommandResult(document, lambda console: _render(console, cells), 1 if failed else 0)
 
     settings = {
         "tasks": [without_seed(spec) for spec in specs],
@@ -78,7 +78,7 @@ def capability(
     return errand.run("capability", settings, names, work, as_json)
 
 
-def _render(console: Console, cells: Sequence[Cell]) -> None:
+def _render(console: Console, cells: Sequence[CapabilityCell]) -> None:
     columns = ("model", "workload", "accuracy", "± sd", "computation", "cascade", "with calculator", "scored")
     rows = [
         (

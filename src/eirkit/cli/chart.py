@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eirkit.report.chart import Axis, Chart, Series
-from eirkit.report.drawing import save
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.drawing import save
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 

@@ -11,13 +11,12 @@ from rich.console import Console
 
 from eirkit.cli.output import emit, json_option, legend, table
 from eirkit.cli.report import FOLDER, plugins_option, say_where
-from eirkit.report.comparison import Change, Comparison, Difference
-from eirkit.report.comparison_measures import FATES, TITLES, measure_of
-from eirkit.report.comparison_page import comparison_page
-from eirkit.report.comparison_verdict import fates_sentence, grouped, shown, shown_difference, sides_of, verdict_of
-from eirkit.report.exports import FIGURES, TABLES, FigureForm, TableForm
-from eirkit.report.making import compare as compare_folders
-from eirkit.report.writing import write_page
+from eirkit.show.comparison.measures import FATES, TITLES, measure_of
+from eirkit.show.comparison.page import comparison_page
+from eirkit.show.comparison.pairs import Comparison, Difference, SettingChange
+from eirkit.show.comparison.verdict import fates_sentence, grouped, shown, shown_difference, sides_of, verdict_of
+from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
+from eirkit.show.pages.page_factory import compare as compare_folders
 
 WIDEST_NAME, WIDEST_SETTING = 30, 28  # characters, so that a table stays within a hundred columns
 _IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
@@ -113,7 +112,7 @@ def _legend(console: Console, found: Comparison) -> None:
     legend(console, **told)
 
 
-def _is_told(change: Change, found: Comparison) -> bool:
+def _is_told(change: SettingChange, found: Comparison) -> bool:
     """True for a setting that the names of the sides say already."""
     return any(
         change.name.rpartition(".")[2] in (one.name, *(_IN_MEMORY if one.name == "memory" else ()))

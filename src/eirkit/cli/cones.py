@@ -12,8 +12,8 @@ from rich.console import Console
 
 from eirkit.cli.options import IntegerList, SeedList
 from eirkit.cli.output import emit, json_option, table
-from eirkit.lacuna.cone_survey import LARGE_CONE, ConeSurvey, Growth, Pair, matched_pairs, survey_cones
-from eirkit.lacuna.task import TaskSpec
+from eirkit.tasks.cones import LARGE_CONE, ConePair, ConeSurvey, Growth, matched_pairs, survey_cones
+from eirkit.tasks.task import TaskSpec
 
 _WIDEST = 5  # pairs shown of each kind; --json has all
 
@@ -73,7 +73,7 @@ def _growth(growth: Growth) -> dict[str, Any]:
     return {"median": growth.median, "max": growth.largest, f"share_above_{LARGE_CONE}": growth.share_large}
 
 
-def _pairs(surveys: Sequence[ConeSurvey]) -> list[Pair]:
+def _pairs(surveys: Sequence[ConeSurvey]) -> list[ConePair]:
     return [*matched_pairs(surveys, "size"), *matched_pairs(surveys, "depth")]
 
 

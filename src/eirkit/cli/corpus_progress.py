@@ -9,9 +9,9 @@ from time import monotonic
 import click
 
 from eirkit.cli.live_line import LiveLine, is_watched
-from eirkit.report.wording import counted
-from eirkit.vestige.corpus import LOG_ENDINGS
-from eirkit.vestige.remote import Location, Remote
+from eirkit.logs.corpus.corpus import LOG_ENDINGS
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.show.phrases import counted
 
 _ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".gz", ".zst"))
 _EVERY_SECONDS = 0.1

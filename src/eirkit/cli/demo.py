@@ -12,8 +12,8 @@ from rich.console import Console
 from eirkit.cli.chart import EIGHTHS
 from eirkit.cli.live_line import LiveLine
 from eirkit.cli.output import emit, json_option, table
-from eirkit.report.making import pages
-from eirkit.report.writing import write_page
+from eirkit.show.exports import write_page
+from eirkit.show.pages.page_factory import pages
 
 CAUSES = ("state_supply", "cascade", "computation")
 

@@ -9,9 +9,9 @@ import click
 from rich.console import Console
 
 import eirkit
+from eirkit.agents.stores.environments import install as install_memory
 from eirkit.cli.output import emit, json_option, table
 from eirkit.diagnosis import examine
-from eirkit.lacuna.stores.environments import install as install_memory
 
 WIDEST_REASON = 72  # characters, so that a table stays within a hundred columns
 

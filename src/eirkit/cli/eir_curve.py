@@ -13,9 +13,9 @@ from eirkit.cli.chart import bars, save_curve
 from eirkit.cli.options import IntegerList, WorkloadCommand, WorkloadName, task_options
 from eirkit.cli.output import emit, json_option, table
 from eirkit.eir.demand import ClassCount, DemandCurve, pressure
-from eirkit.lacuna.generation import from_graph, generate, graph_of, prepare
-from eirkit.lacuna.graph import load_graph
-from eirkit.lacuna.task import TaskInstance, TaskSpec
+from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
+from eirkit.tasks.graph import load_graph
+from eirkit.tasks.task import TaskInstance, TaskSpec
 
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 WARM_UP = "unscored warm-up steps are treated as required"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.engine.making import ENGINES, make_engine
+from eirkit.engine.engine_factory import ENGINES, make_engine
 from eirkit.engine.mapping import Bounds
 
 Command = TypeVar("Command", bound=Callable[..., Any])

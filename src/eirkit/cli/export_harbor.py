@@ -10,14 +10,14 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eirkit.bridges.harbor import MODEL, REQUIREMENT, Exported, export_harbor
-from eirkit.bridges.visits import plan_visits
+from eirkit.bridges.external_runs import plan_visits
+from eirkit.bridges.harbor import MODEL, REQUIREMENT, ExportedTask, export_harbor
 from eirkit.cli.bench_options import PATH
 from eirkit.cli.output import emit, json_option
 from eirkit.cli.run_options import axis_options, given_keys, hide_model_options
 from eirkit.errors import UsageError
-from eirkit.lacuna.sweeps.cells import CONTROLLED
-from eirkit.lacuna.sweeps.suite import Suite
+from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.suite import Suite
 
 SEED_BITS = 63
 MODES = ("managed", "controlled")
@@ -73,7 +73,7 @@ def _wanted(path: Path | None, mode: str | None, episodes: int | None, given: di
     return suite
 
 
-def _render(console: Console, out: Path, exported: Sequence[Exported]) -> None:
+def _render(console: Console, out: Path, exported: Sequence[ExportedTask]) -> None:
     for one in exported[:20]:
         console.print(f"{one.folder.name}  {one.mode}", markup=False, highlight=False)
     if len(exported) > 20:

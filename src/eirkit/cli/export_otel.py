@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from eirkit.bridges.beginning import SECOND, begun_at
-from eirkit.bridges.otel_export import Sink, TraceFile, export_traces
-from eirkit.bridges.otel_sdk import Collector
+from eirkit.bridges.otel_export import Collector, Sink, TraceFile, export_traces
+from eirkit.bridges.start_times import SECOND, begun_at
 from eirkit.cli.output import emit, json_option
 from eirkit.errors import UsageError
 

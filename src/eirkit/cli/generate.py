@@ -13,11 +13,11 @@ from rich.progress import Progress
 from eirkit.cli.options import WorkloadCommand, WorkloadName, task_options
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
-from eirkit.lacuna.generation import from_graph, generate_batches, prepare
-from eirkit.lacuna.generation import generate as generate_task
-from eirkit.lacuna.graph import load_graph
-from eirkit.lacuna.task import TaskInstance, TaskSpec, show_label
 from eirkit.records import RecordWriter
+from eirkit.tasks.generation import from_graph, generate_batches, prepare
+from eirkit.tasks.generation import generate as generate_task
+from eirkit.tasks.graph import load_graph
+from eirkit.tasks.task import TaskInstance, TaskSpec, show_label
 
 SCHEMA = "task/1"
 CHUNK = 64  # tasks a write: few locks, little memory

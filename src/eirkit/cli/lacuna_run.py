@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console, Group
 
+from eirkit.agents.serving.prices import add_up
 from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
 from eirkit.cli.engine_options import engine_options
 from eirkit.cli.memory_table import COSTS, cost_columns, fate_columns, fate_legend, memory_remarks
@@ -19,17 +20,16 @@ from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.engine.mapping import Engine
 from eirkit.errors import UsageError
-from eirkit.lacuna.evidence.claims import NOT_RUN
-from eirkit.lacuna.evidence.rehearsal import Rehearsal
-from eirkit.lacuna.serving.funds import Funds
-from eirkit.lacuna.serving.prices import add_up
-from eirkit.lacuna.sweeps.control import rehearse_controls
-from eirkit.lacuna.sweeps.estimation import CellEstimate, estimate_suite
-from eirkit.lacuna.sweeps.experiment import recorded_suite, resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.suite import Suite, load_suite, read_suite
-from eirkit.lacuna.sweeps.suite_values import UNLIMITED
-from eirkit.lacuna.sweeps.summary import Summary
-from eirkit.report.wording import counted
+from eirkit.runs.budget import SpendingLimits
+from eirkit.runs.claims import NOT_RUN
+from eirkit.runs.control import rehearse_controls
+from eirkit.runs.estimate import CellEstimate, estimate_suite
+from eirkit.runs.rehearsal import Rehearsal
+from eirkit.runs.runner import recorded_suite, resume_sweep, start_sweep
+from eirkit.runs.suite import Suite, load_suite, read_suite
+from eirkit.runs.summary import RunSummary
+from eirkit.runs.values import UNLIMITED
+from eirkit.show.phrases import counted
 
 
 @click.command()
@@ -47,7 +47,7 @@ def run(
     resume: Path | None,
     control: bool | None,
     dry_run: bool,
-    funds: Funds,
+    funds: SpendingLimits,
     engine: Engine | None,
     as_json: bool,
     **options: Any,
@@ -138,7 +138,7 @@ def _render_estimates(console: Console, estimates: list[CellEstimate], document:
     show_totals(console, {**document, "runs": document["runs"] + document["control"]["runs"]}, "together: ")
 
 
-def _render(console: Console, folder: Path, summary: Summary) -> None:
+def _render(console: Console, folder: Path, summary: RunSummary) -> None:
     if summary.scored:
         _render_figures(console, summary.rows)
     else:
@@ -152,7 +152,7 @@ def _render(console: Console, folder: Path, summary: Summary) -> None:
     console.print(f"records in {folder}", markup=False, highlight=False)
 
 
-def _must_begin_anew(summary: Summary) -> bool:
+def _must_begin_anew(summary: RunSummary) -> bool:
     """True where a memory in the user's own file spoilt every run: once corrected, it is not the one of this sweep."""
     own = any(".py:" in str(row["memory"] or "") for row in summary.rows)
     return own and not summary.scored and any(failure.kind == "memory" for failure in summary.failures)
@@ -197,7 +197,7 @@ def _with_spread(row: Mapping[str, Any]) -> str | None:
     return None if row["accuracy"] is None else f"{row['accuracy']:.3f}±{row['accuracy_sd']:.3f}"
 
 
-def _remarks(summary: Summary) -> Iterator[str]:
+def _remarks(summary: RunSummary) -> Iterator[str]:
     for model, workload, reason in summary.excluded:
         yield f"excluded: {model}, {workload}: {reason.removeprefix('excluded: ')}"
     if any(row["control"] is None and row["scored"] for row in summary.rows):

@@ -12,20 +12,20 @@ from typing import Any
 import click
 from rich.console import Console
 
-from eirkit.bridges.http_door import Door
+from eirkit.agents.stores.environments import home
+from eirkit.bridges.external_runs import Visits, open_visits, plan_visits, refuse_controlled, resume_visits, summary_of
+from eirkit.bridges.http_server import Door
 from eirkit.bridges.mcp_server import require_mcp
-from eirkit.bridges.reception import receive_at, receive_here
-from eirkit.bridges.visits import Visits, open_visits, plan_visits, refuse_controlled, resume_visits, summary_of
+from eirkit.bridges.mcp_service import receive_at, receive_here
 from eirkit.cli.bench_options import PATH
 from eirkit.cli.lacuna_run import fresh_folder
 from eirkit.cli.output import emit, json_option, table
 from eirkit.cli.run_options import axis_options, given_keys, hide_model_options
 from eirkit.errors import UsageError
-from eirkit.lacuna.stores.environments import home
-from eirkit.lacuna.sweeps.attempt import Failure
-from eirkit.lacuna.sweeps.cells import CONTROLLED
-from eirkit.lacuna.sweeps.run_store import FinishedRun
-from eirkit.lacuna.sweeps.summary import Summary
+from eirkit.runs.attempt import Failure
+from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.store import FinishedRun
+from eirkit.runs.summary import RunSummary
 
 SEED_BITS = 63
 EPISODES = (1, 16)  # unless given: of the one client on the standard streams, and of many over HTTP
@@ -109,7 +109,7 @@ def _report(outcome: FinishedRun | Failure) -> None:
     click.echo(f"a run {outcome.record['ending']}: {score['correct']} of {score['steps']} steps right", err=True)
 
 
-def _render(console: Console, folder: Path, summary: Summary) -> None:
+def _render(console: Console, folder: Path, summary: RunSummary) -> None:
     columns = ("workload", "model", "condition", "h", "scored", "accuracy", "with refs")
     rows = [
         [

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import click
 
+from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.cli.agent_options import read_setting
 from eirkit.errors import UsageError
-from eirkit.lacuna.stores.making import MemoryPlan
-from eirkit.lacuna.sweeps.cells import NATIVE, STRICT
-from eirkit.lacuna.sweeps.suite_values import read_memory_options
+from eirkit.runs.cells import NATIVE, STRICT
+from eirkit.runs.values import read_memory_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

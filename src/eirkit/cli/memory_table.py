@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eirkit.lacuna.stores.making import EXTRACTOR, model_of
+from eirkit.agents.stores.memory_factory import EXTRACTOR, model_of
 
 Row = Mapping[str, Any]
 

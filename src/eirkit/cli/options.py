@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workload import workloads
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -9,16 +9,16 @@ import click
 from click.core import ParameterSource
 from rich.console import Console
 
+from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import Errand, Finding, errand_options
+from eirkit.cli.bench_options import CommandResult, Errand, errand_options
 from eirkit.cli.options import IntegerList, NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
-from eirkit.lacuna.evidence.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
-from eirkit.lacuna.evidence.trial import Bench
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.sweeps.suite_values import show_seeds
-from eirkit.lacuna.task import TaskSpec, without_seed
+from eirkit.experiments.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
+from eirkit.runs.trial import Bench
+from eirkit.runs.values import show_seeds
+from eirkit.tasks.policy import policies
+from eirkit.tasks.task import TaskSpec, without_seed
 
 
 @click.command(context_settings={"default_map": {"m": 8}})
@@ -53,7 +53,7 @@ def probe(
     """Give each model one lost result to rebuild: it chooses what to read, the harness computes."""
     plan = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
 
-    def work(bench: Bench) -> Finding:
+    def work(bench: Bench) -> CommandResult:
         rows, probes = run_probes(specs, seeds, plan, model_names, model_options, bench)
         document = {
             "rows": [row.as_json() for row in rows],
@@ -64,7 +64,7 @@ def probe(
             ],
         }
         lost = any(row.probes < row.attempted for row in rows)
-        return Finding(document, lambda console: _render(console, rows), 1 if lost else 0)
+        return CommandResult(document, lambda console: _render(console, rows), 1 if lost else 0)
 
     settings = {
         "tasks": [without_seed(spec) for spec in specs],

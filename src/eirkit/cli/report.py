@@ -8,10 +8,9 @@ import click
 from rich.console import Console
 
 from eirkit.cli.output import emit, json_option
-from eirkit.report.exports import FIGURES, TABLES, FigureForm, TableForm
-from eirkit.report.making import page_for
-from eirkit.report.page import Page
-from eirkit.report.writing import write_page
+from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
+from eirkit.show.page import Page
+from eirkit.show.pages.page_factory import page_for
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 plugins_option = click.option(

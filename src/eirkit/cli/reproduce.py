@@ -11,25 +11,23 @@ from typing import Any
 import click
 from rich.console import Console
 
+from eirkit.agents.model import Batching, ModelOptions
+from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.cli.agent_options import known_models, read_setting
 from eirkit.cli.engine_options import bounded_engine_options
 from eirkit.cli.options import NameList, NamingOption, SeedList
 from eirkit.cli.output import emit, json_option, table
 from eirkit.cli.study_progress import StudyProgress
-from eirkit.engine.making import make_engine
+from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Bounds, Engine
 from eirkit.errors import UsageError
-from eirkit.lacuna.model import Batching, ModelOptions
-from eirkit.lacuna.serving.funds import Funds, Purse, is_scripted
-from eirkit.lacuna.serving.making import make_model, preflight
-from eirkit.report.exports import FIGURES, FigureForm
-from eirkit.report.reproducing import Outcome, StudyStore, run_studies
-from eirkit.report.reproduction_page import document_of_all, overview, write_overview, write_study
-from eirkit.report.study import Setting, Study
-from eirkit.report.study_tables import row_tables
-from eirkit.report.table import Table
-from eirkit.studies.catalogue import STUDIES, find_study
-from eirkit.studies.performing import perform
+from eirkit.paper.page import document_of_all, overview, row_tables, write_overview, write_study
+from eirkit.paper.runner import StudyOutcome, StudyStore, run_studies
+from eirkit.paper.studies.catalogue import STUDIES, find_study, perform
+from eirkit.paper.study import Setting, Study
+from eirkit.runs.budget import Budget, SpendingLimits, is_scripted
+from eirkit.show.exports import FIGURES, FigureForm
+from eirkit.show.table import Table
 
 OUT = Path("out/reproduce")
 STUDY_SECONDS, STUDY_MIB = 7200.0, 8192  # of one study; beyond them something is wrong
@@ -102,7 +100,7 @@ def _setting(
         preflight(made)
     else:
         out.mkdir(parents=True, exist_ok=True)
-        purse = Purse(Funds(cap_usd, None, cache), out)
+        purse = Budget(SpendingLimits(cap_usd, None, cache), out)
         purse.ledger.read()
         purse.make(model, options)
     return Setting(model, options, data, seeds, tuple(memories or ()), purse)
@@ -120,14 +118,14 @@ def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
 
 def _run(
     studies: Sequence[Study], setting: Setting, folder: _Folder, engine: Engine | None, fresh: bool
-) -> list[Outcome]:
+) -> list[StudyOutcome]:
     """Run studies on all cores, and write the page anew whenever one ends.
 
     With a model that has a server behind it they run here, where its spending is counted.
     """
     if engine is None and setting.purse is None:
         engine = make_engine("local", bounds=Bounds(STUDY_SECONDS, STUDY_MIB << 20))
-    found = {study.id: Outcome(study, None, is_awaited=True) for study in studies}
+    found = {study.id: StudyOutcome(study, None, is_awaited=True) for study in studies}
     with StudyProgress(len(studies)) as progress, closing(engine) if engine else nullcontext():
         running = engine if setting.purse is None else None
         for outcome in run_studies(studies, setting, StudyStore(folder.path), running, perform, fresh=fresh):
@@ -146,7 +144,7 @@ def _emit_list(as_json: bool) -> None:
     emit(document, as_json, lambda console: console.print(table(f"{len(rows)} studies", columns, rows)))
 
 
-def _render(console: Console, outcomes: Sequence[Outcome], page: Path) -> None:
+def _render(console: Console, outcomes: Sequence[StudyOutcome], page: Path) -> None:
     for outcome in outcomes if len(outcomes) <= MOST_SHOWN else ():
         if outcome.findings is not None:
             for shown in (*row_tables(outcome.study.id, outcome.findings), *outcome.findings.tables):

@@ -8,24 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 import click
 from rich.console import Console
 
+from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import Errand, Finding, control_option, errand_options
+from eirkit.cli.bench_options import CommandResult, Errand, control_option, errand_options
 from eirkit.cli.memory_options import Chosen, memory_options
 from eirkit.cli.memory_table import FATES, fate_legend
 from eirkit.cli.options import NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.errors import UsageError
-from eirkit.lacuna.evidence.capability import Cell
-from eirkit.lacuna.evidence.claims import NOT_RUN, gate_all
-from eirkit.lacuna.evidence.rescue import Contrast, Rescue, Setup, Truth
-from eirkit.lacuna.evidence.rescue import rescue as run_rescue
-from eirkit.lacuna.evidence.rescue_document import may_claim, rescue_document
-from eirkit.lacuna.evidence.trial import Bench
-from eirkit.lacuna.managed import ACTION_LIMIT
-from eirkit.lacuna.model import ModelOptions
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.sweeps.suite_values import show_seeds
-from eirkit.lacuna.task import TaskSpec
+from eirkit.experiments.rescue import Contrast, Rescue, Setup, Truth
+from eirkit.experiments.rescue import rescue as run_rescue
+from eirkit.experiments.rescue_document import may_claim, rescue_document
+from eirkit.runs.capability import CapabilityCell
+from eirkit.runs.claims import NOT_RUN, gate_all
+from eirkit.runs.trial import Bench
+from eirkit.runs.values import show_seeds
+from eirkit.tasks.policy import policies
+from eirkit.tasks.task import TaskSpec
 
 
 @click.command(context_settings={"default_map": {"m": 8}})
@@ -76,12 +76,12 @@ def rescue(
         raise UsageError("one workload at a time; run the command again for another")
     setup = _setup(specs[0], h, policy, truth, managed, memory, actions)
 
-    def work(bench: Bench) -> Finding:
+    def work(bench: Bench) -> CommandResult:
         controls = gate_all(model_names, setup.spec, model_options, control, bench)
         found = run_rescue(setup, seeds, model_names, model_options, bench)
         document = rescue_document(setup, len(seeds), found, controls)
         lost = found.failures or any(cell.failures for cell in controls.values())
-        return Finding(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
+        return CommandResult(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
 
     names = (*model_names, specs[0].workload, setup.policy, None if memory is None else memory.name)
 
@@ -108,7 +108,7 @@ def _setup(
     return setup
 
 
-def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str, Cell]) -> None:
+def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str, CapabilityCell]) -> None:
     allowed = may_claim(found, controls)
     for sentence in _effects(setup, found.repair_effects(allowed)):
         console.print(sentence, style="bold", markup=False, highlight=False)
@@ -194,7 +194,7 @@ def _render_contrasts(console: Console, found: Rescue, allowed: set[str]) -> Non
         console.print(table("Paired by seed and step, resampled by trajectory", columns, paired))
 
 
-def _remarks(found: Rescue, controls: Mapping[str, Cell]) -> Iterator[str]:
+def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[str]:
     for cell in controls.values():
         if not cell.passes:
             yield f"excluded: {cell.model}, {cell.workload}: {cell.reason.removeprefix('excluded: ')}"

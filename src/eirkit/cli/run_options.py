@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 import click
 
+from eirkit.agents.prompt import DIALECTS
 from eirkit.cli.agent_options import WorkloadNames, known_models, read_setting
 from eirkit.cli.memory_options import memory_set_option, read_memory_settings
 from eirkit.cli.options import IntegerList, NameList, NamingOption, SeedList
-from eirkit.lacuna.conditions import CONDITIONS
-from eirkit.lacuna.policy import policies
-from eirkit.lacuna.prompt import DIALECTS
-from eirkit.lacuna.sweeps.cells import CONTROLLED
-from eirkit.lacuna.sweeps.suite import AXES
-from eirkit.lacuna.workload import workloads
+from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.sessions import CONDITIONS
+from eirkit.runs.suite import AXES
+from eirkit.tasks.policy import policies
+from eirkit.tasks.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -21,12 +21,12 @@ from eirkit.cli.options import (
 )
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
-from eirkit.lacuna.generation import prepare
-from eirkit.lacuna.policy import find_policy, policies
-from eirkit.lacuna.simulation.plain import Recovery
-from eirkit.lacuna.simulation.table import CEILING, FLOOR, Row, first_failures, sweep
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.workloads.full_lookup import DISTRIBUTIONS
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.policy import find_policy, policies
+from eirkit.tasks.simulation.plain import Recovery
+from eirkit.tasks.simulation.table import CEILING, FLOOR, PolicyRow, first_failures, sweep
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workloads.full_lookup import DISTRIBUTIONS
 
 
 @click.command(cls=WorkloadCommand)
@@ -91,7 +91,7 @@ def _streams(spec: TaskSpec) -> tuple[str, ...]:
 
 def _sweep(
     spec: TaskSpec, seeds: Sequence[int], names: list[str], capacities: list[int], recovery: Recovery
-) -> tuple[Row, ...]:
+) -> tuple[PolicyRow, ...]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         bar = progress.add_task("simulating", total=len(seeds))
         return sweep(
@@ -99,7 +99,7 @@ def _sweep(
         )
 
 
-def _hit_rate(queries: str, row: Row) -> dict[str, Any]:
+def _hit_rate(queries: str, row: PolicyRow) -> dict[str, Any]:
     return {
         "queries": queries,
         "policy": row.policy,
@@ -110,7 +110,7 @@ def _hit_rate(queries: str, row: Row) -> dict[str, Any]:
 
 
 def _render(
-    console: Console, rows: Sequence[Row], streams: dict[str, tuple[Row, ...]], document: dict[str, Any]
+    console: Console, rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], document: dict[str, Any]
 ) -> None:
     first = rows[0]
     title = f"{first.workload}: miss rate of consuming steps, {first.seeds} seeds, recovery {document['recovery']}"
@@ -122,7 +122,7 @@ def _render(
         console.print(table("First pressure with more than 5% misses", ("policy", "m/h"), listed_failures))
 
 
-def _comparison(title: str, rows: Sequence[Row], measure: str) -> Group:
+def _comparison(title: str, rows: Sequence[PolicyRow], measure: str) -> Group:
     """Return the table of the paper: a line for each pressure, a column for each policy, and the gap each closes."""
     names = list(dict.fromkeys(row.policy for row in rows))
     judged = [name for name in names if name not in (FLOOR, CEILING)] if measure == "miss_rate" else []

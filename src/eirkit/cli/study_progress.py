@@ -7,7 +7,7 @@ from time import monotonic
 import click
 
 from eirkit.cli.live_line import LiveLine, is_watched
-from eirkit.report.reproducing import Outcome
+from eirkit.paper.runner import StudyOutcome
 
 
 class StudyProgress(LiveLine):
@@ -17,7 +17,7 @@ class StudyProgress(LiveLine):
         super().__init__("reproducing", studies)
         self._studies, self._ended, self._is_watched = studies, 0, is_watched()
 
-    def __call__(self, outcome: Outcome) -> None:
+    def __call__(self, outcome: StudyOutcome) -> None:
         self._ended += 1
         state = f"{self._ended} of {self._studies} studies"
         if self._is_watched:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eirkit.cli.live_line import LiveLine
-from eirkit.lacuna.sweeps.experiment import Progress as Sweep
+from eirkit.runs.runner import Progress as Sweep
 
 
 class SweepProgress(LiveLine):

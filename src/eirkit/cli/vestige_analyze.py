@@ -14,16 +14,16 @@ from eirkit.cli.corpus_progress import CorpusProgress
 from eirkit.cli.engine_options import engine_options
 from eirkit.cli.fitting import named_table, paired_table, room_of
 from eirkit.cli.output import emit, json_option, legend
-from eirkit.engine.making import make_engine
+from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Engine
-from eirkit.report.vestige_words import break_counts, goal_is_known, goal_runs, later_runs
-from eirkit.report.wording import counted
-from eirkit.vestige.analysis import Options
-from eirkit.vestige.demand import VISIBILITIES, Visibility
-from eirkit.vestige.goal import OWN_EDITS, OwnEdits
-from eirkit.vestige.occupancy import read_windows
-from eirkit.vestige.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.vestige.remote import Location, as_location
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.demand.goal import OWN_EDITS, OwnEdits
+from eirkit.logs.demand.live import VISIBILITIES, Visibility
+from eirkit.logs.sources.remote import Location, as_location
+from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
+from eirkit.show.phrases import counted
 
 
 class _Location(click.Path):
@@ -87,7 +87,7 @@ def analyze(
     PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME.
     A large corpus is measured by several processes, and goes on where it was when it is killed and started again.
     """
-    options = Options(read_windows(windows), visibility, goal_tests, own_edits)
+    options = AnalysisOptions(read_windows(windows), visibility, goal_tests, own_edits)
     corpus = Corpus(paths, gold, outcomes, format_name)
     how: dict[str, Any] = {"estimate": estimate_tokens, "strict": strict}
     engine = engine or (None if is_small(corpus, SMALL_BYTES) else make_engine("local"))
@@ -100,7 +100,7 @@ def analyze(
     emit({**document, "visibility": visibility}, as_json, lambda console: _render(console, document, options))
 
 
-def _render(console: Console, document: Mapping[str, Any], options: Options) -> None:
+def _render(console: Console, document: Mapping[str, Any], options: AnalysisOptions) -> None:
     lines = list(_lines(document, options))
     console.print(paired_table(console, "What these runs needed and lost", ("figure", "value"), lines))
     _render_largest(console, document["largest"])
@@ -113,7 +113,7 @@ def _render(console: Console, document: Mapping[str, Any], options: Options) -> 
     console.print(say, markup=False, highlight=False, soft_wrap=True)
 
 
-def _lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
+def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
     outcomes = ", ".join(f"{count} {name}" for name, count in document["outcomes"].items() if count)
     yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
@@ -144,7 +144,7 @@ def _in_vain(document: Mapping[str, Any]) -> str:
     return f"{dead}{whose}: nothing that led to the goal used them"
 
 
-def _demand_lines(document: Mapping[str, Any], options: Options) -> Iterator[tuple[str, str]]:
+def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
     if document["goal_access"] is None:
         return
     reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "read or wrote a goal file"

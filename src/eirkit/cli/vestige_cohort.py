@@ -13,13 +13,12 @@ from rich.console import Console
 
 from eirkit.cli.fitting import named_table, room_of
 from eirkit.cli.output import emit, json_option, legend, table
-from eirkit.report.vestige_words import cohort_sentence, goal_is_known
-from eirkit.report.wording import counted
-from eirkit.vestige.analyses.cohort_runs import By
-from eirkit.vestige.analyses.plan import Plan, read_plan
-from eirkit.vestige.analyses.setting import Resampled
-from eirkit.vestige.cohort import ANALYSES, BY, TESTS, analyse_cohorts
-from eirkit.vestige.covariates import read_base_lines
+from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
+from eirkit.logs.cohorts.cohort_runs import By
+from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.setting import AnalysisPlan, Resampled, read_plan
+from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
+from eirkit.show.phrases import counted
 
 Test = Mapping[str, Any]
 
@@ -50,7 +49,7 @@ def cohort(
     as_json: bool,
 ) -> None:
     """Compare failed and resolved runs of the analyses in DIR; runs of several are pooled unless --by splits them."""
-    plan = Plan() if suite is None else read_plan(suite, TESTS)
+    plan = AnalysisPlan() if suite is None else read_plan(suite, TESTS)
     given = {name: value for name, value in (("resampled", resample), ("seed", seed)) if value is not None}
     plan = replace(plan, settings=replace(plan.settings, **given))  # type: ignore[arg-type]
     lines = None if base_lines is None else read_base_lines(base_lines)

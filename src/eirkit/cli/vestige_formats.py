@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 
 from eirkit.cli.output import emit, json_option, table
-from eirkit.vestige.trajectory import formats
+from eirkit.logs.trajectory import formats
 
 PLAIN = (
     "One JSON object on each line, for logs that no other format fits; goal_files [] means none, absent means unknown:",

@@ -10,9 +10,9 @@ from typing import TextIO
 
 import click
 
-from eirkit.bridges.guard_proxy import GuardProxy, Telling
 from eirkit.cli.output import json_option
-from eirkit.vestige.monitor import LIKELY, Loss
+from eirkit.live.guard import LIKELY, Loss
+from eirkit.live.proxy import GuardProxy, Telling
 
 
 @click.command()

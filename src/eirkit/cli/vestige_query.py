@@ -13,8 +13,8 @@ from rich.console import Console
 
 from eirkit.cli.fitting import expanded, width_of
 from eirkit.cli.output import emit, json_option, table
-from eirkit.report.wording import counted
-from eirkit.vestige.querying import Answer, query
+from eirkit.logs.corpus.querying import QueryResult, query
+from eirkit.show.phrases import counted
 
 
 @click.command("query")
@@ -33,7 +33,7 @@ def run_query(folder: Path, sql: str, rows: int, as_json: bool) -> None:
     emit({"rows": listed, "cut": answer.cut}, as_json, lambda console: _render(console, answer))
 
 
-def _render(console: Console, answer: Answer) -> None:
+def _render(console: Console, answer: QueryResult) -> None:
     whole = table(counted(len(answer.rows), "row"), answer.columns, answer.rows)
     if width_of(console, whole) <= console.width:
         console.print(whole)

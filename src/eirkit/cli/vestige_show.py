@@ -14,8 +14,8 @@ from eirkit.cli.chart import bars
 from eirkit.cli.fitting import GAP, matches, named_table
 from eirkit.cli.output import emit, json_option
 from eirkit.errors import UsageError
-from eirkit.report.wording import counted, listed, number
-from eirkit.vestige.tables import RUN, read_analysis, read_rows, run_ids
+from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
+from eirkit.show.phrases import counted, listed, number
 
 CHART_COLUMNS, CHART_LINES = 100, 8
 SUGGESTED = 5  # names of runs in a message

@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 
 from eirkit.cli.output import emit, json_option
-from eirkit.report.viewer.logs import Logs
-from eirkit.report.viewer.places import open_root
-from eirkit.report.viewer.routes import Viewer
-from eirkit.report.viewer.server import ViewerServer, serve
-from eirkit.vestige.gold import open_gold
+from eirkit.logs.demand.gold import open_gold
+from eirkit.show.viewer.folders import open_root
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.routes import Viewer
+from eirkit.show.viewer.server import ViewerServer, serve
 
 
 @click.command()
@@ -50,7 +50,7 @@ def view(
     """
     viewer = Viewer(
         open_root(folder),
-        Logs(tuple(path.resolve() for path in logs), plugins),
+        LogFolders(tuple(path.resolve() for path in logs), plugins),
         time.time,
         plugins,
         None if gold is None else open_gold(gold),

@@ -16,9 +16,9 @@ from rich.text import Text
 
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
-from eirkit.report.viewer.places import Place, find_places, open_root
-from eirkit.report.viewer.progress import cell_rows, failure_groups, lost_runs, progress_of
-from eirkit.report.viewer.run_index import RunIndex
+from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
+from eirkit.show.viewer.progress import cell_rows, failure_groups, lost_runs, progress_of
+from eirkit.show.viewer.run_index import RunIndex
 
 KEPT_LINES = 8  # of a screen, for what stands around the cells
 LISTED = 20  # cells; the ones that were begun last
@@ -49,7 +49,7 @@ def watch(folder: Path, once: bool, interval: float, as_json: bool) -> None:
     _follow(place, index, interval)
 
 
-def sweep_in(folder: Path) -> Place:
+def sweep_in(folder: Path) -> ViewedFolder:
     """Return the sweep that a folder is, or the only one below it."""
     found = [place for place in find_places(open_root(folder)) if place.kind == "sweep"]
     own = [place for place in found if place.key == "."]
@@ -59,14 +59,14 @@ def sweep_in(folder: Path) -> Place:
     return (own or found)[0]
 
 
-def look(place: Place, index: RunIndex, now: float) -> dict[str, Any]:
+def look(place: ViewedFolder, index: RunIndex, now: float) -> dict[str, Any]:
     """Return a sweep at one moment."""
     lost = lost_runs(place.path, index)
     progress = progress_of(place, index, now).as_json()
     return {"folder": str(place.path), **progress, "cells": cell_rows(index), "failures": failure_groups(lost)}
 
 
-def _follow(place: Place, index: RunIndex, interval: float) -> None:
+def _follow(place: ViewedFolder, index: RunIndex, interval: float) -> None:
     console, before, then = Console(), 0, time.monotonic()
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         index.refresh()

@@ -36,7 +36,7 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StateRows:
     """The states that admit the same moves."""
 
     states: NDArray[np.int32]  # ascending
@@ -45,13 +45,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TransitionTable:
     """A process by integers. States are numbered as found, breadth first, those at the cut before all others."""
 
     cut: tuple[Any, ...]  # the states at the cut, as the user gave them, each once
     within: tuple[int, ...]  # how many states lie within 0, 1, … steps of the cut
     closed: bool  # no step leads out of the table
-    rows: tuple[Rows, ...]
+    rows: tuple[StateRows, ...]
     steps: int  # evaluations of `step`
 
 
@@ -79,7 +79,7 @@ def count_process(process: Process, *, limit: int = LIMIT) -> ContractCount:
     )
 
 
-def refine(table: Table, horizon: int | None) -> Labels:
+def refine(table: TransitionTable, horizon: int | None) -> Labels:
     """Return the block of every state after `horizon` rounds, or once stable; meaningless beyond the horizon."""
     labels: Labels = np.zeros(table.within[-1], dtype=np.int64)
     blocks = 1
@@ -93,7 +93,7 @@ def refine(table: Table, horizon: int | None) -> Labels:
     return labels
 
 
-def _refine_once(table: Table, labels: Labels, seen: int) -> tuple[Labels, int]:
+def _refine_once(table: TransitionTable, labels: Labels, seen: int) -> tuple[Labels, int]:
     refined = np.zeros_like(labels)
     blocks = 0
     for rows in table.rows:
@@ -123,7 +123,7 @@ def group_columns(rows: list[NDArray[Any]], width: int) -> Labels:
     raise AssertionError("unreachable")
 
 
-def tabulate(process: Process, limit: int = LIMIT) -> Table:
+def tabulate(process: Process, limit: int = LIMIT) -> TransitionTable:
     """Play every move in every state that the horizon can reach, and number what is found."""
     return _Exploration(process, limit).run()
 
@@ -140,7 +140,7 @@ class _Exploration:
         self.rows: dict[tuple[int, ...], tuple[array[int], array[int], array[int]]] = {}
         self.steps = 0
 
-    def run(self) -> Table:
+    def run(self) -> TransitionTable:
         for state in collect(self.process, "states", self.limit):
             self._number_state(state, "states")
         if self.process.horizon != 0:
@@ -153,7 +153,7 @@ class _Exploration:
             expanded = within[-1]
             within.append(len(self.states))
         cut = tuple(self.states[: within[0]])
-        return Table(cut, tuple(within), expanded == len(self.states), tuple(self._packed()), self.steps)
+        return TransitionTable(cut, tuple(within), expanded == len(self.states), tuple(self._packed()), self.steps)
 
     def _check_repeatable(self, state: Any) -> None:
         once, again = (self._open_moves(state) for _ in range(2))
@@ -202,12 +202,12 @@ class _Exploration:
             self.states.append(state)
         return number
 
-    def _packed(self) -> Iterator[Rows]:
+    def _packed(self) -> Iterator[StateRows]:
         for shape, columns in self.rows.items():
             states, outputs, following = (np.frombuffer(column, dtype=np.int32) for column in columns)
             by_move = (len(states), len(shape))
             observed = group_columns(list(outputs.reshape(by_move).T), len(states))
-            yield Rows(states, observed, np.ascontiguousarray(following.reshape(by_move).T))
+            yield StateRows(states, observed, np.ascontiguousarray(following.reshape(by_move).T))
 
 
 def _number(numbers: dict[Any, int], value: Any, *origin: Any) -> int:

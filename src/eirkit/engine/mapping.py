@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 Piece = TypeVar("Piece")
@@ -23,7 +24,7 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[Value]):
+class PieceResult(Generic[Value]):
     """What a piece gave."""
 
     number: int  # of the piece, from 0
@@ -45,7 +46,7 @@ class Engine(Protocol):
     The function is a module-level one, and pieces and values can be pickled. Exceptions of the function become losses.
     """
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Done[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
         """Yield what came of each piece, once; pieces are taken from their iterator as workers get free."""
         ...
 
@@ -58,3 +59,27 @@ def reason_of(error: BaseException, bounds: Bounds) -> str:
         return f"needs more than {bounds.memory_bytes >> 20} MiB of memory; give it more or leave it out"
     words = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows has no such limits; pieces are bounded in time only
+    resource = None  # type: ignore[assignment]
+
+
+def bound_memory(extra_bytes: int | None) -> None:
+    """Let this process have so much address space more than it has now; what needs more raises MemoryError."""
+    if resource is None or extra_bytes is None:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = address_space() + extra_bytes
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def address_space() -> int:
+    """Return the bytes of address space of this process; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except (OSError, ValueError):
+        return 0
+    return pages * (resource.getpagesize() if resource is not None else 4096)

@@ -10,19 +10,52 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from eirkit.engine.fate import deaf_to_interrupts, share_fate
-from eirkit.engine.limits import bound_memory
-from eirkit.engine.mapping import Bounds, Done, Lost, reason_of
+from eirkit.engine.mapping import Bounds, Lost, PieceResult, bound_memory, reason_of
 from eirkit.errors import InfrastructureError
+
+ORPHANED = 1  # exit code, which nobody is left to read
+_CAN_MASK = hasattr(signal, "pthread_sigmask")
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Start processes that hear no interrupt until `share_fate`; one that comes meanwhile reaches us afterwards."""
+    if not _CAN_MASK:
+        yield
+        return
+    resource_tracker.ensure_running()  # a start of it inside would lift the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def share_fate() -> None:
+    """Ignore interrupts, and end this worker at once when its parent has ended, whatever it is doing."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _CAN_MASK:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent,), name="fate", daemon=True).start()
+
+
+def _end_after(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(ORPHANED)  # no clean-up: a piece under way may never let go, and nobody wants its value
+
 
 BATCH = 16  # pieces sent at a time, so that a worker does not wait for the parent between small ones
 MOST_STILLBORN = 4  # then it is not a worker's own fault
@@ -55,7 +88,7 @@ class Processes:
         self._crew: list[_Worker] = []
         self._stillborn = 0  # workers in a row that died before they began anything
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Done[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
         source = enumerate(pieces)
         returned: deque[_Numbered] = deque()  # of workers that died
         try:
@@ -81,7 +114,7 @@ class Processes:
 
     def _round(
         self, function: Callable[[Any], Any], source: Iterator[_Numbered], returned: deque[_Numbered]
-    ) -> Iterator[Done[Any] | Lost]:
+    ) -> Iterator[PieceResult[Any] | Lost]:
         ready = wait([worker.pipe for worker in self._crew], WATCH_SECONDS)
         for position, worker in enumerate(self._crew):
             if worker.pipe in ready:
@@ -136,14 +169,14 @@ class Processes:
                 worker.pipe.send(list(worker.waiting))
 
 
-def _take(worker: _Worker) -> Iterator[Done[Any] | Lost]:
+def _take(worker: _Worker) -> Iterator[PieceResult[Any] | Lost]:
     """Take in one message of a worker."""
     kind, number, value = worker.pipe.recv()
     if kind == "begin":
         worker.current, worker.since = worker.waiting.popleft(), time.monotonic()
         return
     worker.current = None
-    yield Done(number, value) if kind == "done" else Lost(number, value)
+    yield PieceResult(number, value) if kind == "done" else Lost(number, value)
 
 
 def _leftovers(worker: _Worker) -> Iterator[Any]:

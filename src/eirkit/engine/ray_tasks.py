@@ -13,8 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from eirkit.engine.limits import bound_memory
-from eirkit.engine.mapping import Bounds, Done, Lost, reason_of
+from eirkit.engine.mapping import Bounds, Lost, PieceResult, bound_memory, reason_of
 from eirkit.errors import InfrastructureError, MissingExtraError
 
 BATCH = 48  # pieces a task: a task costs Ray about a millisecond
@@ -44,7 +43,7 @@ class RayTasks:
         self.batch, self.in_flight = batch, in_flight
         self._ray: Any = None
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Done[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
         ray = self._connect()
         task = ray.remote(num_cpus=1, max_retries=0)(_perform_all)
         source = enumerate(pieces)
@@ -94,17 +93,19 @@ class RayTasks:
         return self._ray
 
 
-def _perform_all(function: Callable[[Any], Any], batch: list[_Numbered], bounds: Bounds) -> list[Done[Any] | Lost]:
+def _perform_all(
+    function: Callable[[Any], Any], batch: list[_Numbered], bounds: Bounds
+) -> list[PieceResult[Any] | Lost]:
     """Carry out a batch inside a Ray worker."""
     bound_memory(bounds.memory_bytes)
     return [_perform(function, number, piece, bounds) for number, piece in batch]
 
 
-def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: Bounds) -> Done[Any] | Lost:
+def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: Bounds) -> PieceResult[Any] | Lost:
     before = signal.signal(signal.SIGALRM, _ring)
     signal.setitimer(signal.ITIMER_REAL, bounds.seconds or 0)
     try:
-        return Done(number, function(piece))
+        return PieceResult(number, function(piece))
     except _LateError:
         return Lost(number, f"took more than {bounds.seconds:g} s; give it more time or leave it out")
     except Exception as error:  # noqa: BLE001 - a piece that raises costs itself; whoever asked is told why

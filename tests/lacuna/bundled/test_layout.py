@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from eirkit.agents.bundled.layout import load_weights, pack
+from eirkit.agents.bundled.tensors import read_tensors, write_tensors
+from eirkit.agents.models.bundled import WEIGHTS
 from eirkit.errors import InputFileError
-from eirkit.lacuna.bundled.layout import load_weights, pack
-from eirkit.lacuna.bundled.tensors import read_tensors, write_tensors
-from eirkit.lacuna.models.bundled import WEIGHTS
 from tests.lacuna.bundled import small
 
 CARD = Path(__file__).parents[3] / "docs" / "lacuna-tiny.md"

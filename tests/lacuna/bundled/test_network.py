@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from eirkit.lacuna.bundled import network as n
-from eirkit.lacuna.bundled.features import FEATURES, MOST
-from eirkit.lacuna.bundled.layout import EXACT, Matrix, Weights, load_weights
-from eirkit.lacuna.models.bundled import WEIGHTS
+from eirkit.agents.bundled import network as n
+from eirkit.agents.bundled.features import FEATURES, MOST
+from eirkit.agents.bundled.layout import EXACT, Matrix, Weights, load_weights
+from eirkit.agents.models.bundled import WEIGHTS
 from tests.lacuna.bundled import small
 
 SEEDS = range(5)

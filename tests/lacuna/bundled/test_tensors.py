@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from eirkit.agents.bundled.tensors import LARGEST_HEADER_BYTES, read_tensors, write_tensors
 from eirkit.errors import InputFileError
-from eirkit.lacuna.bundled.tensors import LARGEST_HEADER_BYTES, read_tensors, write_tensors
 
 TYPES = ("i1", "<i2", "<i4", "<f4")
 some_arrays = st.dictionaries(

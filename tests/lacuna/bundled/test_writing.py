@@ -9,14 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eirkit.agents.bundled import features as f
+from eirkit.agents.bundled.decoding import draft, nothing, write, write_together
+from eirkit.agents.bundled.layout import load_weights
+from eirkit.agents.bundled.network import Attended
+from eirkit.agents.bundled.question import (
+    StepQuestion,
+    check,
+    digits_of,
+    prompt_tokens,
+    tokens_after,
+    values_of,
+    written,
+)
+from eirkit.agents.models.bundled import WEIGHTS
 from eirkit.errors import UsageError
-from eirkit.lacuna.bundled import features as f
-from eirkit.lacuna.bundled.drafting import draft, nothing
-from eirkit.lacuna.bundled.layout import load_weights
-from eirkit.lacuna.bundled.network import Attended
-from eirkit.lacuna.bundled.question import Question, check, digits_of, prompt_tokens, tokens_after, values_of, written
-from eirkit.lacuna.bundled.writing import write, write_together
-from eirkit.lacuna.models.bundled import WEIGHTS
 from eirkit.seeds import below, words
 from tests.lacuna.bundled import small
 
@@ -26,7 +33,7 @@ NETWORK = load_weights(WEIGHTS)
 DIGEST = "22e5c7430cd61d5996a74a31bca9cbaf0fe8c2f8a868b286f24083dfc01b140c"
 
 
-def questions(count: int) -> list[Question]:
+def questions(count: int) -> list[StepQuestion]:
     """Return steps of all operators, some of whose references are missing."""
     drawn = iter(below(words([7], count * 64, "questions")[0], 10**4).tolist())
     found = []
@@ -39,7 +46,7 @@ def questions(count: int) -> list[Question]:
         )
         refs = tuple(sorted({1 + next(drawn) % 60 for _ in range(1 if operator == f.COPY else 2)}))
         fresh = None if operator == f.COPY else tuple(next(drawn) % 10**digits for _ in range(width))
-        found.append(Question(operator, digits, width, records, fresh, refs))
+        found.append(StepQuestion(operator, digits, width, records, fresh, refs))
     return found
 
 
@@ -78,7 +85,7 @@ def test_no_guess_changes_what_is_written(seed, honest):
 
 
 def test_the_guess_is_good_where_everything_is_there_and_ends_where_it_is_not():
-    question = Question(f.SUM, 4, 1, ((11, (1234,)), (12, (5678,)), (21, (1299,))), (9000,), (11, 12))
+    question = StepQuestion(f.SUM, 4, 1, ((11, (1234,)), (12, (5678,)), (21, (1299,))), (9000,), (11, 12))
     assert draft(question, []) == [1, 2, 3, 4, 5, 6, 7, 8, 2, 1, 9, 5]  # the sum, 5912, from its end
     assert draft(question, [1, 2, 3]) == [4, 5, 6, 7, 8, 2, 1, 9, 5]
     missing = replace(question, refs=(12, 31))
@@ -100,7 +107,7 @@ def test_looking_gives_every_digit_a_pass_of_its_own():
 @settings(max_examples=40)
 def test_digits_and_values_are_one_another(data):
     digits, width = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    question = Question(
+    question = StepQuestion(
         data.draw(st.integers(0, 3)), digits, width, (), None, tuple(range(1, data.draw(st.integers(1, 4))))
     )
     values = [
@@ -115,7 +122,7 @@ def test_digits_and_values_are_one_another(data):
     assert len(prompt_tokens(question)) + 1 + len(reply) == question.size - width  # there is no input
 
 
-def right(question: Question) -> tuple[int, ...]:
+def right(question: StepQuestion) -> tuple[int, ...]:
     """Return the answer by plain arithmetic."""
     values = dict(question.records)
     rows = [question.input or (), *(values[label] for label in question.refs)]
@@ -138,7 +145,7 @@ def test_it_has_learned_the_operations(operator):
         records = tuple((t, tuple(sorted(map(int, rng.integers(0, 10**4, width)), reverse=True))) for t in range(9, 25))
         refs = tuple(sorted(map(int, rng.choice(np.arange(9, 25), 1 if operator == f.COPY else 2, replace=False))))
         fresh = None if operator == f.COPY else tuple(map(int, rng.integers(0, 10**4, width)))
-        asked.append(Question(operator, 4, width, records, fresh, refs))
+        asked.append(StepQuestion(operator, 4, width, records, fresh, refs))
     written = write(NETWORK, asked)
     few = 1  # of 40 steps: the card's accuracies lie above 0.999
     assert sum(one.answer != right(question) for one, question in zip(written, asked, strict=True)) <= few
@@ -158,7 +165,7 @@ def test_of_equal_scores_the_smaller_digit_is_written(tmp_path):
 def test_a_sum_is_written_from_its_end_and_read_from_its_beginning():
     assert list(f.written_places(f.SUM, 4)) == [0, 1, 2, 3]
     assert list(f.written_places(f.MAX, 4)) == [3, 2, 1, 0]
-    (written,) = write(NETWORK, [Question(f.SUM, 4, 1, ((1, (1,)), (2, (20,))), (300,), (1, 2))])
+    (written,) = write(NETWORK, [StepQuestion(f.SUM, 4, 1, ((1, (1,)), (2, (20,))), (300,), (1, 2))])
     assert written.answer == (321,)
 
 
@@ -174,7 +181,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("what", LIMITS)
 def test_what_it_has_no_words_for_is_refused(what):
-    question = replace(Question(f.SUM, 4, 1, ((1, (5,)),), (1,), (1,)), **LIMITS[what])
+    question = replace(StepQuestion(f.SUM, 4, 1, ((1, (5,)),), (1,), (1,)), **LIMITS[what])
     with pytest.raises(UsageError, match="use a smaller task"):
         check(question)
 
@@ -183,7 +190,7 @@ def test_what_it_has_no_words_for_is_refused(what):
 @settings(max_examples=50)
 def test_a_token_holds_its_record(value, label, digits):
     value %= 10**digits
-    (token, *_) = prompt_tokens(Question(f.COPY, digits, 1, ((label, (value,)),), None, ()))
+    (token, *_) = prompt_tokens(StepQuestion(f.COPY, digits, 1, ((label, (value,)),), None, ()))
     shown = {(i - f.VALUE) // 10: (i - f.VALUE) % 10 for i in token if f.VALUE <= i < f.INDEX}
     named = {(i - f.LABEL) // 10: (i - f.LABEL) % 10 for i in token if f.LABEL <= i < f.VALUE}
     assert sum(digit * 10**place for place, digit in shown.items()) == value

@@ -6,22 +6,22 @@ import shutil
 
 import pytest
 
+from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.model import ModelOptions, Request
+from eirkit.agents.models.bundled import WEIGHTS, make_bundled
+from eirkit.agents.prompt import render, render_compact
+from eirkit.agents.protocol import read_answers
+from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.lacuna.conditions import make_session
-from eirkit.lacuna.driver import drive, wait_for
-from eirkit.lacuna.evidence.capability import full_information
-from eirkit.lacuna.evidence.probe import ProbeSession
-from eirkit.lacuna.evidence.rescue import Setup, rescue
-from eirkit.lacuna.evidence.trial import run_trials
-from eirkit.lacuna.generation import generate, generate_many, prepare
-from eirkit.lacuna.model import ModelOptions, Request
-from eirkit.lacuna.models.bundled import WEIGHTS, make_bundled
-from eirkit.lacuna.prompt import render, render_compact
-from eirkit.lacuna.protocol import read_answers
-from eirkit.lacuna.serving.making import make_model, preflight
-from eirkit.lacuna.sweeps.cells import Access
-from eirkit.lacuna.task import TaskSpec
-from eirkit.lacuna.view import Visible, publish
+from eirkit.experiments.probe import ProbeSession
+from eirkit.experiments.rescue import Setup, rescue
+from eirkit.runs.capability import full_information
+from eirkit.runs.cells import Access
+from eirkit.runs.sessions import make_session
+from eirkit.runs.trial import run_trials
+from eirkit.tasks.generation import generate, generate_many, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import Visible, publish
 from tests.lacuna.running import eirkit
 
 NAME = "bundled/lacuna-tiny"
@@ -172,14 +172,14 @@ def test_a_task_beyond_its_words_is_wrong_usage(tmp_path, capsys):
     options = ("--workload", "stepwise-sum", "--n", "6", "--seeds", "0", "--no-control", "--out", str(tmp_path / "out"))
     assert eirkit("lacuna", "run", *options, "--digits", "6", "--model", NAME) == 2
     assert "at most 4 digits, this step has 6; use a smaller task" in capsys.readouterr().err
-    own = "eirkit.lacuna.workloads.stepwise_sum:StepwiseSum"
+    own = "eirkit.tasks.workloads.stepwise_sum:StepwiseSum"
     session = full_information(generate(TaskSpec(own, n=4, m=2)), calculator=False)
     assert run_trials(NAME, ModelOptions(), [session])[0].ending == "finished"
 
 
 def test_an_operator_it_never_learned_is_wrong_usage(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from eirkit.lacuna.workload import Workload\n\n"
+        "from eirkit.tasks.workload import Workload\n\n"
         "class Mine(Workload):\n"
         "    def operate(self, spec, fresh, operands):\n"
         "        return fresh\n"

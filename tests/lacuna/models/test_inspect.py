@@ -7,10 +7,10 @@ from importlib.util import find_spec
 
 import pytest
 
+from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.agents.serving.metered import Metered
+from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import MissingExtraError, ModelError, UsageError
-from eirkit.lacuna.model import Message, ModelOptions, Request, Tool, ToolCall
-from eirkit.lacuna.serving.making import make_model, preflight
-from eirkit.lacuna.serving.metered import Metered
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, ModelServer, calls, fails, says
 
 HAS_INSPECT = find_spec("inspect_ai") is not None

@@ -13,12 +13,12 @@ import pytest
 
 pytest.importorskip("openai", reason="the extra `openai` is not installed")
 
+from eirkit.agents.model import Message, ModelOptions, Request, Tool, ToolCall
+from eirkit.agents.serving.metered import Metered
+from eirkit.agents.serving.model_factory import make_model, preflight
+from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.agents.serving.server_failure import causes
 from eirkit.errors import ModelError, UnknownNameError, UsageError
-from eirkit.lacuna.model import Message, ModelOptions, Request, Tool, ToolCall
-from eirkit.lacuna.serving.making import make_model, preflight
-from eirkit.lacuna.serving.metered import Metered
-from eirkit.lacuna.serving.reply_cache import ReplyCache
-from eirkit.lacuna.serving.server_failure import causes
 from tests.lacuna.servers import BROKEN, GOOD, HOSTILE_TEXT, Answer, ModelServer, as_json, calls, document, fails, says
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall, Usage
+from eirkit.agents.serving.model_factory import make_model, preflight
+from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import InputFileError, ModelError
-from eirkit.lacuna.model import Message, ModelOptions, Reply, Request, ToolCall, Usage
-from eirkit.lacuna.serving.making import make_model, preflight
-from eirkit.lacuna.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.records import append_records
 
 

@@ -10,13 +10,13 @@ from threading import Thread
 
 import pytest
 
-from eirkit.lacuna.model import Message, ModelOptions, Request
-from eirkit.lacuna.models.local import PACKAGE
-from eirkit.lacuna.serving.funds import Funds
-from eirkit.lacuna.serving.making import make_model
-from eirkit.lacuna.sweeps.experiment import resume_sweep, start_sweep
-from eirkit.lacuna.sweeps.suite import read_suite
+from eirkit.agents.model import Message, ModelOptions, Request
+from eirkit.agents.models.local import PACKAGE
+from eirkit.agents.serving.model_factory import make_model
 from eirkit.records import read_records
+from eirkit.runs.budget import SpendingLimits
+from eirkit.runs.runner import resume_sweep, start_sweep
+from eirkit.runs.suite import read_suite
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"
@@ -124,18 +124,18 @@ def test_the_cap_stops_a_sweep_and_a_higher_one_finishes_it(tmp_path):
     prices.write_text('[prices]\n"openai/*" = { input = 10, output = 10, as_of = 2026-11-01 }\n')
     with ModelServer(served("reference/calculator")) as server:
         asked = suite("openai/m", model_options={"base_url": server.url, "connections": 1})
-        start_sweep(asked, tmp_path / "a", Funds(cap_usd=0.05, prices=prices))
+        start_sweep(asked, tmp_path / "a", SpendingLimits(cap_usd=0.05, prices=prices))
         spent = sum(r["usd"] for r in read_records(tmp_path / "a" / "spent.jsonl", "spent/1"))
         first = len(outcome(tmp_path / "a"))
         assert 0 < first < RUNS
         assert spent <= 0.05
-        resume_sweep(tmp_path / "a", None, Funds(cap_usd=5.0, prices=prices))
+        resume_sweep(tmp_path / "a", None, SpendingLimits(cap_usd=5.0, prices=prices))
     assert outcome(tmp_path / "a") == sweep(tmp_path / "b", "reference/calculator")
 
 
 @needs_sdk
 def test_a_second_sweep_from_the_cache_asks_nobody(tmp_path):
-    funds = Funds(cache=tmp_path / "replies.sqlite")
+    funds = SpendingLimits(cache=tmp_path / "replies.sqlite")
     with ModelServer(served("reference/calculator")) as server:
         options = {"base_url": server.url}
         first = sweep(tmp_path / "a", "openai/m", funds, model_options=options)
@@ -155,7 +155,7 @@ def test_a_key_appears_in_no_file_of_a_sweep(tmp_path, status, caplog, capfd):
         return says(f"ANSWER 1 1 {echoed}") if status == 200 else fails(status, echoed, headers=quick, code=echoed)
 
     with ModelServer(script) as server:
-        sweep(tmp_path / "a", "openai/m", Funds(cache=tmp_path / "c"), model_options={"base_url": server.url})
+        sweep(tmp_path / "a", "openai/m", SpendingLimits(cache=tmp_path / "c"), model_options={"base_url": server.url})
     assert CANARY in server.received[0].headers["authorization"]  # or the test proves nothing
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 3

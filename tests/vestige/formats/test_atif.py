@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Recording, Usage
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.recorded import recorded
 
@@ -63,7 +63,7 @@ def test_results_find_their_calls(tmp_path: Path) -> None:
         ("bash", "one", True),
         ("view", "two", False),
     ]
-    assert turn.usage == Usage(100, 7, 60)
+    assert turn.usage == LoggedUsage(100, 7, 60)
 
 
 def test_ids_that_begin_anew_in_every_step_are_other_calls(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_copied_and_scripted_steps(tmp_path: Path) -> None:
         agent("New.", llm_call_count=1, metrics=metrics),
     )
     run = only_run(FORMAT, as_json(tmp_path / "t.json", told))
-    assert [(len(turn.calls), turn.usage) for turn in run.turns] == [(1, None), (0, Usage(10, 1))]
+    assert [(len(turn.calls), turn.usage) for turn in run.turns] == [(1, None), (0, LoggedUsage(10, 1))]
 
 
 @pytest.mark.parametrize(

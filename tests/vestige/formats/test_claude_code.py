@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Recording, Usage
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 from tests.vestige.recorded import recorded
 
@@ -66,7 +66,7 @@ def test_parallel_calls_are_one_turn_with_one_usage(tmp_path: Path) -> None:
         ("Read", "two\nthree", "/repo/sub"),
     ]
     assert first.calls[0].full_output == "one and what was cut"
-    assert first.usage == Usage(input_tokens=100, output_tokens=7, cached_tokens=90)
+    assert first.usage == LoggedUsage(input_tokens=100, output_tokens=7, cached_tokens=90)
     assert (first.text, second.text, second.calls) == ("Two at once.", "Done.", ())
 
 

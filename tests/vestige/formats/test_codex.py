@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.formats.codex_calls import CodexOutput, as_call, as_output
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Recording, Usage
+from eirkit.logs.formats.codex import CodexOutput, as_call, as_output
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 
 FORMAT = "codex"
@@ -82,7 +82,7 @@ def test_a_rollout_is_one_run(tmp_path: Path) -> None:
         ("bash", "cat b.py", "no such file", 1),
     ]
     assert first.calls[0].working_folder == "/repo/sub"
-    assert (first.usage, second.usage, third.usage) == (Usage(100, 10, 40), Usage(200, 20, 90), None)
+    assert (first.usage, second.usage, third.usage) == (LoggedUsage(100, 10, 40), LoggedUsage(200, 20, 90), None)
     assert (second.calls[0].tool, second.calls[0].arguments) == ("apply_patch", {"input": "*** Begin Patch"})
     assert third.text == "Done."
 

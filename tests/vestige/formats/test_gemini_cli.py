@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.vestige.formats.gemini_outputs import ShellResult, shell_result
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Usage
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.formats.gemini_cli import ShellResult, shell_result
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
@@ -46,7 +46,7 @@ def test_a_session_is_a_run(tmp_path: Path) -> None:
     (call,) = run.turns[0].calls
     assert (run.run_id, run.model, run.prompt, len(run.turns)) == ("s1", "g", "Go", 2)
     assert (call.tool, call.arguments["command"], call.output, call.working_folder) == ("bash", "ls", "a.py", "sub")
-    assert run.turns[1].usage == Usage(12, 1, 9)
+    assert run.turns[1].usage == LoggedUsage(12, 1, 9)
 
 
 OLD = (
@@ -105,4 +105,4 @@ def test_a_session_without_replies_says_so(tmp_path: Path) -> None:
 
 def test_a_recorded_session() -> None:
     run = only_run(FORMAT, recorded("atif") / "gemini-cli-trajectory.json")
-    assert (len(run.turns), run.turns[0].usage) == (1, Usage(5915, 24, 0))
+    assert (len(run.turns), run.turns[0].usage) == (1, LoggedUsage(5915, 24, 0))

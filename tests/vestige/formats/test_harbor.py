@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Recording, Usage
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 
 FORMAT = "harbor"
@@ -121,7 +121,7 @@ def test_a_trial_in_episodes(tmp_path: Path) -> None:
     assert [turn.calls[0].output for turn in run.turns] == ["out 1", "out 2", "out 9", "out 10", "out 11"]
     assert [(turn.broken, turn.carried) for turn in run.turns][3] == ("compaction", "So far.")
     assert [turn.broken for turn in run.turns].count(None) == 4
-    assert (run.model, run.prompt, run.turns[0].usage) == ("claude-x", "Be brief.\n\nMessage 0", Usage(10, 2))
+    assert (run.model, run.prompt, run.turns[0].usage) == ("claude-x", "Be brief.\n\nMessage 0", LoggedUsage(10, 2))
 
 
 def test_a_damaged_episode_costs_itself_alone(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Recording, Usage
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.recorded import recorded
@@ -80,7 +80,7 @@ def test_a_sample_is_a_run(tmp_path: Path, header: str) -> None:
         ("python", {"code": "1"}, "Too slow", True),
     ]
     # 10 + 4 + 3 is the first total, so that cached input lies beside the input; 20 + 5 is the second, so within it.
-    assert (first.usage, second.usage) == (Usage(14, 3, 4), Usage(20, 5, 4))
+    assert (first.usage, second.usage) == (LoggedUsage(14, 3, 4), LoggedUsage(20, 5, 4))
 
 
 def test_the_standard_tools_are_followed(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Recording
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import Recording
 
 
 def sweep(folder: Path, *options: str) -> Path:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.vestige.formats.messages import arguments_of, read_conversation, text_of, textual_calls, usage_of
-from eirkit.vestige.trajectory import Usage
+from eirkit.logs.formats.messages import arguments_of, read_conversation, text_of, textual_calls, usage_of
+from eirkit.logs.trajectory import LoggedUsage
 
 TAGS = ("<function=", "</function>", "<parameter=", "</parameter>", "a", ">", "\n", "name>")
 LONGEST_SECONDS = 20.0  # a million characters take well under a second alone; a quadratic scan takes hours
@@ -42,7 +42,7 @@ def test_answers_find_their_calls_whatever_their_order():
         [],
     ]
     assert said.heard == ("more", "")
-    assert [turn.usage for turn in said.turns] == [None, Usage(5, 1, 0)]
+    assert [turn.usage for turn in said.turns] == [None, LoggedUsage(5, 1, 0)]
 
 
 def test_an_answer_without_a_name_goes_to_the_first_that_waits():
@@ -128,15 +128,18 @@ def test_arguments_of_every_kind(given_arguments, expected):
 @pytest.mark.parametrize(
     "counts, expected",
     [
-        ({"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}, Usage(10, 2, 4)),
-        ({"prompt_tokens": 10, "completion_tokens": 2, "cache_read_tokens": 3}, Usage(10, 2, 3)),
+        (
+            {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}},
+            LoggedUsage(10, 2, 4),
+        ),
+        ({"prompt_tokens": 10, "completion_tokens": 2, "cache_read_tokens": 3}, LoggedUsage(10, 2, 3)),
         # Anthropic keeps cached input apart: 1 + 2 + 4 = 7 tokens went in.
         (
             {"input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 4, "output_tokens": 5},
-            Usage(7, 5, 4),
+            LoggedUsage(7, 5, 4),
         ),
-        ({"prompt_tokens": -1, "completion_tokens": "x"}, Usage(0, 0, 0)),
-        ({"prompt_tokens": float("nan")}, Usage(0, 0, 0)),
+        ({"prompt_tokens": -1, "completion_tokens": "x"}, LoggedUsage(0, 0, 0)),
+        ({"prompt_tokens": float("nan")}, LoggedUsage(0, 0, 0)),
         ({}, None),
         (None, None),
     ],

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from eirkit.vestige.formats.mini_swe_agent import fenced_command, read_turns
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Usage
+from eirkit.logs.formats.mini_swe_agent import fenced_command, read_turns
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import mini_swe_agent as sample
 from tests.vestige.formats.samples import write_sample
@@ -35,7 +35,7 @@ def test_a_run_of_version_one(runs):
     assert run.prompt == "You work in a shell.\n\nSolve the task."
     look, refused, clipped, stopped, last = run.turns
     assert look.text == "THOUGHT: look."
-    assert look.usage == Usage(100, 7, 40)
+    assert look.usage == LoggedUsage(100, 7, 40)
     assert [(c.tool, c.arguments, c.output, c.exit_code) for c in look.calls] == [
         ("bash", {"command": "ls pkg"}, "a.py</output>\n", 1)
     ]
@@ -65,7 +65,7 @@ def test_a_run_of_version_two(runs):
 
 def test_a_run_through_the_responses_interface(runs):
     (turn,) = runs[2].turns
-    assert (turn.text, turn.usage) == ("Look.", Usage(30, 4, 0))
+    assert (turn.text, turn.usage) == ("Look.", LoggedUsage(30, 4, 0))
     assert [(c.arguments, c.output, c.exit_code) for c in turn.calls] == [({"command": "ls"}, "a.py\n", 0)]
     assert runs[2].task_id == "owner__repo-3"
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from eirkit.vestige.corpus import read_corpus
-from eirkit.vestige.formats.openhands import cell_result, command_result, repository_root
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.touches import interpret
-from eirkit.vestige.trajectory import Usage
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.formats.openhands import cell_result, command_result, repository_root
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_lines, only_run, read_with
 from tests.vestige.formats.samples import openhands_events as sample
 from tests.vestige.formats.samples import write_sample
@@ -33,7 +33,7 @@ def test_the_last_completion_of_a_task_is_its_run(tmp_path):
         [("str_replace_editor", view, "ERROR:\nno such file", None, True)],
         [("finish", {}, "", None, False)],
     ]
-    assert [turn.usage for turn in first.turns] == [None, None, Usage(50, 5, 30)]
+    assert [turn.usage for turn in first.turns] == [None, None, LoggedUsage(50, 5, 30)]
     folders = [c.working_folder for turn in first.turns for c in turn.calls]
     assert folders == [None, "/workspace/repo__1.0/pkg", "/workspace/repo__1.0/pkg"]
     assert called(second) == [[("bash", {"command": "ls"}, "a.py", 3, False)], [("finish", {}, "", None, False)]]
@@ -60,7 +60,7 @@ def test_events_of_one_response_are_one_turn(tmp_path):
         [("str_replace_editor", editor, "ERROR:\nno", None, True)],
         [("finish", {"final_thought": "done"}, "", None, False)],
     ]
-    assert [turn.usage for turn in run.turns] == [Usage(100, 3), None, Usage(200, 3), Usage(50, 3)]
+    assert [turn.usage for turn in run.turns] == [LoggedUsage(100, 3), None, LoggedUsage(200, 3), LoggedUsage(50, 3)]
     assert [turn.rejected for turn in run.turns] == [False, True, False, False]
     assert [(turn.broken, turn.carried) for turn in run.turns] == [
         (None, ""),
@@ -117,7 +117,7 @@ def test_events_of_the_sdk_are_a_run(tmp_path):
     ]
     assert [turn.rejected for turn in run.turns] == [False, True, True, False, False, False, False, False]
     assert (run.turns[3].broken, run.turns[3].carried) == ("compaction", "Looked at a.py.")
-    assert (run.turns[0].usage, run.turns[0].text, run.turns[6].text) == (Usage(9, 3), "Look.", "Done?")
+    assert (run.turns[0].usage, run.turns[0].text, run.turns[6].text) == (LoggedUsage(9, 3), "Look.", "Done?")
     assert run.turns[4].calls[0].working_folder == "/workspace/repo__1.0/pkg"
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.source import Skipped, open_document
-from eirkit.vestige.trajectory import Call, Recording, Usage, formats
+from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.trajectory import Call, LoggedUsage, Recording, formats
 from tests.vestige.formats.samples import as_lines
 from tests.vestige.formats.samples.otlp import (
     AGENT,
@@ -44,7 +44,7 @@ def test_an_agent_is_a_run_whatever_the_order_of_its_spans(tmp_path):
     assert run.prompt == "You mend.\n\nMend a.py."
     first, last = run.turns
     assert first.text == "I look at the file."
-    assert first.usage == Usage(100, 20, 40)
+    assert first.usage == LoggedUsage(100, 20, 40)
     assert first.calls == (
         Call("bash", {"command": "cat a.py"}, "print(1)"),
         Call("search_memory", {"query": "a.py"}, "a.py prints"),
@@ -166,7 +166,7 @@ def test_older_instrumentations_number_their_attributes(tmp_path):
         {**pair, "key": pair["key"].replace("tool.calls", "tool_calls")} for pair in older["attributes"]
     ]
     (turn,) = one(tmp_path, older).turns
-    assert (turn.text, turn.usage) == ("I look.", Usage(7, 3))
+    assert (turn.text, turn.usage) == ("I look.", LoggedUsage(7, 3))
     assert turn.calls == (Call("bash", {"command": "ls"}),)
 
 
@@ -190,7 +190,7 @@ def test_structured_attributes_and_other_spellings(tmp_path):
         ],
     }
     (run,) = read(tmp_path, {"resource_spans": [{"scope_spans": [{"spans": [chat]}]}]})
-    assert (run.turns[0].text, run.turns[0].usage) == ("Done.", Usage(5))
+    assert (run.turns[0].text, run.turns[0].usage) == ("Done.", LoggedUsage(5))
 
 
 def test_spans_of_something_else_are_no_run(tmp_path):

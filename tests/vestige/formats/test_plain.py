@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.formats.plain import Plain
-from eirkit.vestige.source import Skipped, open_document
-from eirkit.vestige.trajectory import Read, RecordedTurn, Recording, Touches, Write
+from eirkit.logs.formats.plain import Plain
+from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches
 
 RUN = {
     "run_id": "r1",
@@ -44,8 +44,8 @@ def test_a_run_is_read_as_written(tmp_path: Path) -> None:
             format="plain",
             source="runs.jsonl:1",
             turns=(
-                RecordedTurn(touches=Touches((Read("a.py", 10), Read("b.py"))), tokens=30),
-                RecordedTurn(touches=Touches((), (Write("a.py", tokens=12),))),
+                RecordedTurn(touches=Touches((FileRead("a.py", 10), FileRead("b.py"))), tokens=30),
+                RecordedTurn(touches=Touches((), (FileWrite("a.py", tokens=12),))),
                 RecordedTurn(touches=Touches()),
             ),
             model="m",

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.vestige.formats.swe_agent_actions import (
-    Place,
+from eirkit.logs.formats.swe_agent_actions import (
+    SweAgentState,
     call_of,
     fenced_action,
     parse_action,
     split_state,
     split_words,
 )
-from eirkit.vestige.source import Skipped
+from eirkit.logs.sources.source import Skipped
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import swe_agent as sample
 from tests.vestige.formats.samples import write_sample
@@ -130,7 +130,7 @@ def test_actions_of_the_viewer(action, expected):
     ["File already exists at: /a.", "No edit history found for /a.", "The parent directory /b does not exist."],
 )
 def test_a_refused_edit_has_failed(answer):
-    call = call_of("str_replace_editor undo_edit /a", answer, Place(), Place())
+    call = call_of("str_replace_editor undo_edit /a", answer, SweAgentState(), SweAgentState())
     assert call is not None
     assert call.failed
 
@@ -144,8 +144,8 @@ def test_a_long_line_takes_no_time(piece):
 
 def test_the_state_is_split_off():
     text = "out\n(Open file: n/a)\n(Current directory: /repo)\nbash-$"
-    assert split_state(text) == ("out", Place("/repo", None))
-    assert split_state("out") == ("out", Place())
+    assert split_state(text) == ("out", SweAgentState("/repo", None))
+    assert split_state("out") == ("out", SweAgentState())
 
 
 def test_the_last_block_is_the_action():

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.vestige.entities import task_entities
-from eirkit.vestige.source import Skipped
-from eirkit.vestige.trajectory import Recording, Usage
+from eirkit.logs.demand.entities import task_entities
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, read_with, who_recognises
 from tests.vestige.recorded import recorded
 
@@ -123,7 +123,7 @@ def test_a_tau2_simulation(tmp_path: Path) -> None:
     assert skipped.source == "x.json:1"
     assert isinstance(run, Recording)
     assert (run.run_id, run.model, run.resolved, run.prompt) == ("x/telecom-5/1", "gpt-x", False, "Be kind.")
-    assert (len(run.turns), run.turns[1].usage) == (2, Usage(9, 2))
+    assert (len(run.turns), run.turns[1].usage) == (2, LoggedUsage(9, 2))
     assert [(call.tool, call.output, call.failed) for call in run.turns[1].calls] == [
         ("get_line", "{}", False),
         ("get_bill", "no", True),

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.vestige.inference.design import standardise
-from eirkit.vestige.inference.difficulty import disjoint_difficulty
-from eirkit.vestige.inference.imputation import impute_median
+from eirkit.logs.cohorts.covariates import disjoint_difficulty
+from eirkit.logs.inference.design import impute_median, standardise
 
 
 def test_difficulty_by_hand():

@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, TooLargeError
-from eirkit.vestige.inference.conditional import (
+from eirkit.logs.inference.conditional import (
     ROWS_NOTE,
     arrange,
     bootstrap_conditional_logit,
     conditional_logit,
+    kernel,
     log_likelihood,
+    with_loops,
+    with_numpy,
 )
-from eirkit.vestige.inference.conditional_kernels import kernel, with_loops, with_numpy
 from tests.vestige.inference import samples
 
 ROUNDING = 1e-10  # sums over at most a few hundred subsets

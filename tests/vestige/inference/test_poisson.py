@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eirkit.errors import SpecError
-from eirkit.vestige.inference.poisson import poisson, profile
+from eirkit.logs.inference.poisson import poisson, profile
 from tests.vestige.inference import samples
 
 SOLVED = 1e-7  # the last Newton step is below 1e-9 standard deviations

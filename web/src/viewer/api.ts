@@ -1,4 +1,4 @@
-// What the server can be asked for, and what it answers; see src/eirkit/report/viewer/routes.py.
+// What the server can be asked for, and what it answers; see src/eirkit/show/viewer/routes.py.
 import type { Chart } from "../charts/chart";
 
 export type Cell = string | number | boolean | null;

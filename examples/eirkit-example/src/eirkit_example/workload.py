@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from eirkit.lacuna.task import Payload, TaskSpec
-from eirkit.lacuna.workload import Workload
+from eirkit.tasks.task import Payload, TaskSpec
+from eirkit.tasks.workload import Workload
 
 
 class StepwiseProduct(Workload):

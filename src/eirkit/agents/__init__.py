@@ -1,0 +1,1 @@
+"""What an agent sees and may do: sessions, prompts, actions, telemetry; models, memory systems, servers."""

@@ -1,0 +1,142 @@
+"""One step as the network reads and answers it: a question comes in, tokens go out, and digits become values again.
+
+The frame of a reply is given, its digits are the network's own: for each reference, in order, the value it has looked
+up; then the answer. Digits are numbered through a reply, over all its lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from eirkit.agents.bundled import features as f
+from eirkit.agents.bundled.network import LONGEST
+from eirkit.errors import UsageError
+from eirkit.facts import fact
+from eirkit.tasks.task import Payload
+
+Token = tuple[int, ...]
+
+
+@fact
+class StepQuestion:
+    """One step."""
+
+    operator: int
+    digits: int
+    width: int  # values a record
+    records: tuple[tuple[int, Payload], ...]
+    input: Payload | None
+    refs: tuple[int, ...]
+
+    @property
+    def frame(self) -> tuple[int, int, int]:
+        """Replies of one frame have as many lines, values and digits."""
+        return self.width, self.digits, len(self.refs)
+
+    @property
+    def line(self) -> int:
+        """Digits of a line."""
+        return self.width * self.digits
+
+    @property
+    def length(self) -> int:
+        """Digits of the reply."""
+        return (len(self.refs) + 1) * self.line
+
+    @property
+    def size(self) -> int:
+        """Tokens of the step and its reply."""
+        prompt = len(self.records) * self.width + 1 + self.width + len(self.refs)
+        return prompt + len(self.refs) + 1 + self.length
+
+    def places(self, line: int) -> range:
+        """Return the decimal places of a line's values in the order of writing."""
+        return f.written_places(self.operator if line == len(self.refs) else f.COPY, self.digits)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenReply:
+    """What the network wrote."""
+
+    operands: tuple[Payload, ...]  # what it looked up for each reference, there or not
+    answer: Payload
+
+
+def check(question: StepQuestion) -> None:
+    """Raise UsageError where the network has no words for a step."""
+    limits = (
+        ("digits", question.digits, f.PLACES),
+        ("values a record", question.width, f.WIDTH),
+        ("references", len(question.refs), f.FAN_IN),
+        ("as label", max((label for label, _ in question.records), default=0), f.LARGEST_LABEL),
+        ("as label", max(question.refs, default=0), f.LARGEST_LABEL),
+        ("tokens", question.size, LONGEST),
+    )
+    for what, found, most in limits:
+        if found > most:
+            raise UsageError(
+                f"the bundled network reads at most {most} {what}, this step has {found}; use a smaller task"
+            )
+
+
+def prompt_tokens(question: StepQuestion) -> list[Token]:
+    """Return the tokens of a step: its records, the operator, its input and its references."""
+    digits = question.digits
+    records = [
+        (f.RECORD, *_label(label), *_value(value, digits), f.INDEX + index)
+        for label, values in question.records
+        for index, value in enumerate(values)
+    ]
+    operator = (f.operator(question.operator), f.DIGITS + digits - 1, f.SLOTS + question.width - 1)
+    inputs = [(f.INPUT, *_value(value, digits), f.INDEX + i) for i, value in enumerate(question.input or ())]
+    references = [(f.REFERENCE, *_label(label), f.ORDER + i) for i, label in enumerate(question.refs)]
+    return [*records, operator, *inputs, *references]
+
+
+def start_token(question: StepQuestion, line: int) -> Token:
+    """Return what stands before a line: which reference is looked up, or that the answer follows."""
+    if line == len(question.refs):
+        return (f.ANSWER, f.ORDER + f.FAN_IN)
+    return (f.OPERAND, *_label(question.refs[line]), f.ORDER + line)
+
+
+def tokens_after(question: StepQuestion, number: int, digit: int) -> list[Token]:
+    """Return the token of a digit that was written and, where it ends a line, what stands before the next."""
+    line, turn = divmod(number, question.line)
+    index, place = divmod(turn, question.digits)
+    answers = line == len(question.refs)
+    label = () if answers else _label(question.refs[line])
+    order, at = f.FAN_IN if answers else line, question.places(line)[place]
+    token = (f.DIGIT, *label, f.ORDER + order, f.WRITTEN + digit, f.PLACE + at, f.INDEX + index)
+    return [token, start_token(question, line + 1)] if turn + 1 == question.line and not answers else [token]
+
+
+def digits_of(question: StepQuestion, line: int, values: Payload) -> list[int]:
+    """Return the digits of a line in the order of writing."""
+    return [value // 10**place % 10 for value in values for place in question.places(line)]
+
+
+def values_of(question: StepQuestion, line: int, digits: Sequence[int]) -> Payload:
+    """Return the values that the digits of a line are."""
+    powers = [10**place for place in question.places(line)]
+    starts = range(0, question.line, question.digits)
+    return tuple(sum(digits[start + i] * power for i, power in enumerate(powers)) for start in starts)
+
+
+def written(question: StepQuestion, digits: Sequence[int]) -> WrittenReply:
+    """Return a whole reply's values."""
+    size = question.line
+    lines = [values_of(question, line, digits[line * size :][:size]) for line in range(len(question.refs) + 1)]
+    return WrittenReply(tuple(lines[:-1]), lines[-1])
+
+
+@lru_cache(maxsize=1 << 14)
+def _label(label: int) -> Token:
+    return tuple(f.LABEL + 10 * place + label // 10**place % 10 for place in range(f.PLACES))
+
+
+@lru_cache(maxsize=1 << 16)
+def _value(value: int, digits: int) -> Token:
+    return tuple(f.VALUE + 10 * place + value // 10**place % 10 for place in range(digits))

@@ -1,0 +1,282 @@
+"""Memory conditions of Agent-Managed Retention: what stays visible between actions, and what an agent may do about it.
+
+A condition keeps labels, or text that the agent wrote; the session owns the values and shows them where the condition
+says so. The paper's 2×2 is {chosen by the model, LRU} × {key–value, text}: `KeyValue`, `Cache` (LRU), `Scratch`,
+`ScratchLru`. docs/session.md describes each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from eirkit.agents.memory import MemoryCall
+from eirkit.agents.protocol import Action, Drop, Note, Search, Write, printable
+from eirkit.errors import SpecError
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.task import Payload, TaskSpec, show_record
+
+Values = Mapping[int, Payload]
+
+# A record as it is shown, and as people and models write it down: A_7=42, A_07: 42, A_7 = 42, 13.
+_NUMBER = re.compile(r"[0-9]{1,6}")
+_RECORD = re.compile(r"\bA_([0-9]{1,6}) ?[=:] ?([0-9]{1,20}(?:,? [0-9]{1,20})*)", re.ASCII)
+
+
+class RefusedAction(Exception):  # noqa: N818 - reads as what happened
+    """An action that is not allowed now; `reason` is stable, the message is the response to the agent."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason = reason
+        super().__init__(detail)
+
+
+@dataclass(frozen=True, slots=True)
+class AtHand:
+    """What an agent can see without any further action."""
+
+    records: tuple[int, ...] = ()  # steps whose records are shown
+    notes: str | None = None
+    room: str = ""  # how full a memory is that the agent must look after itself
+
+
+class Condition:
+    """One way of keeping records between actions. The defaults keep nothing and allow nothing."""
+
+    commands: tuple[str, ...] = ()  # beyond ANSWER, NEXT, READ, RECOMPUTE and DONE
+    pages = False  # True: nothing is ever at hand, so that an agent without reads could do nothing
+    summary_due = False  # True while the text is too long and must be summarised before anything else
+    summary_characters = 0  # how long a summary may be
+
+    def at_hand(self) -> AtHand:
+        return AtHand()
+
+    def retained(self, records: Values) -> frozenset[int]:
+        """The steps whose record is at hand, with these values."""
+        return frozenset(self.at_hand().records)
+
+    def obtainable(self, t: int) -> bool:
+        """True if the condition's own commands may bring a record that is not at hand."""
+        return False
+
+    def consume(self, refs: tuple[int, ...]) -> None:
+        """Note that a step that refers to these was revealed."""
+
+    def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
+        """Keep a new answer if the condition does so by itself; return who left for it."""
+        return None
+
+    def fetch(self, t: int, values: Payload, step: int) -> int | None:
+        """Take in a recovered record if the condition does so by itself; return who left for it."""
+        return None
+
+    def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
+        """Carry out one of `commands`, or say what to ask of the memory system.
+
+        Args:
+            near: the records that the agent can see at this moment, as they are shown.
+        """
+        raise RefusedAction("not-offered", "this command is not available here")
+
+    def summarise(self, text: str) -> None:
+        """Take in the summary that was due."""
+        raise ValueError("no summary is due")
+
+
+class Cache(Condition):
+    """Key–value records under a retention policy, kept and evicted by the harness."""
+
+    def __init__(self, retention: Retention) -> None:
+        self.retention = retention
+
+    def at_hand(self) -> AtHand:
+        return AtHand(tuple(self.retention.held()))
+
+    def consume(self, refs: tuple[int, ...]) -> None:
+        self.retention.touch(refs)
+
+    def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
+        return self.retention.admit(t, t) if takes_slot else None
+
+    def fetch(self, t: int, values: Payload, step: int) -> int | None:
+        return None if t in self.retention else self.retention.admit(t, step)
+
+
+class Stored(Condition):
+    """Nothing stays visible: every record must come from an external memory system."""
+
+    commands = ("WRITE", "SEARCH")
+
+    def __init__(self) -> None:
+        self._written: set[int] = set()
+
+    def obtainable(self, t: int) -> bool:
+        return t in self._written
+
+    def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
+        match action:
+            case Write(t):
+                record = _seen(t, near)
+                self._written.add(t)
+                return MemoryCall("write", record, (t,))
+            case Search(query):
+                return MemoryCall("search", query, tuple(dict.fromkeys(map(int, _NUMBER.findall(query)))))
+        return super().perform(action, near)
+
+
+class External(Stored, Cache):
+    """The last h records stay visible; everything else must come from an external memory system."""
+
+    def __init__(self, retention: Retention) -> None:
+        Stored.__init__(self)
+        Cache.__init__(self, retention)
+
+    def fetch(self, t: int, values: Payload, step: int) -> int | None:
+        return None  # shown for the step, not retained
+
+
+class KeyValueStore(Condition):
+    """At most h key–value records, chosen by the model with WRITE and DROP."""
+
+    commands = ("WRITE", "DROP")
+
+    def __init__(self, h: int) -> None:
+        self.h = _at_least_one(h)
+        self._kept: set[int] = set()
+
+    def at_hand(self) -> AtHand:
+        return AtHand(tuple(sorted(self._kept)), room=f"{len(self._kept)} of {self.h} records used")
+
+    def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
+        match action:
+            case Write(t):
+                _seen(t, near)
+                if t not in self._kept and len(self._kept) >= self.h:
+                    raise RefusedAction("memory-full", f"memory is full with {self.h} records; DROP one first")
+                self._kept.add(t)
+                return f"step {t} is kept"
+            case Drop(t):
+                if t not in self._kept:
+                    raise RefusedAction("not-in-memory", f"step {t} is not in memory")
+                self._kept.remove(t)
+                return f"step {t} is dropped"
+        return super().perform(action, near)
+
+
+class Scratch(Condition):
+    """Text of at most h records' length, written by the model with NOTE and DROP (a line's number)."""
+
+    commands: tuple[str, ...] = ("NOTE", "DROP")
+
+    def __init__(self, spec: TaskSpec, width: int, h: int) -> None:
+        # A line takes its characters and its line break; h records of the task fit exactly.
+        self.limit = _at_least_one(h) * (len(show_record(spec, spec.n, (0,) * width)) + 1)
+        self._lines: list[str] = []
+
+    def at_hand(self) -> AtHand:
+        numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(self._lines, 1))
+        return AtHand(notes=numbered, room=f"{self._used()} of {self.limit} characters used")
+
+    def retained(self, records: Values) -> frozenset[int]:
+        return records_in("\n".join(self._lines), records)
+
+    def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
+        match action:
+            case Note(text):
+                if len(text) >= self.limit:
+                    raise RefusedAction("too-long", f"a note has at most {self.limit - 1} characters here")
+                self._make_room(len(text) + 1)
+                self._lines.append(text)
+                return "noted"
+            case Drop(number) if "DROP" in self.commands:
+                if not 1 <= number <= len(self._lines):
+                    raise RefusedAction("not-in-memory", f"there is no line {number}")
+                del self._lines[number - 1]
+                return f"line {number} is dropped"
+        return super().perform(action, near)
+
+    def _used(self) -> int:
+        return sum(len(line) + 1 for line in self._lines)
+
+    def _make_room(self, size: int) -> None:
+        if self._used() + size > self.limit:
+            raise RefusedAction("memory-full", f"the notes hold {self.limit} characters; DROP a line first")
+
+
+class ScratchLru(Scratch):
+    """Text whose least recently used line leaves by itself; a line is used when a step refers to a record in it."""
+
+    commands: tuple[str, ...] = ("NOTE",)
+
+    def consume(self, refs: tuple[int, ...]) -> None:
+        """Move used lines to the end, in ascending order of the references, as the key–value LRU touches records."""
+        for r in sorted(refs):
+            used = [line for line in self._lines if any(int(label) == r for label, _ in _RECORD.findall(line))]
+            self._lines = [line for line in self._lines if line not in used] + used
+
+    def _make_room(self, size: int) -> None:
+        while self._used() + size > self.limit:
+            del self._lines[0]
+
+
+class Paging(Condition):
+    """Forced paging: everything is stored and nothing shown; each needed record must be read, and reads are counted."""
+
+    pages = True
+
+
+class Compaction(Condition):
+    """The records of the run stay visible until they are too long; then a summary by the model takes their place."""
+
+    def __init__(self, spec: TaskSpec, limit_tokens: int) -> None:
+        if limit_tokens < 64:
+            raise SpecError(f"a context of {limit_tokens} tokens holds no summary; use 64 or more")
+        self.spec = spec
+        self.limit_characters = 4 * limit_tokens  # four characters a token, stated rather than measured
+        # Half the context at most, so that there is room to go on.
+        self.summary_characters = self.limit_characters // 2
+        self._lines: list[str] = []
+
+    def at_hand(self) -> AtHand:
+        notes = "\n".join(self._lines)
+        return AtHand(notes=notes, room=f"{len(notes)} of {self.limit_characters} characters used")
+
+    def retained(self, records: Values) -> frozenset[int]:
+        return records_in("\n".join(self._lines), records)
+
+    def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
+        self._lines.append(show_record(self.spec, t, values))
+        self.summary_due = sum(len(line) + 1 for line in self._lines) - 1 > self.limit_characters
+        return None
+
+    def fetch(self, t: int, values: Payload, step: int) -> int | None:
+        return self.submit(t, values, False)
+
+    def summarise(self, text: str) -> None:
+        """Replace what was visible; what is too long is cut."""
+        self._lines = [*filter(None, [printable(text.strip())[: self.summary_characters]])]
+        self.summary_due = False
+
+
+def records_in(text: str, records: Values) -> frozenset[int]:
+    """Return the steps whose record stands in the text with the right values; of several for a step the last counts."""
+    written = {int(label): tuple(map(int, values.replace(",", " ").split())) for label, values in _RECORD.findall(text)}
+    return frozenset(t for t, values in written.items() if t in records and values[: len(records[t])] == records[t])
+
+
+def labels_in(text: str) -> frozenset[int]:
+    """Return the steps whose label stands in the text with any value."""
+    return frozenset(int(label) for label, _ in _RECORD.findall(text))
+
+
+def _seen(t: int, near: Mapping[int, str]) -> str:
+    if t not in near:
+        raise RefusedAction("not-at-hand", f"the answer of step {t} is not at hand; only what you see can be written")
+    return near[t]
+
+
+def _at_least_one(h: int) -> int:
+    if h < 1:
+        raise SpecError(f"h = {h} holds no record; use h >= 1")
+    return h

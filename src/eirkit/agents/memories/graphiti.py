@@ -1,0 +1,237 @@
+"""Graphiti (package graphiti-core): a temporal knowledge graph, its own code, in a process of its own.
+
+Every record is one episode, from which Graphiti makes entities and facts by asking a model. The graph lies in an
+embedded Kuzu database, a new one for each scope; `url` takes a Neo4j or FalkorDB server instead.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import warnings
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.stores.temporary_directory import Lodging
+from eirkit.errors import StoreError, UnknownNameError, UsageError
+
+DIMENSIONS = 384  # of MiniLM, which the endpoint serves
+FIRST = datetime(2024, 1, 1, tzinfo=UTC)  # episodes are a minute apart from here on, so that runs can be repeated
+FALKORDB_PORT = 6379
+RETURNS = ("facts", "episodes")
+NEO4J, FALKORDB = ("bolt", "neo4j", "bolt+s", "neo4j+s"), ("falkor", "redis")  # how addresses of servers begin
+USER, PASSWORD = "GRAPHITI_USER", "GRAPHITI_PASSWORD"  # ours: where who asks such a server stands
+
+
+@memories.add("graphiti")
+class Graphiti:
+    """Graphiti with an embedded Kuzu graph, or a server's.
+
+    Args:
+        endpoint: the address of an OpenAI-compatible server for its model and its embeddings.
+        min_score: the least likeness of what a search by meaning returns; None for Graphiti's own, 0.6.
+        returns: facts, or episodes: the records that the found facts came from, word for word.
+        url: bolt://HOST:7687 (Neo4j) or falkor://HOST:6379 (FalkorDB); its user and password are taken from
+            GRAPHITI_USER and GRAPHITI_PASSWORD.
+        dimensions: of the embedding behind the endpoint.
+    """
+
+    packages = ("graphiti_core", "kuzu", "httpx")
+    installs = (("graphiti-core[falkordb,kuzu]==0.31.1", "kuzu==0.11.3", "httpx>=0.27,<1"),)
+    variables = (USER, PASSWORD)
+
+    def __init__(
+        self,
+        *,
+        endpoint: str,
+        min_score: float | None = None,
+        returns: str = "facts",
+        url: str | None = None,
+        dimensions: int = DIMENSIONS,
+    ) -> None:
+        if returns not in RETURNS:
+            raise UnknownNameError("way of returning", returns, RETURNS)
+        if url is not None:
+            _check_address(url)
+        self.endpoint, self.min_score, self.returns = endpoint, min_score, returns
+        self.url, self.dimensions = url, dimensions
+        self._lodging = Lodging("graphiti")
+        self._graph: Any = None
+        self._group = ""
+        self._episodes: dict[str, list[str]] = {}  # label → its episodes, oldest first
+        self._written = 0
+
+    async def setup(self) -> None:
+        os.environ.update({"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": str(self.dimensions)})
+        self._lodging.enter()
+        import graphiti_core  # noqa: F401 - half a minute on a busy machine, which belongs here and not to a run
+
+    async def reset(self, scope: str) -> None:
+        await self._close()
+        self._group = f"eirkit-{secrets.token_hex(8)}"  # a scope may have letters that a group may not
+        self._episodes, self._written = {}, 0
+        self._graph = self._open(await self._driver())
+
+    async def _driver(self) -> Any:
+        if self.url is not None:
+            return await _connect(self.url, self._group)
+        from graphiti_core.driver.driver import GraphProvider
+        from graphiti_core.driver.kuzu_driver import KuzuDriver
+        from graphiti_core.graph_queries import get_fulltext_indices
+
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Kuzu itself is
+            driver = KuzuDriver(str(self._path()))
+        driver._database = self._group  # what Graphiti compares the group with; Kuzu's driver leaves it out
+        for query in get_fulltext_indices(GraphProvider.KUZU):  # nor does it make them
+            await driver.execute_query(query)
+        return driver
+
+    def _path(self) -> Path:
+        return self._lodging.path / self._group
+
+    def _open(self, driver: Any) -> Any:
+        from graphiti_core import Graphiti as Graph
+        from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient
+        from graphiti_core.embedder.openai import OpenAIEmbedder, OpenAIEmbedderConfig
+        from graphiti_core.llm_client.config import LLMConfig
+        from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
+
+        model = LLMConfig(api_key="none", model="eirkit", small_model="eirkit", base_url=self.endpoint)
+        embedding = OpenAIEmbedderConfig(
+            api_key="none", base_url=self.endpoint, embedding_model="eirkit", embedding_dim=self.dimensions
+        )
+        return Graph(
+            graph_driver=driver,
+            llm_client=OpenAIGenericClient(model),
+            embedder=OpenAIEmbedder(embedding),
+            cross_encoder=OpenAIRerankerClient(model),  # not asked; it wants a key from the environment if left out
+        )
+
+    async def write(self, item: Item) -> None:
+        from graphiti_core.nodes import EpisodeType
+
+        self._written += 1
+        made = await self._graph.add_episode(
+            name=item.label,
+            episode_body=item.text,
+            source_description="a record",
+            reference_time=FIRST + timedelta(minutes=self._written),
+            source=EpisodeType.text,
+            group_id=self._group,
+        )
+        self._episodes.setdefault(item.label, []).append(made.episode.uuid)
+
+    async def flush(self) -> None:
+        pass  # an episode is in the graph when `add_episode` returns
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        found = await self._graph.search_(
+            query, config=self._config(limit), group_ids=[self._group], search_filter=_still_true()
+        )
+        if self.returns == "facts":
+            return [edge.fact for edge in found.edges][:limit]
+        texts = await self._texts([edge.episodes[-1] for edge in found.edges if edge.episodes])
+        return list(dict.fromkeys(texts))[:limit]
+
+    def _config(self, limit: int) -> Any:
+        from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
+
+        config = EDGE_HYBRID_SEARCH_RRF.model_copy(deep=True)
+        config.limit = limit
+        if self.min_score is not None:
+            config.edge_config.sim_min_score = self.min_score
+        return config
+
+    async def read(self, label: str) -> str | None:
+        """Return a label's last episode, and the facts made of it that are still held to be true."""
+        if label not in self._episodes:
+            return None
+        last = self._episodes[label][-1]
+        facts = [edge.fact for edge in await self._facts() if last in edge.episodes and edge.expired_at is None]
+        return "\n".join(dict.fromkeys([*facts, *await self._texts([last])])) or None
+
+    async def forget(self, label: str) -> None:
+        for uuid in self._episodes.pop(label, ()):
+            await self._graph.remove_episode(uuid)
+
+    async def usage(self) -> MemoryUsage:
+        size = None
+        if self.url is None:
+            size = sum(path.stat().st_size for path in self._path().parent.glob(f"{self._group}*") if path.is_file())
+        return MemoryUsage(records=await self._count(), bytes=size)
+
+    async def _facts(self) -> list[Any]:
+        from graphiti_core.edges import EntityEdge
+        from graphiti_core.errors import GroupsEdgesNotFoundError
+
+        try:
+            return list(await EntityEdge.get_by_group_ids(self._graph.driver, [self._group]))
+        except GroupsEdgesNotFoundError:
+            return []
+
+    async def _count(self) -> int:
+        query = "MATCH (e:Episodic {group_id: $group_id}) RETURN count(*) AS episodes"
+        rows, _, _ = await self._graph.driver.execute_query(query, group_id=self._group)
+        return int(rows[0]["episodes"])
+
+    async def _texts(self, uuids: Sequence[str]) -> list[str]:
+        from graphiti_core.nodes import EpisodicNode
+
+        found = {one.uuid: one.content for one in await EpisodicNode.get_by_uuids(self._graph.driver, list(uuids))}
+        return [found[uuid] for uuid in uuids if uuid in found]
+
+    async def teardown(self) -> None:
+        await self._close()
+        self._lodging.leave()
+
+    async def _close(self) -> None:
+        """Leave nothing of the scope behind."""
+        graph, self._graph = self._graph, None
+        if graph is None:
+            return
+        if self.url is None:
+            graph.driver.client.close()  # Graphiti leaves both to the garbage collector
+            graph.driver.db.close()
+            self._path().unlink(missing_ok=True)
+        else:
+            from graphiti_core.nodes import Node
+
+            await Node.delete_by_group_id(graph.driver, self._group)
+            await graph.close()
+
+
+def _still_true() -> Any:
+    """Return Graphiti's own filter for facts that no later one contradicts."""
+    from graphiti_core.search.search_filters import ComparisonOperator, DateFilter, SearchFilters
+
+    return SearchFilters(expired_at=[[DateFilter(comparison_operator=ComparisonOperator.is_null)]])
+
+
+def _check_address(url: str) -> None:
+    parts = urlsplit(url)
+    if parts.username or parts.password:
+        raise UsageError(f"its url has a user in it; set {USER} and {PASSWORD} instead")
+    if parts.scheme not in NEO4J + FALKORDB:
+        raise UsageError(f"its url starts with {parts.scheme!r}; use bolt://, neo4j:// or falkor://")
+
+
+async def _connect(url: str, group: str) -> Any:
+    """Return the driver of a graph server; it has not been tried against one on this project's own machines."""
+    parts = urlsplit(url)
+    user, password = os.environ.get(USER), os.environ.get(PASSWORD)
+    if parts.scheme in NEO4J:
+        from graphiti_core.driver.neo4j_driver import Neo4jDriver
+
+        driver: Any = Neo4jDriver(url, user, password)
+    else:
+        try:
+            from graphiti_core.driver.falkordb_driver import FalkorDriver
+        except ImportError as error:
+            raise StoreError("the driver of FalkorDB is missing; run pip install falkordb beside graphiti") from error
+        driver = FalkorDriver(parts.hostname or "", parts.port or FALKORDB_PORT, user, password, database=group)
+    await driver.build_indices_and_constraints()
+    return driver

@@ -1,0 +1,97 @@
+"""LangMem (package langmem): its tools over LangGraph's store in memory, in a process of its own.
+
+Records are created, updated and deleted through `manage_memory` and found through `search_memory`, as an agent with
+these tools would do it. No language model is asked; embeddings come from the endpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from eirkit.agents.memories.texts import weigh
+from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.stores.worker_thread import Offloading
+
+DIMENSIONS = 384  # of MiniLM, which the endpoint serves
+MOST = 100_000  # records listed at once
+NAMESPACE = ("memories",)
+
+# Nobody is told what is traced; no key of the user's is of any use here.
+_QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "OPENAI_API_KEY": "none"}
+
+
+@memories.add("langmem")
+class LangMem:
+    """LangMem's memory tools over an in-memory store with vectors.
+
+    Args:
+        endpoint: the address of an OpenAI-compatible server for its embeddings.
+        dimensions: of the embedding behind the endpoint.
+    """
+
+    packages = ("langmem", "langchain_openai")
+    installs = (("langmem==0.0.30", "langchain-openai>=1,<2"),)
+    asks = ("embedding",)
+
+    def __init__(self, *, endpoint: str, dimensions: int = DIMENSIONS) -> None:
+        self.endpoint, self.dimensions = endpoint, dimensions
+        self._thread = Offloading("langmem")
+        self._store: Any = None
+        self._manage: Any = None
+        self._search: Any = None
+        self._ids: dict[str, str] = {}  # label → what LangMem calls the memory
+
+    async def setup(self) -> None:
+        os.environ.update(_QUIET)
+        await self._thread.run(self._open)
+
+    def _open(self) -> None:
+        from langchain_openai import OpenAIEmbeddings
+        from langgraph.store.memory import InMemoryStore
+        from langmem import create_manage_memory_tool, create_search_memory_tool
+
+        # Texts as they are: by default it sends tokens, of a vocabulary that it would have to download.
+        embedding = OpenAIEmbeddings(model="eirkit", base_url=self.endpoint, check_embedding_ctx_length=False)
+        self._store = InMemoryStore(index={"dims": self.dimensions, "embed": embedding, "fields": ["content"]})
+        self._manage = create_manage_memory_tool(NAMESPACE, store=self._store)
+        self._search = create_search_memory_tool(NAMESPACE, store=self._store)
+        self._ids = {}
+
+    async def reset(self, scope: str) -> None:
+        await self._thread.run(self._open)
+
+    async def write(self, item: Item) -> None:
+        if (known := self._ids.get(item.label)) is not None:
+            await self._thread.run(self._manage.invoke, {"content": item.text, "action": "update", "id": known})
+        else:
+            said = await self._thread.run(self._manage.invoke, {"content": item.text, "action": "create"})
+            self._ids[item.label] = str(said).split()[-1]  # it says "created memory" and the id
+
+    async def flush(self) -> None:
+        pass  # a record is embedded when it is put
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        found = json.loads(await self._thread.run(self._search.invoke, {"query": query, "limit": limit}))
+        return [str(one["value"]["content"]) for one in found][:limit]
+
+    async def read(self, label: str) -> str | None:
+        if (known := self._ids.get(label)) is None:
+            return None
+        item = await self._thread.run(self._store.get, NAMESPACE, known)
+        return None if item is None else str(item.value["content"])
+
+    async def forget(self, label: str) -> None:
+        if (known := self._ids.pop(label, None)) is not None:
+            await self._thread.run(self._manage.invoke, {"action": "delete", "id": known})
+
+    async def usage(self) -> MemoryUsage:
+        items = await self._thread.run(self._store.search, NAMESPACE, limit=MOST)
+        return weigh([str(item.value["content"]) for item in items])
+
+    async def teardown(self) -> None:
+        self._thread.stop()
+        self._store = self._manage = self._search = None
+        self._ids = {}

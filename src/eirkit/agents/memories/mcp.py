@@ -1,0 +1,262 @@
+"""Any MCP memory server, over stdio or HTTP: which tools it has and what they take is configuration, not code.
+
+The preset `server-memory` is the reference server `@modelcontextprotocol/server-memory`; other servers are described by
+settings of the same names. Templates are JSON whose texts may hold {label}, {text}, {query}, {limit} and {scope}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.memories.texts import labels
+from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.stores.child_environment import inherited
+from eirkit.agents.stores.mcp_client import McpClient
+from eirkit.agents.stores.temporary_directory import Lodging, size_of
+from eirkit.errors import StoreError, UnknownNameError, UsageError
+
+STORE = "store"  # the file in the scope's folder that {store} stands for
+NODE_MODULES = "{node_modules}"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """How one kind of server is started and used; a tool is a name and a template of its arguments."""
+
+    command: tuple[str, ...] = ()  # for stdio: a new process for each scope; {store} stands for a file of its own
+    url: str = ""  # for HTTP: one server for all scopes, so that its templates need {scope}
+    variables: Mapping[str, str] | None = None  # of the environment; {store} as above
+    write: tuple[str, Mapping[str, Any]] = ("write", {"label": "{label}", "text": "{text}"})
+    search: tuple[str, Mapping[str, Any]] = ("search", {"query": "{query}", "limit": "{limit}"})
+    read: tuple[str, Mapping[str, Any]] | None = ("read", {"label": "{label}"})
+    forget: tuple[str, Mapping[str, Any]] | None = None
+    clear: tuple[str, Mapping[str, Any]] | None = None  # removes a scope that is done with, for HTTP
+    everything: tuple[str, Mapping[str, Any]] | None = None  # returns all records, so that the server can be counted
+    by_label: bool = False  # search once for each label in a query, for servers that match names and not questions
+    passages: str = ""  # the key whose texts are the passages; "" takes each text of the result
+
+
+TOOLS = ("write", "search", "read", "forget", "clear", "everything")
+_SPELT = {
+    "url": "an address such as http://127.0.0.1:8000/mcp",
+    "variables": "a table of variables",
+    "by_label": "true or false",
+    "passages": "the name of a key",
+}
+
+PRESETS = {
+    "server-memory": Server(
+        command=("node", f"{NODE_MODULES}/@modelcontextprotocol/server-memory/dist/index.js"),
+        variables={"MEMORY_FILE_PATH": "{store}"},
+        write=(
+            "create_entities",
+            {"entities": [{"name": "{label}", "entityType": "record", "observations": ["{text}"]}]},
+        ),
+        search=("search_nodes", {"query": "{query}"}),
+        read=("open_nodes", {"names": ["{label}"]}),
+        forget=("delete_entities", {"entityNames": ["{label}"]}),
+        everything=("read_graph", {}),
+        by_label=True,
+        passages="observations",
+    ),
+}
+
+
+@memories.add("mcp")
+class Mcp:
+    """A memory server that speaks MCP.
+
+    Args:
+        preset: server-memory, a package of npm, or "" to describe a server by the fields of `Server`.
+        server: fields over those of the preset, such as {"command": ["my-server", "--file", "{store}"]}.
+    """
+
+    packages = ("mcp",)
+    installs = (("mcp>=2.3,<3",),)
+    node_installs = ("@modelcontextprotocol/server-memory",)
+
+    def __init__(self, *, preset: str = "server-memory", server: Mapping[str, Any] | None = None) -> None:
+        self.preset, self.server = preset, server
+        self._described = describe(preset, server or {})
+        self._lodging = Lodging("mcp")
+        self._client: McpClient | None = None
+        self._written: set[str] = set()
+        self._scope = ""
+
+    @classmethod
+    def uses_node(cls, settings: Mapping[str, Any]) -> bool:
+        """True if these settings start a server that comes from npm."""
+        described = describe(settings.get("preset", "server-memory"), settings.get("server") or {})
+        return not described.url and any(NODE_MODULES in part for part in described.command)
+
+    @property
+    def client(self) -> McpClient:
+        if self._client is None:
+            raise UsageError("the MCP server is not running; call reset first")
+        return self._client
+
+    async def setup(self) -> None:
+        folder = self._lodging.enter()
+        if self._described.url:
+            await self._connect(folder)
+
+    async def reset(self, scope: str) -> None:
+        await self._clear()
+        self._written, self._scope = set(), f"{scope}-{secrets.token_hex(4)}"  # nobody else's, whoever says the same
+        if not self._described.url:
+            await self._disconnect()
+            for before in self._lodging.path.glob("[!.]*"):
+                shutil.rmtree(before, ignore_errors=True)
+            await self._connect(Path(tempfile.mkdtemp(dir=self._lodging.path)))  # a new server on a new file
+
+    async def _clear(self) -> None:
+        if self._described.url and self._described.clear is not None and self._scope and self._client is not None:
+            await self._call(self._described.clear)
+
+    async def write(self, item: Item) -> None:
+        if item.label in self._written and self._described.forget is not None:
+            await self._call(self._described.forget, label=item.label)
+        await self._call(self._described.write, label=item.label, text=item.text)
+        self._written.add(item.label)
+
+    async def flush(self) -> None:
+        pass  # a tool call returns once it is done
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        asked = labels(query) if self._described.by_label else []
+        found = [await self._call(self._described.search, query=one, limit=limit) for one in asked or [query]]
+        # The best for each label first, so that none is crowded out by the look-alikes of another.
+        merged = dict.fromkeys(text for text in chain.from_iterable(zip_longest(*found)) if text is not None)
+        return list(merged)[:limit]
+
+    async def read(self, label: str) -> str | None:
+        if self._described.read is None:
+            return None
+        return "\n".join(await self._call(self._described.read, label=label)) or None
+
+    async def forget(self, label: str) -> None:
+        if self._described.forget is None:
+            raise UsageError("this MCP server has no tool to remove a record; describe one as `forget`")
+        await self._call(self._described.forget, label=label)
+        self._written.discard(label)
+
+    async def usage(self) -> MemoryUsage:
+        """Return what the server has by its own account; without a tool for that it is not known."""
+        tool = self._described.everything
+        records = None if tool is None else len(await self._call(tool))
+        return MemoryUsage(records=records, bytes=None if self._described.url else size_of(self._lodging.path))
+
+    async def teardown(self) -> None:
+        with suppress(StoreError):  # a server that is gone has nothing left to clear
+            await self._clear()
+        await self._disconnect()
+        self._lodging.leave()
+        self._scope = ""
+
+    async def _connect(self, folder: Path) -> None:
+        places = {"store": str(folder / STORE), "node_modules": str(_node_modules())}
+        command = [_fill(part, places) for part in self._described.command]
+        if missing := [part for part in command if places["node_modules"] in part and not Path(part).exists()]:
+            name = Path(missing[0]).relative_to(places["node_modules"])
+            raise StoreError(f"{name} is not installed; run eirkit doctor --install mcp, with npm on the path")
+        variables = {name: _fill(value, places) for name, value in (self._described.variables or {}).items()}
+        self._client = McpClient(command, {**inherited(os.environ), **variables}, self._described.url)
+        await self._client.open()
+
+    async def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _call(self, tool: tuple[str, Mapping[str, Any]], **values: Any) -> list[str]:
+        name, template = tool
+        texts = await self.client.call(name, _fill(template, {**values, "scope": self._scope}))
+        return list(_passages(texts, self._described.passages))
+
+
+def describe(preset: str, over: Mapping[str, Any]) -> Server:
+    """Return a preset with some fields replaced; UsageError where they describe no server."""
+    if not isinstance(over, Mapping):
+        raise UsageError(f'server is {over!r} and no table; give one such as {{"url": "http://127.0.0.1:8000/mcp", …}}')
+    if preset and preset not in PRESETS:
+        raise UnknownNameError("MCP preset", preset, PRESETS)
+    known = [one.name for one in fields(Server)]
+    for name in over:
+        if name not in known:
+            raise UnknownNameError("field of an MCP server", name, known)
+    given = {name: _field(name, value) for name, value in over.items()}
+    described = replace(PRESETS[preset] if preset else Server(), **given)
+    if not described.command and not described.url:
+        raise UsageError('an MCP server needs a command or a url; give server={"command": [...]} or a preset')
+    if described.url and not all("{scope}" in json.dumps(tool) for tool in (described.write, described.search)):
+        raise UsageError(
+            "an MCP server at a url is shared by all runs; put {scope} into its templates, or start it by command"
+        )
+    return described
+
+
+def _field(name: str, value: Any) -> Any:
+    """Return one field of a server as JSON or TOML has it; UsageError where it cannot be one."""
+    if name == "command":
+        if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
+            raise UsageError('command is no list of texts; give one such as ["my-server", "--file", "{store}"]')
+        return tuple(value)
+    if name in TOOLS and value is not None:
+        pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
+        if not isinstance(pair[0], str) or not isinstance(pair[1], Mapping):
+            raise UsageError(f'{name} is no tool with its arguments; give a pair such as ["{name}", {{"text": "…"}}]')
+        return tuple(value)
+    wanted = {"url": str, "variables": Mapping, "by_label": bool, "passages": str}.get(name)
+    if wanted is not None and not isinstance(value, wanted):
+        raise UsageError(f"{name} is {value!r}; give {_SPELT[name]}")
+    return value
+
+
+def _fill(template: Any, values: Mapping[str, Any]) -> Any:
+    """Return a template with its places filled; a text that is nothing but a place keeps the value's type."""
+    if isinstance(template, str):
+        whole = values.get(template[1:-1]) if template[:1] == "{" and template[-1:] == "}" else None
+        if whole is not None:
+            return whole
+        for name, value in values.items():
+            template = template.replace("{" + name + "}", str(value))
+        return template
+    if isinstance(template, Mapping):
+        return {name: _fill(value, values) for name, value in template.items()}
+    return [_fill(value, values) for value in template] if isinstance(template, list | tuple) else template
+
+
+def _passages(texts: Sequence[str], key: str) -> Iterator[str]:
+    """Yield the passages in the texts of a tool's result."""
+    for text in texts:
+        if not key:
+            yield text
+            continue
+        try:
+            left = [json.loads(text)]
+        except (ValueError, RecursionError):
+            continue
+        while left:  # not by recursion: a server may nest as deep as it likes
+            value = left.pop(0)
+            if isinstance(value, dict):
+                found = value.get(key)
+                yield from ([str(one) for one in found] if isinstance(found, list) else [])
+                left.extend(one for name, one in value.items() if name != key)
+            elif isinstance(value, list):
+                left.extend(value)
+
+
+def _node_modules() -> Path:
+    """Return where the packages of npm are that were installed with this environment."""
+    return Path(sys.prefix) / "node_modules"

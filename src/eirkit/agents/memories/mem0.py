@@ -1,0 +1,129 @@
+"""Mem0 (package mem0ai), its own code and its own store, in a process of its own.
+
+`infer = false` stores every record as it is, without asking a model; `infer = true` lets Mem0 extract what it thinks is
+worth keeping, one model call a write.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.stores.temporary_directory import Lodging, size_of
+from eirkit.agents.stores.worker_thread import Offloading
+from eirkit.errors import UnknownNameError
+
+DIMENSIONS = 384  # of MiniLM, which the endpoint serves
+MOST = 100_000  # records listed at once
+STORES = ("qdrant", "faiss")
+
+
+@memories.add("mem0")
+class Mem0:
+    """Mem0 with a local vector store.
+
+    Args:
+        endpoint: the address of an OpenAI-compatible server for its model and its embeddings.
+        infer: whether it asks the model what to keep.
+        store: qdrant or faiss.
+        threshold: the least likeness of what a search returns; None for Mem0's own.
+        dimensions: of the embedding behind the endpoint.
+    """
+
+    packages = ("mem0", "qdrant_client")
+    installs = (("mem0ai==2.2.1", "qdrant-client>=1.12,<2", "faiss-cpu>=1.9,<2"),)
+
+    def __init__(
+        self,
+        *,
+        endpoint: str,
+        infer: bool = False,
+        store: str = "qdrant",
+        threshold: float | None = None,
+        dimensions: int = DIMENSIONS,
+    ) -> None:
+        if store not in STORES:
+            raise UnknownNameError("store", store, STORES)
+        self.endpoint, self.infer, self.store = endpoint, infer, store
+        self.threshold, self.dimensions = threshold, dimensions
+        self._thread = Offloading("mem0")
+        self._lodging = Lodging("mem0")
+        self._memory: Any = None
+        self._scope = ""  # the user whose memories these are
+        self._scopes = 0
+        self._ids: dict[str, list[str]] = {}  # label → what Mem0 calls the memories made of it
+
+    async def setup(self) -> None:
+        folder = self._lodging.enter()
+        os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none"})
+        self._memory = await self._thread.run(self._open)
+
+    def _open(self) -> Any:
+        from mem0 import Memory
+
+        model = {"provider": "openai", "config": {"model": "eirkit", "openai_base_url": self.endpoint}}
+        embedder = {"model": "eirkit", "openai_base_url": self.endpoint, "embedding_dims": self.dimensions}
+        store = {
+            "collection_name": "eirkit",
+            "path": str(self._lodging.path / "store"),
+            "embedding_model_dims": self.dimensions,
+        }
+        return Memory.from_config(
+            {
+                "llm": model,
+                "embedder": {"provider": "openai", "config": embedder},
+                "vector_store": {"provider": self.store, "config": store},
+                "history_db_path": str(self._lodging.path / "history.db"),
+            }
+        )
+
+    async def reset(self, scope: str) -> None:
+        if self._scope:
+            await self._thread.run(self._memory.delete_all, user_id=self._scope)
+        self._scopes += 1  # Mem0 also keeps the last messages of a user, so that no scope may come back
+        self._scope, self._ids = f"{scope}-{self._scopes}", {}
+
+    async def write(self, item: Item) -> None:
+        if item.label in self._ids and not self.infer:
+            await self.forget(item.label)
+        said = await self._thread.run(
+            self._memory.add, item.text, user_id=self._scope, metadata={"label": item.label}, infer=self.infer
+        )
+        made = [one["id"] for one in said.get("results", ()) if one.get("event") != "DELETE"]
+        self._ids.setdefault(item.label, []).extend(made)
+
+    async def flush(self) -> None:
+        pass  # a local store answers from what it has
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        more = {} if self.threshold is None else {"threshold": self.threshold}
+        found = await self._thread.run(
+            self._memory.search, query, filters={"user_id": self._scope}, top_k=limit, **more
+        )
+        return [str(one["memory"]) for one in found["results"]][:limit]
+
+    async def read(self, label: str) -> str | None:
+        found = [one for one in await self._all() if (one.get("metadata") or {}).get("label") == label]
+        found.sort(key=lambda one: str(one.get("created_at")))  # the newest last, which is the one that counts
+        return "\n".join(str(one["memory"]) for one in found) or None
+
+    async def forget(self, label: str) -> None:
+        for memory_id in self._ids.pop(label, ()):
+            await self._thread.run(self._memory.delete, memory_id)
+
+    async def usage(self) -> MemoryUsage:
+        return MemoryUsage(records=len(await self._all()), bytes=size_of(self._lodging.path))
+
+    async def _all(self) -> list[dict[str, Any]]:
+        listed = await self._thread.run(self._memory.get_all, filters={"user_id": self._scope}, top_k=MOST)
+        return list(listed["results"])
+
+    async def teardown(self) -> None:
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            await self._thread.run(memory.close)
+        self._thread.stop()
+        self._lodging.leave()
+        self._scope = ""

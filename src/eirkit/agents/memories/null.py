@@ -1,0 +1,19 @@
+"""Forgets everything: the floor below every memory system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memory import Item, memories
+
+
+@memories.add("null")
+class Null(Kept):
+    """Accepts every write and finds nothing."""
+
+    async def write(self, item: Item) -> None:
+        pass
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        return ()

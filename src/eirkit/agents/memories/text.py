@@ -1,0 +1,44 @@
+"""Text scratch: one page to which every write adds a line, searched for the query's words as an editor would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eirkit.agents.memories.texts import newest_first, weigh, words
+from eirkit.agents.memory import Item, MemoryUsage, memories
+
+
+@memories.add("text")
+class Text:
+    """Shows the newest lines that have a word of the query; nothing is ever replaced."""
+
+    def __init__(self) -> None:
+        self._lines: list[Item] = []
+
+    async def setup(self) -> None:
+        pass
+
+    async def reset(self, scope: str) -> None:
+        self._lines = []
+
+    async def write(self, item: Item) -> None:
+        self._lines.append(item)
+
+    async def flush(self) -> None:
+        pass
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        wanted = set(words(query))
+        return newest_first((line.text for line in self._lines if not wanted.isdisjoint(words(line.text))), limit)
+
+    async def read(self, label: str) -> str | None:
+        return next((line.text for line in reversed(self._lines) if line.label == label), None)
+
+    async def forget(self, label: str) -> None:
+        self._lines = [line for line in self._lines if line.label != label]
+
+    async def usage(self) -> MemoryUsage:
+        return weigh([line.text for line in self._lines])
+
+    async def teardown(self) -> None:
+        self._lines = []

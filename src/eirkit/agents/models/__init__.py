@@ -1,0 +1,14 @@
+"""The built-in model providers: name and module, imported when the name is first used."""
+
+PLUGINS = {
+    "agent": "eirkit.agents.models.agent",
+    "anthropic": "eirkit.agents.models.anthropic",
+    "bundled": "eirkit.agents.models.bundled",
+    "google": "eirkit.agents.models.google",
+    "inspect": "eirkit.agents.models.inspect_ai",
+    "local": "eirkit.agents.models.local",
+    "openai": "eirkit.agents.models.openai",
+    "reference": "eirkit.agents.models.reference",
+    "replay": "eirkit.agents.models.replay",
+    "scripted": "eirkit.agents.models.scripted",
+}

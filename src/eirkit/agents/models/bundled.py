@@ -1,0 +1,144 @@
+"""`bundled/lacuna-tiny`, or `bundled:PATH`: a small transformer inside this process that has learned the operations.
+
+It answers from what a prompt shows: the digits are the network's, the frame around them is written here, as are the
+turns of a managed run (NEXT, DONE). It writes nothing to a memory and fetches nothing. Requests that are under way at
+the same time are answered together, which changes no reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.bundled.decoding import TOGETHER, write_once
+from eirkit.agents.bundled.features import OPERATORS
+from eirkit.agents.bundled.layout import Weights, load_weights
+from eirkit.agents.bundled.question import StepQuestion, WrittenReply, check
+from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
+from eirkit.agents.models.prompt_reader import Reader, Sight, is_task, read_probe, read_records, read_summary_limit
+from eirkit.agents.prompt import COMPACT
+from eirkit.agents.serving.model_factory import refuse_settings
+from eirkit.errors import UnknownNameError, UsageError
+from eirkit.registry import located
+from eirkit.tasks.task import show_values
+
+NAME, SUFFIX = "lacuna-tiny", ".safetensors"
+WEIGHTS = Path(__file__).parent.parent / "bundled" / f"{NAME}{SUFFIX}"
+
+_Waiting = tuple[Sight, StepQuestion, "asyncio.Future[Reply]"]
+
+
+class BundledModel:
+    """A network that answers whoever waits, together."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        self.name, self.options = name, options
+        self._weights: Weights | None = None
+        self._reader = Reader()
+        self._waiting: list[_Waiting] = []
+
+    @property
+    def at_once(self) -> int:
+        return TOGETHER
+
+    async def reply(self, request: Request) -> Reply:
+        if not is_task(request):
+            return Reply("")  # it knows no language
+        if read_probe(request) is not None:
+            return Reply("DONE")
+        sight = self._reader.read(request)
+        if (turn := _turn(sight, request)) is not None:
+            return Reply(turn)
+        question = question_of(sight, request)
+        check(question)
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[Reply] = loop.create_future()
+        self._waiting.append((sight, question, reply))
+        if len(self._waiting) == 1:
+            loop.call_soon(self._gather, loop, 1)
+        return await reply
+
+    async def close(self) -> None:
+        self._weights = None
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"provider": "bundled", "model": self.name, "weights_sha256": self.weights().sha256}
+
+    def preflight(self) -> None:
+        self.weights()
+
+    def weights(self) -> Weights:
+        """Return the network; it is read when it is first wanted."""
+        if self._weights is None:
+            self._weights = load_weights(weights_of(self.name))
+        return self._weights
+
+    def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
+        """Answer once a turn of the loop has brought nobody new."""
+        if len(self._waiting) > before:
+            loop.call_soon(self._gather, loop, len(self._waiting))
+            return
+        waiting = [one for one in self._waiting if not one[2].done()]  # who was cancelled has gone
+        self._waiting = []
+        try:
+            written = write_once(self.weights(), [question for _, question, _ in waiting])
+        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+            for _, _, reply in waiting:
+                reply.set_exception(error)
+            return
+        for (sight, question, reply), one in zip(waiting, written, strict=True):
+            reply.set_result(Reply(spell(sight, one), usage=_usage(question)))
+
+
+def question_of(sight: Sight, request: Request) -> StepQuestion:
+    """Return a step as the network reads it: every record that stands in the prompt, whoever put it there."""
+    rules = sight.rules
+    operator = rules.workload.operator
+    if operator not in OPERATORS:
+        known = ", ".join(OPERATORS)
+        raise UsageError(f"the bundled network has learned {known}, not {rules.spec.workload}; use another model")
+    shown = read_records(request.messages[-1].content).items()
+    records = tuple((t, values) for t, values in shown if len(values) == rules.width and max(values) < rules.spec.q)
+    return StepQuestion(OPERATORS.index(operator), rules.spec.digits, rules.width, records, sight.input, sight.refs)
+
+
+def spell(sight: Sight, written: WrittenReply) -> str:
+    """Return a reply: what was looked up for each reference, then the answer."""
+    digits = sight.rules.spec.digits
+    looked_up = " | ".join(show_values(digits, operand) for operand in written.operands)
+    answer = f"ANSWER {sight.t} {show_values(digits, written.answer)}"
+    return f"{looked_up}\n{answer}" if looked_up else answer
+
+
+def _turn(sight: Sight, request: Request) -> str | None:
+    """Return what a managed run wants besides answers; None where an answer is wanted."""
+    if read_summary_limit(request) is not None:
+        return ""  # it keeps nothing
+    if "NEXT" not in sight.rules.commands or (sight.t and not sight.answered):
+        return None
+    return "DONE" if sight.t == sight.rules.spec.n else "NEXT"
+
+
+def _usage(question: StepQuestion) -> Usage:
+    """Return the tokens that were read and written; they cost nothing."""
+    read = len(question.records) * question.width + 1 + len(question.input or ()) + len(question.refs)
+    return Usage(read, (len(question.refs) + 1) * question.width * question.digits)
+
+
+def weights_of(name: str) -> Path:
+    """Return the file that holds a network."""
+    return WEIGHTS if name == NAME else located(name)
+
+
+@models.add("bundled")
+def make_bundled(name: str, options: ModelOptions) -> BundledModel:
+    """Return the model; its weights are read when it is first asked."""
+    if name != NAME and not name.endswith(SUFFIX):
+        raise UnknownNameError("bundled model", name, (NAME, f"<file>{SUFFIX}"))
+    refuse_settings("bundled", options)
+    return BundledModel(name, options)
+
+
+make_bundled.dialect = COMPACT  # type: ignore[attr-defined]  # what it was trained on; it reads either

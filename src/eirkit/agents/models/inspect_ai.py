@@ -1,0 +1,137 @@
+"""`inspect/<provider>/<name>`: whatever Inspect knows how to reach, through its `get_model`.
+
+Inspect reads its keys from the environment by its own rules; its retries and its cache are off, ours apply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall, Usage, models
+from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.server_failure import model_error, refusal
+from eirkit.errors import UsageError
+from eirkit.packages import load_vendor, require_vendor
+
+FEATURE, EXTRA = "a model through Inspect", "inspect"
+
+
+class InspectModel:
+    """One model behind Inspect's interface."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        self.name, self.options = name, options
+        self._model: Any = None
+        self._scrub = Scrubber()
+        self._refused: set[str] = set()
+
+    async def reply(self, request: Request) -> Reply:
+        self._open()
+        while True:
+            # A task of its own gives each call its own context, where Inspect's transcript of it can end.
+            task = asyncio.create_task(self._generate(request))
+            try:
+                return self._read(await task)
+            except Exception as error:  # noqa: BLE001 - vendor code; whatever it raises becomes one typed failure
+                failure = model_error(error, f"inspect/{self.name}", self._scrub)
+                said = refusal(error, self._scrub)
+            dislikes = said is not None and said.status in (400, 422) and "temperature" in said.words
+            if not dislikes or self._temperature() is None:
+                raise failure
+            self._refused.add("temperature")
+
+    async def close(self) -> None:
+        model, self._model = self._model, None
+        if model is not None:
+            await model.__aexit__(None, None, None)
+
+    def settings(self) -> Mapping[str, Any]:
+        return {
+            "provider": "inspect",
+            "model": self.name,
+            "base_url": self.options.base_url,
+            "temperature": self.options.temperature,
+            "model_args": dict(self.options.extra),
+            "refused": sorted(self._refused),
+        }
+
+    def preflight(self) -> None:
+        self._open()
+
+    def _open(self) -> None:
+        if self._model is not None:
+            return
+        inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
+        self._scrub = Scrubber.of_environment(os.environ)
+        try:
+            self._model = inspect.get_model(
+                self.name, base_url=self.options.base_url, memoize=False, **self.options.extra
+            )
+        except Exception as error:  # noqa: BLE001 - an unknown provider, a missing key or package: Inspect's own words
+            words = self._scrub.excerpt(str(getattr(error, "message", error)))
+            raise UsageError(f"inspect/{self.name} cannot be opened ({words}); see Inspect's providers") from None
+        client = getattr(self._model.api, "client", None)
+        if client is not None and hasattr(client, "max_retries"):
+            client.max_retries = 0  # the vendor's client inside Inspect would retry on its own
+
+    def _temperature(self) -> float | None:
+        return None if "temperature" in self._refused else self.options.temperature
+
+    async def _generate(self, request: Request) -> Any:
+        inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
+        config = inspect.GenerateConfig(
+            temperature=self._temperature(),
+            max_tokens=request.max_tokens,
+            max_retries=0,
+            max_connections=self.options.connections,
+        )
+        return await self._model.generate(*as_asked(request), config=config)
+
+    def _read(self, output: Any) -> Reply:
+        calls = tuple(self._call(call) for call in output.message.tool_calls or ())
+        usage = _usage(output.usage) if output.usage is not None else Usage(cost_usd=None)
+        return Reply(self._scrub.text(output.completion), calls, usage, finish=str(output.stop_reason))
+
+    def _call(self, call: Any) -> ToolCall:
+        # Inspect keeps arguments that it could not read out of `arguments`; they must not pass for an empty call.
+        arguments = {"": call.parse_error} if call.parse_error else call.arguments
+        return ToolCall(self._scrub.text(call.function), self._scrub.value(arguments))
+
+
+@models.add("inspect")
+def make_inspect(name: str, options: ModelOptions) -> InspectModel:
+    """Return the model; Inspect is loaded when it is first asked."""
+    if "/" not in name:
+        raise UsageError(f"inspect/{name} names no provider; write inspect/PROVIDER/NAME")
+    require_vendor("inspect_ai", FEATURE, EXTRA)
+    return InspectModel(name, options)
+
+
+def as_asked(request: Request) -> tuple[list[Any], list[Any]]:
+    """Return the messages and the tools of a request as Inspect's models take them."""
+    inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
+    tools = load_vendor("inspect_ai.tool", FEATURE, EXTRA)
+    offered = [
+        tools.ToolInfo(name=t.name, description=t.description, parameters=tools.ToolParams(**t.parameters))
+        for t in request.tools
+    ]
+    return [_message(inspect, message) for message in request.messages], offered
+
+
+def _message(inspect: Any, message: Message) -> Any:
+    kinds = {
+        "system": inspect.ChatMessageSystem,
+        "user": inspect.ChatMessageUser,
+        "assistant": inspect.ChatMessageAssistant,
+    }
+    return kinds[message.role](content=message.content.encode("utf-8", "replace").decode("utf-8"))
+
+
+def _usage(stated: Any) -> Usage:
+    """Return the counts; Inspect leaves cached tokens out of its input tokens, we do not."""
+    cached = stated.input_tokens_cache_read or 0
+    inputs = stated.input_tokens + cached + (stated.input_tokens_cache_write or 0)
+    return Usage(inputs, stated.output_tokens, cached, cost_usd=None)

@@ -1,0 +1,208 @@
+"""How agents in this process read a prompt: the text that any model gets, in either dialect, taken apart by lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from eirkit.agents.model import Request
+from eirkit.facts import fact
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.task import Payload, TaskSpec
+from eirkit.tasks.workload import Workload
+
+_RECORD = re.compile(r"\bA_(\d+) = (\d+(?: \d+)*)")
+_STEP = re.compile(r"^STEP (\d+) \w+( answered)?$(?:\nINPUT ([\d ]+)$)?(?:\nREFS (.+)$)?", re.MULTILINE)
+_EXPRESSION = re.compile(r"^A_(\d+) = [^\d\s]\S*((?: \d+)*)((?: A_\d+)*)( answered)?$", re.MULTILINE)
+_LABEL = re.compile(r"A_(\d+)")
+_WORKLOAD = re.compile(r"^WORKLOAD (\S+) n=(\d+) q=(\d+) width=(\d+) k=(\d+)$", re.MULTILINE)
+_TARGET = re.compile(r"^TARGET A_(\d+) (unknown|=)", re.MULTILINE)
+_RESIDENT = re.compile(r"^RESIDENT(.*)$", re.MULTILINE)
+_READS = re.compile(r"^READS (\d+)$", re.MULTILINE)
+_NODE = re.compile(r"^NODE A_(\d+) input [\w ]+ refs (.+) (?:known|unknown)$", re.MULTILINE)
+_RESULT = re.compile(r"^RESULT ([\d ]+)$", re.MULTILINE)
+_COMMAND = re.compile(r"^([A-Z]+)(?: \w+)*(?::|$)", re.MULTILINE)
+_LEFT = re.compile(r"^LEFT actions=\S+ reads=(\S+) recomputations=(\S+)$", re.MULTILINE)
+_ROOM = re.compile(r"^MEMORY (\d+) of (\d+) ", re.MULTILINE)
+_RETAINED = re.compile(r"^RETAINED \d+((?:\nA_\d+ = \d.*)*)", re.MULTILINE)
+_OUTCOME = re.compile(r"^RESULT (.*)$", re.MULTILINE)
+_SUMMARY = re.compile(r"^SUMMARY at most (\d+) characters$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRules:
+    """What the system message says."""
+
+    workload: Workload
+    spec: TaskSpec
+    width: int
+    commands: frozenset[str]
+
+
+@fact
+class Sight:
+    """What one prompt shows."""
+
+    rules: TaskRules
+    t: int  # 0: no step has been revealed
+    answered: bool
+    asks: bool  # the step has no input of its own
+    input: Payload | None
+    refs: tuple[int, ...]
+    values: dict[int, Payload]  # records that stand in the text: all in managed runs, else those referred to
+    result: Payload | None = None  # what the calculator gave, where there is one
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        return tuple([r for r in self.refs if r not in self.values])
+
+    def operate(self, values: dict[int, Payload]) -> Payload:
+        """Apply the rule to the referenced values that are given; the others are left out."""
+        operands = [values[r] for r in self.refs if r in values]
+        return self.rules.workload.operate(self.rules.spec, self.input, operands)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSight:
+    """What the prompt of a recovery probe shows."""
+
+    target: int
+    done: bool  # the target is known
+    resident: frozenset[int]
+    reads: int  # so far, repeated ones included
+    nodes: dict[int, tuple[int, ...]]  # steps read, with their references
+
+    def needs(self, t: int) -> tuple[int, ...]:
+        """Return the references of a step that was read, as far as they are not resident."""
+        return tuple(r for r in self.nodes[t] if r not in self.resident)
+
+
+def read_probe(request: Request) -> ProbeSight | None:
+    """Return what a probe's prompt shows; None if the prompt is no probe's."""
+    if "\nPROBE " not in request.messages[0].content:
+        return None
+    text = request.messages[-1].content
+    target, resident, reads = _TARGET.search(text), _RESIDENT.search(text), _READS.search(text)
+    if target is None or resident is None or reads is None:
+        raise ValueError("the prompt of the probe is incomplete; reference agents read eirkit's own dialect")
+    nodes = {int(t): tuple(map(int, _LABEL.findall(refs))) for t, refs in _NODE.findall(text)}
+    at_hand = frozenset(map(int, _LABEL.findall(resident.group(1))))
+    return ProbeSight(int(target.group(1)), target.group(2) == "=", at_hand, int(reads.group(1)), nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a prompt of an agent-managed run says about what can still be done."""
+
+    reads: int | None  # left; None: no limit
+    recomputations: int | None
+    room: int  # records or characters that still fit into memory
+    kept: tuple[int, ...]  # records in key–value memory, ascending
+    refused: bool  # the last action was
+    searched: bool  # the last reply searched
+
+
+def read_means(request: Request) -> Means:
+    """Return what is left to an agent that manages its memory."""
+    text = request.messages[-1].content
+    below = _below_notes(text)
+    left, room, kept = _LEFT.search(text, below), _ROOM.search(text, below), _RETAINED.search(text)
+    reads, recomputations = left.groups() if left else ("0", "0")
+    outcomes = _OUTCOME.findall(text, below)
+    return Means(
+        reads=None if reads == "unlimited" else int(reads),
+        recomputations=None if recomputations == "unlimited" else int(recomputations),
+        room=int(room.group(2)) - int(room.group(1)) if room else 0,
+        kept=tuple(map(int, _LABEL.findall(kept.group(1)))) if kept else (),
+        refused=bool(outcomes) and outcomes[-1].startswith("refused"),
+        searched=any(outcome.endswith("passages found") for outcome in outcomes),
+    )
+
+
+def read_summary_limit(request: Request) -> int | None:
+    """Return how many characters a summary may have; None where none is asked for."""
+    text = request.messages[-1].content
+    asked = _SUMMARY.search(text, _below_notes(text))
+    return None if asked is None else int(asked.group(1))
+
+
+def _below_notes(text: str) -> int:
+    """Return where the harness speaks again: notes and passages may hold lines that look like its own."""
+    return max(0, text.rfind("\nEND NOTES\n"))
+
+
+class Reader:
+    """Reads prompts; remembers the rules of the last system message, which rarely changes."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._rules: TaskRules | None = None
+
+    def read(self, request: Request) -> Sight:
+        told, text = request.messages[0].content, request.messages[-1].content
+        if self._rules is None or told != self._text:
+            self._text, self._rules = told, _read_rules(told)
+        commands = self._rules.commands
+        step = _read_step(text, _below_notes(text))
+        if step is None:
+            return Sight(self._rules, 0, False, False, None, (), read_records(text))
+        t, answered, fresh, labels = step
+        return Sight(
+            rules=self._rules,
+            t=t,
+            answered=answered,
+            asks=not fresh,
+            input=tuple(map(int, fresh)) if fresh else None,
+            refs=tuple([int(label[2:]) for label in labels]),
+            values=read_records(text) if "NEXT" in commands else _referenced(text, labels),
+            result=_read_result(text) if "CALCULATE" in commands else None,
+        )
+
+
+def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] | None:
+    """Return the step's number, whether it has its answer, its input and its labels; None where there is no step."""
+    if found := _STEP.search(text, start):
+        t, answered, fresh, refs = found.groups()
+    elif found := _EXPRESSION.search(text, start):
+        t, fresh, refs, answered = found.groups()
+    else:
+        return None
+    return int(t), answered is not None, (fresh or "").split(), (refs or "").split()
+
+
+def read_records(text: str) -> dict[int, Payload]:
+    """Return every record that stands in a text; of several with one label the last."""
+    return {int(t): tuple(map(int, values.split())) for t, values in _RECORD.findall(text)}
+
+
+def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:
+    """Return the records with these labels, each a line of its own, as it is under Controlled Retention."""
+    found = {}
+    for label in labels:
+        _, there, rest = f"\n{text}".rpartition(f"\n{label} = ")
+        if there:
+            found[int(label[2:])] = tuple(map(int, rest.partition("\n")[0].split()))
+    return found
+
+
+def _read_result(text: str) -> Payload | None:
+    found = _RESULT.search(text)
+    return None if found is None else tuple(map(int, found.group(1).split()))
+
+
+def is_task(request: Request) -> bool:
+    """True if a prompt is one of a task, in either dialect."""
+    return _WORKLOAD.search(request.messages[0].content) is not None
+
+
+def _read_rules(text: str) -> TaskRules:
+    found = _WORKLOAD.search(text)
+    if found is None:
+        raise ValueError("the prompt has no WORKLOAD line; reference agents read eirkit's own dialect")
+    n, q, width, k = (int(number) for number in found.groups()[1:])
+    name = found.group(1)
+    spec = TaskSpec(name, n=n, m=min(16, n - 1) or 1, digits=len(str(q)) - 1, k=k)
+    workload = prepare(spec)
+    if workload.width(spec) != width:
+        spec = replace(spec, slots=width)
+    return TaskRules(workload, spec, width, frozenset(_COMMAND.findall(text)))

@@ -1,0 +1,105 @@
+"""`replay/<run folder or events file>`: answers as a recorded run was answered, without its model.
+
+Replies are looked up by the prompt alone. A prompt that was asked several times gets its replies in the recorded order,
+the last one from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.exchange import prompt_hash
+from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage, models
+from eirkit.agents.serving.model_factory import refuse_settings
+from eirkit.errors import InputFileError, ModelError
+from eirkit.records import encode, read_records
+
+SCHEMA = "event/1"
+_HEAD = encode(SCHEMA, {})[:-2]  # how a line of such a file begins
+
+
+@dataclass(slots=True)
+class _Recorded:
+    replies: list[Reply]
+    given: int = 0
+
+    def next(self) -> Reply:
+        self.given += 1
+        return self.replies[min(self.given, len(self.replies)) - 1]
+
+
+class Replay:
+    """The model of a recorded run."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self._recorded: dict[str, _Recorded] | None = None
+
+    async def reply(self, request: Request) -> Reply:
+        if self._recorded is None:
+            self._recorded = read_exchanges(self.source)
+        found = self._recorded.get(prompt_hash(request))
+        if found is None:
+            raise ModelError(
+                f"{self.source} holds no reply to this prompt; replay the run with the settings it was made with",
+                "unrecorded",
+            )
+        reply = found.next()
+        return replace(reply, usage=replace(reply.usage, cost_usd=0.0))
+
+    async def close(self) -> None:
+        self._recorded = None
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"provider": "replay", "model": self.source.name}
+
+    def preflight(self) -> None:
+        next(event_files(self.source))
+
+
+@models.add("replay")
+def make_replay(name: str, options: ModelOptions) -> Replay:
+    """Return the model of a run; its files are read when it is first asked."""
+    refuse_settings("replay", options)
+    return Replay(Path(name))
+
+
+def event_files(source: Path) -> Iterator[Path]:
+    """Yield the files of events in a run's folder, or the one file that was named."""
+    if source.is_file():
+        yield source
+        return
+    found = False
+    for path in sorted(source.rglob("*.jsonl")):
+        with path.open("rb") as stream:
+            is_events = stream.read(len(_HEAD)) == _HEAD
+        if is_events:
+            found = True
+            yield path
+    if not found:
+        raise InputFileError(f"no recorded events in {source}; give the folder of a run or its events file")
+
+
+def read_exchanges(source: Path) -> dict[str, _Recorded]:
+    """Return the recorded replies by the hash of their prompt."""
+    recorded: dict[str, _Recorded] = {}
+    for path in event_files(source):
+        for record in read_records(path, SCHEMA):
+            if record.get("type") == "exchange":
+                entry = recorded.setdefault(str(record.get("prompt_sha256")), _Recorded([]))
+                entry.replies.append(_reply(record, path))
+    return recorded
+
+
+def _reply(record: Mapping[str, Any], path: Path) -> Reply:
+    if "reply" not in record:
+        raise InputFileError(f"{path} was recorded without texts; run once more with texts to replay it")
+    try:
+        calls = tuple(ToolCall(call["name"], call["arguments"]) for call in record.get("calls", ()))
+        usage = Usage(record["input_tokens"], record["output_tokens"], record["cached_tokens"])
+        return Reply(record["reply"], calls, usage, record["latency_seconds"])
+    except (KeyError, TypeError) as error:
+        raise InputFileError(f"{path} holds a damaged exchange ({error}); restore the file") from error

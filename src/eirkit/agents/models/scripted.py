@@ -1,0 +1,127 @@
+"""Scripted stand-ins for the language models that memory systems ask themselves: no weights, no key, no judgement.
+
+A system that asks a model what to keep, or which entities a text names, gets from `scripted/extractor` what a careful
+reader would say about a record such as `A_07 = 0042`. Everything else about the system is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
+from eirkit.agents.models import scripted_graph
+from eirkit.agents.models.reference import Reference
+from eirkit.agents.serving.model_factory import refuse_settings
+from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
+from eirkit.errors import ModelError, UnknownNameError
+
+CHARACTERS_PER_TOKEN = 4  # an estimate: nothing here has a vocabulary
+Answer = dict[str, Any]
+
+_RECORD = re.compile(r"\bA_\d{1,6} = \d{1,20}(?: \d{1,20})*")
+
+
+class Extractor(Reference):
+    """Answers what Mem0, A-MEM and Graphiti ask about records, in the JSON that was asked for.
+
+    It is scripted: it knows the form of a record and the form of these questions, and refuses any other. Its tokens are
+    an estimate, a quarter of the characters.
+    """
+
+    async def reply(self, request: Request) -> Reply:
+        said = [message.content for message in request.messages if message.role == "user"]
+        text = respond(request.messages[-1].content, said[-1] if said else "")
+        seen = sum(len(message.content) for message in request.messages)
+        return Reply(text, usage=Usage(_tokens(seen), _tokens(len(text))))
+
+
+def respond(last: str, prompt: str) -> str:
+    """Return the reply to a prompt.
+
+    Args:
+        last: the last message, which says what form is wanted.
+
+    Raises:
+        ModelError: JSON is wanted, and the question is none of those that the script knows.
+    """
+    if last.startswith(SCHEMA_WORDS):
+        answer = _fill(json.loads(last.removeprefix(SCHEMA_WORDS)), prompt)
+    elif last.startswith(JSON_WORDS):
+        answer = _extract(prompt)
+    else:
+        return "\n".join(_records(prompt))
+    if answer is None:
+        raise ModelError(
+            "scripted/extractor does not know this question of the memory system; give the system a real model with "
+            "--memory-set NAME.model=PROVIDER/MODEL",
+            "rejected",
+        )
+    return json.dumps(answer)
+
+
+def _extract(prompt: str) -> Answer | None:
+    """Return what Mem0 should add: the records among the new messages that are not in the memories it shows."""
+    sections = _sections(prompt)
+    if "New Messages" not in sections:
+        return None
+    known = set(_records(sections.get("Existing Memories", "")))
+    new = [record for record in _records(sections["New Messages"]) if record not in known]
+    return {"memory": [{"id": str(number), "text": record} for number, record in enumerate(new)]}
+
+
+def _fill(schema: Any, prompt: str) -> Answer | None:
+    fields = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
+    if "should_evolve" in fields:
+        return _evolve()
+    if {"keywords", "context", "tags"} <= fields.keys():
+        return _analyse(prompt)
+    return scripted_graph.answer(schema, prompt) if fields else None
+
+
+def _analyse(prompt: str) -> Answer:
+    """Return A-MEM's keywords, context and tags for a note; it embeds them together with the note."""
+    records = _records(prompt.rpartition("Content for analysis:")[2])
+    words = [word for record in records for word in record.replace(" = ", " ").split()]
+    return {
+        "keywords": [*dict.fromkeys(words), "record"],
+        "context": " ".join(f"{record.replace(' = ', ' has the value ')}." for record in records) or "Not a record",
+        "tags": ["record", "label", "value"],
+    }
+
+
+def _evolve() -> Answer:
+    """Return A-MEM's decision: results of single steps stand for themselves, so that no note changes another."""
+    nothing: tuple[str, ...] = (
+        "actions",
+        "suggested_connections",
+        "tags_to_update",
+        "new_context_neighborhood",
+        "new_tags_neighborhood",
+    )
+    return {"should_evolve": False, **{field: [] for field in nothing}}
+
+
+def _sections(prompt: str) -> dict[str, str]:
+    """Return the text below each `## Heading`."""
+    parts = re.split(r"^## (.+)$", prompt, flags=re.MULTILINE)
+    return {name.strip(): text for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def _records(text: str) -> list[str]:
+    return list(dict.fromkeys(_RECORD.findall(text)))
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)
+
+
+@models.add("scripted")
+def make_scripted(name: str, options: ModelOptions) -> Reference:
+    """Return the scripted model with this name; `extractor` is the only one."""
+    if name != "extractor":
+        raise UnknownNameError("scripted model", name, ("extractor",))
+    refuse_settings("scripted", options, ())
+    return Extractor(options)

@@ -1,0 +1,125 @@
+"""From what is visible to the text a model reads, in one of two dialects; sessions take any function of that shape.
+
+`full` says everything in words; `compact` has records, operator, input and references, and no prose. Every line that
+depends on the task's values has a fixed width, so the length of a prompt says nothing about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from eirkit.agents.model import Message
+from eirkit.agents.protocol import USAGE
+from eirkit.tasks.task import TaskSpec, show_label, show_labels, show_records, show_values
+from eirkit.tasks.view import Budgets, PublicTask, Visible
+from eirkit.tasks.workload import Workload
+
+Renderer = Callable[[Visible], tuple[Message, ...]]
+
+
+def render(visible: Visible) -> tuple[Message, ...]:
+    """Return the rules as system message and the current state as user message."""
+    task = visible.task
+    return _system(task.spec, task.workload, task.width, visible.commands), Message("user", state(visible))
+
+
+def rules(task: PublicTask, commands: tuple[str, ...]) -> str:
+    """Return what an agent knows from the start: the operator, the format and the commands."""
+    return _system(task.spec, task.workload, task.width, commands).content
+
+
+def render_compact(visible: Visible) -> tuple[Message, ...]:
+    """Return the same without prose: a step is a line like its records, `A_09 = sum 0017 A_07 A_08`."""
+    task = visible.task
+    return _compact_system(task.spec, task.width, visible.commands), Message("user", compact_state(visible))
+
+
+FULL, COMPACT = "full", "compact"
+DIALECTS: dict[str, Renderer] = {FULL: render, COMPACT: render_compact}
+
+
+@lru_cache(maxsize=256)  # the same for every decision of a run, and asked for at each
+def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str, ...]) -> Message:
+    lines = [
+        f"You carry out a task of {spec.n} steps, one step at a time.",
+        _workload_line(spec, width),
+        f"RULE {workload.rule(spec)}",
+        f"Answers are called A_t. A value is a number from 0 to {spec.q - 1}, written with {spec.digits} digits.",
+        "You see only what is shown below; earlier messages are gone.",
+        "Reply with " + ("one line:" if len(commands) == 1 else "commands, each on a line of its own:"),
+        *(USAGE[word] for word in commands),
+    ]
+    return Message("system", "\n".join(lines))
+
+
+@lru_cache(maxsize=256)
+def _compact_system(spec: TaskSpec, width: int, commands: tuple[str, ...]) -> Message:
+    usage = (USAGE[word].partition(":")[0] for word in commands)
+    return Message("system", "\n".join([_workload_line(spec, width), *usage]))
+
+
+def _workload_line(spec: TaskSpec, width: int) -> str:
+    return f"WORKLOAD {spec.workload} n={spec.n} q={spec.q} width={width} k={spec.k}"
+
+
+def state(visible: Visible) -> str:
+    """Return what has changed since the start: retained records, the step, and what can still be done."""
+    spec = visible.task.spec
+    lines = [f"RETAINED {len(visible.records)}", *show_records(spec, visible.records)]
+    if visible.restored:
+        lines += ["RESTORED", *show_records(spec, visible.restored)]
+    if visible.fetched:
+        lines += ["FETCHED", *show_records(spec, visible.fetched)]
+    return "\n".join([*lines, *_surroundings(visible, _step_lines(visible))])
+
+
+def compact_state(visible: Visible) -> str:
+    """Return the same in the compact dialect; where records come from is said to those who look after them alone."""
+    spec = visible.task.spec
+    if visible.budgets is None:
+        lines = show_records(spec, (*visible.records, *visible.restored, *visible.fetched))
+    else:
+        lines = [f"RETAINED {len(visible.records)}", *show_records(spec, visible.records)]
+        lines += show_records(spec, (*visible.restored, *visible.fetched))
+    return "\n".join([*lines, *_surroundings(visible, [_expression(visible)])])
+
+
+def _surroundings(visible: Visible, step: list[str]) -> list[str]:
+    """Return the step between what an agent may keep beside its records and what it may still do."""
+    lines = [] if visible.notes is None else ["NOTES", visible.notes, "END NOTES"]
+    if visible.room:
+        lines.append(f"MEMORY {visible.room}")
+    lines += step
+    if visible.budgets is not None:
+        lines.append(_budget_line(visible.budgets))
+    return lines + [f"RESULT {outcome}" for outcome in visible.outcomes]
+
+
+def _expression(visible: Visible) -> str:
+    """Return a step as one line: `A_09 = sum 0017 A_07 A_08`."""
+    task, step = visible.task, visible.step
+    if step is None:
+        return "STEP none"
+    words = [f"{show_label(task.spec, step.t)} =", task.workload.operator or task.spec.workload]
+    if step.input is not None:
+        words.append(show_values(task.spec.digits, step.input))
+    return " ".join([*words, *show_labels(task.spec, step.refs), *(["answered"] if visible.answered else [])])
+
+
+def _step_lines(visible: Visible) -> list[str]:
+    spec, step = visible.task.spec, visible.step
+    if step is None:
+        return ["STEP none"]
+    number = str(step.t).zfill(len(str(spec.n)))
+    lines = [f"STEP {number} {step.kind} answered" if visible.answered else f"STEP {number} {step.kind}"]
+    if step.input is not None:
+        lines.append("INPUT " + show_values(spec.digits, step.input))
+    if step.refs:
+        lines.append("REFS " + " ".join(show_labels(spec, step.refs)))
+    return lines
+
+
+def _budget_line(budgets: Budgets) -> str:
+    left = (("actions", budgets.actions), ("reads", budgets.reads), ("recomputations", budgets.recomputations))
+    return "LEFT " + " ".join(f"{name}={'unlimited' if value is None else value}" for name, value in left)

@@ -1,0 +1,275 @@
+"""What agents can do, as lines of text and as tool calls, and how replies are read: strictly, but fairly.
+
+A command is a line that begins with its word; Markdown around it, leading zeros and commas do not matter. In capitals
+it is always meant as one. In other letters it is one only if the rest of the line has precisely the command's form, so
+that "Next, I add both" stays prose; NOTE and SEARCH take any text and therefore need their capitals. Whatever cannot be
+read becomes a `Fault`, never an exception, and every pattern here takes time linear in the reply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from eirkit.agents.model import Reply, Tool, ToolCall
+from eirkit.facts import fact
+from eirkit.tasks.task import Payload
+
+LONGEST_REPLY = 65_536  # characters that are looked at; the rest is ignored and reported
+MOST_ACTIONS = 16  # actions taken from one reply
+LONGEST_TEXT = 4_096  # characters of a note or query
+MOST_VALUES = 1_024  # values taken from one tool call; no record is as wide
+
+
+@fact
+class Answer:
+    t: int
+    values: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    t: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    t: int  # a step in key–value memory, a line number in scratch text
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    query: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in a reply that no rule allows; `kind` is stable, `detail` is for people and for the agent."""
+
+    kind: str  # malformed | wrong-id | wrong-width | out-of-range | unknown-action | too-long | too-many
+    detail: str
+    word: str = ""  # the command that was meant, where there is one
+
+
+Action = Answer | Next | Read | Recompute | Write | Drop | Note | Search | Done
+
+# Word of the command, the action it makes, what it takes, and one line for the prompt and the tool description.
+_TARGETED: dict[str, type[Read] | type[Recompute] | type[Write] | type[Drop]] = {
+    "READ": Read,
+    "RECOMPUTE": Recompute,
+    "WRITE": Write,
+    "DROP": Drop,
+}
+_TEXTUAL: dict[str, type[Note] | type[Search]] = {"NOTE": Note, "SEARCH": Search}
+_BARE: dict[str, type[Next] | type[Done]] = {"NEXT": Next, "DONE": Done}
+
+USAGE: dict[str, str] = {
+    "ANSWER": "ANSWER t v: submit the answer v of step t (several values separated by spaces)",
+    "NEXT": "NEXT: reveal the next step",
+    "READ": "READ t: get the answer you submitted for step t",
+    "RECOMPUTE": "RECOMPUTE t: have step t computed again from its inputs",
+    "WRITE": "WRITE t: keep the answer of step t in memory",
+    "DROP": "DROP t: remove entry t from memory",
+    "NOTE": "NOTE text: add a line to your notes",
+    "SEARCH": "SEARCH text: search your memory",
+    "DONE": "DONE: end the task",
+}
+
+# Whatever follows a repetition here is decided within a few characters, so no input makes these slow; `re.ASCII` keeps
+# other alphabets' digits out, and letters that merely fold to ours.
+_END = r"(?:\b|_+(?!\w))[*`_]*"  # of the word: `_` is a letter to \b, so that NEXT_STEP is a name and _NEXT_ a command
+_LINE = re.compile(
+    rf"^[ \t>*`_#\-]*(ANSWER|NEXT|READ|RECOMPUTE|WRITE|DROP|NOTE|SEARCH|DONE){_END}(.*)$",
+    re.ASCII | re.IGNORECASE | re.MULTILINE,
+)
+_ANSWER_LINE = re.compile(rf"^[ \t>*`_#\-]*(ANSWER){_END}(.*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
+_PLAIN_ANSWER = re.compile(r"ANSWER ([0-9]{1,6}) ([0-9]{1,20}(?: [0-9]{1,20})*)")
+# These read what stands behind the word, its spaces made single and without its full stop.
+_LABEL = re.compile(r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})", re.ASCII | re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})(?: ?[:=] ?| ?, | )(?:v ?= ?)?([0-9\[(][0-9 ,;\[\]()]*)",
+    re.ASCII | re.IGNORECASE,
+)
+_NUMBER = re.compile(r"[0-9]+")
+_DECORATION = " \t:*`_"
+
+
+def read_reply(reply: Reply) -> list[Action | Fault]:
+    """Return the actions of a reply in order: its tool calls if it made any, else its command lines."""
+    found = list(islice(_actions(reply, _LINE, slice(LONGEST_REPLY)), MOST_ACTIONS + 1))
+    if len(found) > MOST_ACTIONS:
+        found[-1] = Fault("too-many", f"everything after the first {MOST_ACTIONS} actions was ignored")
+    if len(reply.text) > LONGEST_REPLY and not reply.calls:
+        found.append(Fault("too-long", f"only the first {LONGEST_REPLY} characters were read"))
+    return found or [Fault("malformed", "no command found; write one on a line of its own")]
+
+
+def read_answers(reply: Reply) -> tuple[list[Answer], Fault | None]:
+    """Return the answers of a reply, and its first fault: for drivers that offer nothing but ANSWER.
+
+    The end of a long reply is read, not its beginning: a model that thinks aloud answers last.
+    """
+    if not reply.calls and (plain := _PLAIN_ANSWER.fullmatch(reply.text)):
+        # Most replies are one plain line, and scripted agents make millions of them; the rules below agree.
+        return [Answer(int(plain.group(1)), tuple(map(int, plain.group(2).split())))], None
+    actions = list(_actions(reply, _ANSWER_LINE, slice(-LONGEST_REPLY, None)))
+    faults = (action for action in actions if isinstance(action, Fault))
+    return [action for action in actions if isinstance(action, Answer)], next(faults, None)
+
+
+def _actions(reply: Reply, lines: re.Pattern[str], part: slice) -> Iterator[Action | Fault]:
+    if reply.calls:
+        yield from map(_from_call, reply.calls)
+        return
+    for line in lines.finditer(reply.text[part]):
+        word = line.group(1)
+        action = _from_line(word.upper(), line.group(2))
+        if word.isupper() or not (isinstance(action, Fault) or word.upper() in _TEXTUAL):
+            yield action
+
+
+def _from_line(word: str, rest: str) -> Action | Fault:
+    rest = " ".join(rest.split()).strip(_DECORATION)
+    if word in _TEXTUAL:
+        return _textual(word, rest)
+    rest = rest.removesuffix(".").strip(_DECORATION)  # a sentence may end behind the Markdown or within it
+    if word == "ANSWER":
+        return _answer(rest)
+    if word in _TARGETED:
+        label = _LABEL.fullmatch(rest)
+        return _TARGETED[word](int(label.group(1))) if label else Fault("malformed", f"write {word} t", word)
+    return Fault("malformed", f"write {word} alone on its line", word) if rest.strip(".!") else _BARE[word]()
+
+
+def _answer(rest: str) -> Answer | Fault:
+    found = _ANSWER.fullmatch(rest)
+    values = tuple([_number(digits) for digits in _NUMBER.findall(found.group(2))]) if found else ()
+    if found is None or not values:
+        return Fault("malformed", "write ANSWER t v with numbers, such as ANSWER 7 0042", "ANSWER")
+    return Answer(int(found.group(1)), values)
+
+
+def _number(digits: str) -> int:
+    # The first 20 digits of a longer number are out of every range as well, and no conversion can take long.
+    return int(digits if len(digits) <= 20 else digits.lstrip("0")[:20] or "0")
+
+
+def _textual(word: str, text: str) -> Action | Fault:
+    clean = printable(text)
+    if not clean:
+        return Fault("malformed", f"{word} needs some text", word)
+    if len(clean) > LONGEST_TEXT:
+        return Fault("too-long", f"{word} takes at most {LONGEST_TEXT} characters", word)
+    return _TEXTUAL[word](clean)
+
+
+def printable(text: str) -> str:
+    """Return the text without what no prompt or file should carry: control characters and halves of surrogates."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _from_call(call: ToolCall) -> Action | Fault:
+    """Read a tool call by the same rules as its line of text, so that the two interfaces cannot differ."""
+    word = str(call.name).upper()
+    if word not in USAGE:
+        return Fault("unknown-action", f"no action named {str(call.name)[:40]!r}")
+    given = call.arguments if isinstance(call.arguments, Mapping) else {}
+    parts = [_flat(given[name]) for name in _fields(word) if given.get(name) is not None]
+    return _from_line(word, " ".join(parts))
+
+
+def _fields(word: str) -> tuple[str, ...]:
+    """Return the names of a tool's arguments, in the order of its line of text."""
+    if word == "ANSWER":
+        return "t", "values"
+    if word in _TARGETED:
+        return ("t",)
+    return ("text",) if word in _TEXTUAL else ()
+
+
+def _flat(value: Any) -> str:
+    """Return an argument as text; what has no place in a command becomes a word that no pattern takes."""
+    match value:
+        case str():
+            return value[:LONGEST_REPLY]
+        case bool():
+            return "?"
+        case int():
+            return str(value) if abs(value) < 10**20 else "9" * 20
+        case float() if value.is_integer():
+            return _flat(int(value))
+        case [*items] if not any(isinstance(item, (list, tuple)) for item in items):
+            return " ".join(_flat(item) for item in items[:MOST_VALUES])
+    return "?"
+
+
+def tools(commands: tuple[str, ...]) -> tuple[Tool, ...]:
+    """Return the commands as tool definitions."""
+    return tuple(Tool(word.lower(), USAGE[word].partition(": ")[2], _schema(word)) for word in commands)
+
+
+def _schema(word: str) -> dict[str, Any]:
+    kinds: dict[str, dict[str, Any]] = {
+        "t": {"type": "integer", "minimum": 1},
+        "values": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        "text": {"type": "string", "maxLength": LONGEST_TEXT},
+    }
+    fields = {name: kinds[name] for name in _fields(word)}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+
+
+def as_text(action: Action) -> str:
+    """Return the line of text that stands for an action; `read_reply` inverts it."""
+    word = type(action).__name__.upper()
+    match action:
+        case Answer(t, values):
+            return f"{word} {t} {' '.join(map(str, values))}"
+        case Read(t) | Recompute(t) | Write(t) | Drop(t):
+            return f"{word} {t}"
+        case Note(text) | Search(text):
+            return f"{word} {text}"
+        case _:
+            return word
+
+
+def as_call(action: Action) -> ToolCall:
+    """Return the tool call that stands for an action; `read_reply` inverts it."""
+    arguments: dict[str, Any] = {}
+    match action:
+        case Answer(t, values):
+            arguments = {"t": t, "values": list(values)}
+        case Read(t) | Recompute(t) | Write(t) | Drop(t):
+            arguments = {"t": t}
+        case Note(text) | Search(text):
+            arguments = {"text": text}
+    return ToolCall(type(action).__name__.lower(), arguments)

@@ -1,0 +1,214 @@
+"""Any server that speaks chat completions, asked through the `openai` SDK: requests in, replies or `ModelError` out.
+
+The SDK carries the request; its own retries are off, and its parsing is replaced by `chat_completion`, which is
+stricter about what a server may send and cheaper. Bodies are bounded, compressed ones refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+from eirkit.agents.model import ModelOptions, Reply, Request
+from eirkit.agents.serving.chat_completion import read_body, request_body
+from eirkit.agents.serving.model_factory import refuse_settings
+from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.server_failure import BodyTooLarge, Refusal, model_error, refusal
+from eirkit.errors import ModelError, UsageError
+from eirkit.packages import load_vendor, require_vendor
+
+FEATURE, EXTRA = "a model behind a server", "openai"
+LARGEST_BODY = 1 << 20  # bytes
+CONNECT_SECONDS = 10.0  # a server that does not take a connection by then is not there
+LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
+_OURS = {"model", "messages", "tools", "stream", "n", "temperature", *LIMIT_NAMES}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a provider listens, and how it likes to be asked."""
+
+    provider: str
+    base_url: str
+    key_variable: str  # the environment variable that holds the key
+    limit_name: str = "max_tokens"  # what it calls the bound on new tokens
+
+
+class ChatServer:
+    """One model behind a chat-completions server."""
+
+    def __init__(self, name: str, options: ModelOptions, endpoint: Endpoint, body: Mapping[str, Any]) -> None:
+        self.name, self.options, self.endpoint, self.body = name, options, endpoint, body
+        self._client: Any = None
+        self._scrub = Scrubber()
+        self._refused: set[str] = set()  # parameters that the server turned down
+        self._limit_name = endpoint.limit_name if options.base_url is None else "max_tokens"
+
+    async def reply(self, request: Request) -> Reply:
+        self._connect()
+        while True:
+            body = self._body(request)
+            failure, said = None, None
+            try:
+                async with asyncio.timeout(self.options.timeout_seconds):
+                    text = await self._client.post("/chat/completions", cast_to=str, body=body)
+                return read_body(text, self._scrub)
+            except Exception as error:  # noqa: BLE001 - vendor code; whatever it raises becomes one typed failure
+                failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise asyncio.CancelledError  # the SDK may take it for a timeout
+            # Outside the handler: the vendor's exception, which holds the request, must not travel along.
+            if not self._adapt(body, said):
+                raise failure
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def settings(self) -> Mapping[str, Any]:
+        return {
+            "provider": self.endpoint.provider,
+            "model": self.name,
+            "base_url": self._base_url(),
+            "temperature": self.options.temperature,
+            "body": dict(self.body),
+            "refused": sorted(self._refused),
+        }
+
+    def preflight(self) -> None:
+        require_vendor("openai", FEATURE, EXTRA)
+        self._key()
+
+    def _connect(self) -> None:
+        if self._client is not None:
+            return
+        sdk = load_vendor("openai", FEATURE, EXTRA)
+        key = self._key()
+        self._scrub = Scrubber.of_environment(os.environ).also(key)
+        timeout = sdk.Timeout(self.options.timeout_seconds, connect=min(CONNECT_SECONDS, self.options.timeout_seconds))
+        http = sdk.DefaultAsyncHttpxClient(
+            event_hooks={"response": [_bound_body]}, follow_redirects=False, timeout=timeout
+        )
+        self._client = sdk.AsyncOpenAI(
+            api_key=key,
+            base_url=self._base_url(),
+            max_retries=0,
+            timeout=timeout,
+            http_client=http,
+            default_headers={"Accept-Encoding": "identity"},
+        )
+        if self.options.base_url is not None or self.endpoint.provider != "openai":
+            self._client.organization = self._client.project = (
+                None  # the SDK's environment is not this server's business
+            )
+
+    def _key(self) -> str:
+        variable = str(self.options.extra.get("key_variable", self.endpoint.key_variable))
+        key = os.environ.get(variable, "").strip()
+        if not key and self.options.base_url is not None:
+            return "none"  # servers of one's own often want no key, but the SDK does
+        if not key:
+            raise UsageError(f"{self.endpoint.provider} needs a key; set the environment variable {variable}")
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise UsageError(f"the key in {variable} has characters that no header can carry; copy it again")
+        return key
+
+    def _base_url(self) -> str:
+        return self.options.base_url or self.endpoint.base_url
+
+    def _where(self) -> str:
+        return f"{self.endpoint.provider}/{self.name} at {self._base_url()}"
+
+    def _body(self, request: Request) -> dict[str, Any]:
+        body = request_body(self.name, request, self._limit_name)
+        if self.options.temperature is not None and "temperature" not in self._refused:
+            body["temperature"] = self.options.temperature
+        return {**body, **self.body}
+
+    def _adapt(self, body: Mapping[str, Any], said: Refusal | None) -> bool:
+        """Leave out or rename what the server turned down; True if the request is worth sending once more."""
+        if said is None or said.status not in (400, 422):
+            return False
+        complaint = f"{said.parameter} {said.words}"
+        if "temperature" in complaint and "temperature" in body:
+            self._refused.add("temperature")
+            return True
+        (sent,) = (name for name in LIMIT_NAMES if name in body)
+        (other,) = (name for name in LIMIT_NAMES if name != sent)
+        if said.parameter == sent or other in said.words:
+            if sent not in self._refused and other not in self._refused:
+                self._refused.add(sent)
+                self._limit_name = other
+            return self._limit_name != sent
+        return False
+
+
+def make_chat_server(name: str, options: ModelOptions, endpoint: Endpoint) -> ChatServer:
+    """Return the model, or say what is wrong with how it was asked for."""
+    require_vendor("openai", FEATURE, EXTRA)
+    refuse_settings(endpoint.provider, options, ("body", "key_variable"))
+    _check_base_url(options.base_url)
+    return ChatServer(name, options, endpoint, _further_fields(options.extra.get("body", {})))
+
+
+def _further_fields(given: Any) -> Mapping[str, Any]:
+    try:
+        fields = json.loads(given) if isinstance(given, str) else given  # the command line has only text
+        json.dumps(fields, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        fields = None
+    if not isinstance(fields, Mapping) or _OURS & set(fields):
+        raise UsageError(f"`body` takes a table of further request fields, none of {', '.join(sorted(_OURS))}")
+    return fields
+
+
+def _check_base_url(base_url: str | None) -> None:
+    if base_url is None:
+        return
+    try:
+        parts = urlsplit(base_url)
+        parts.port  # noqa: B018 - reading it checks it
+    except ValueError:
+        raise UsageError("the base URL is not one; write something like http://127.0.0.1:8000/v1") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError("the base URL needs http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        # It is written into manifests, so it may carry no secret.
+        raise UsageError("the base URL carries a password or a query; put the key into an environment variable")
+
+
+async def _bound_body(response: Any) -> None:
+    """Make a response fail while it is read, once it is larger than any honest reply."""
+    if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
+        raise ModelError("the server compresses although asked not to; switch that off", "malformed")
+    response.encoding = "utf-8"  # JSON is; a header that names another codec could make text explode
+    # The SDK insists on its HTTP package's own class of stream, whichever package that is in its version.
+    base = next(kind for kind in type(response.stream).__mro__ if kind.__name__ == "AsyncByteStream")
+    response.stream = _bounded_kind(base)(response.stream)
+
+
+@cache
+def _bounded_kind(base: type) -> type:
+    class Bounded(base):  # type: ignore[misc]
+        def __init__(self, stream: Any) -> None:
+            self.stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in self.stream:
+                size += len(chunk)
+                if size > LARGEST_BODY:
+                    raise BodyTooLarge
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self.stream.aclose()
+
+    return Bounded

@@ -1,0 +1,223 @@
+"""One wrapper around any model: cache, connection limit, retries, time limit, token and money accounting, spend cap.
+
+Back-off follows a fixed schedule without jitter, so that a run against the same server takes the same course. A reply
+takes at most `(retries + 1) · (timeout + longest wait)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, Protocol
+
+from eirkit.agents.exchange import reply_key
+from eirkit.agents.model import Model, ModelOptions, Preflight, Reply, Request
+from eirkit.agents.serving.model_factory import make_model, runs_at_once
+from eirkit.agents.serving.prices import Price, PriceList, load_prices
+from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.agents.serving.spend import Ledger, ModelSpend
+from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+
+PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds worth another try
+MAY_BE_BILLED = {"timeout", "dropped", "malformed", "too-large"}  # kinds after which the provider may have worked
+LONGEST_WAIT_SECONDS = 60.0  # a server that asks for more is left alone
+_FIRST_PAUSE = {"unreachable": 0.1}  # nobody is there to be spared
+_USUAL_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
+
+
+def pause_seconds(failure: ModelError, retry: int) -> float:
+    """Return how long to wait before retry 0, 1, …: what the server asks, else doubling from the kind's first pause."""
+    if failure.retry_after_seconds:
+        return failure.retry_after_seconds
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE.get(failure.kind, _USUAL_PAUSE) * 2.0**retry)
+
+
+class Clock(Protocol):
+    """Where a metered model's time comes from."""
+
+    def now(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Metered:
+    """A model whose every call is limited and accounted for.
+
+    Args:
+        name: `provider/name`, as the user wrote it; part of the cache's key.
+        price: what its tokens cost; None if unknown.
+        ledger: the sweep's money, shared by all its models.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        name: str,
+        options: ModelOptions,
+        *,
+        price: Price | None = None,
+        ledger: Ledger | None = None,
+        cache: ReplyCache | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.model, self.name, self.options = model, name, options
+        self.price, self.ledger, self.cache = price, ledger or Ledger(), cache
+        self.clock = clock or SystemClock()
+        self.tally = ModelSpend()
+        # Fixed now: what a server refuses later must not change the keys of a run that is resumed.
+        self._identity = dict(model.settings())
+        self.at_most = runs_at_once(model, options)
+        self._slots = asyncio.Semaphore(self.at_most)
+
+    async def reply(self, request: Request) -> Reply:
+        if self.cache is None:
+            return await self._ask(request)
+        key = reply_key(self.name, self._identity, request)
+        kept = self.cache.get(key)
+        if kept is not None:
+            return self._hit(kept)
+        return self._keep(self.cache, key, await self._ask(request))
+
+    async def close(self) -> None:
+        await self.model.close()
+        self._slots = asyncio.Semaphore(self.at_most)  # the next use may be in another event loop
+        if self.cache is not None:
+            self.cache.close()
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the model's own settings; limits and prices are in `metering`."""
+        return self.model.settings()
+
+    def metering(self) -> Mapping[str, Any]:
+        """Return what the manifest records about limits, price and cap; none of it changes a reply."""
+        price = None if self.price is None else {**asdict(self.price), "as_of": self.price.as_of.isoformat()}
+        limits = {name: getattr(self.options, name) for name in ("timeout_seconds", "retries", "connections")}
+        return {**limits, "price": price, "cap_usd": self.ledger.cap_usd, "cached": self.cache is not None}
+
+    def preflight(self) -> None:
+        self._require_price()
+        if isinstance(self.model, Preflight):
+            self.model.preflight()
+
+    def _require_price(self) -> None:
+        if self.ledger.cap_usd is not None and self.price is None:
+            raise UsageError(f"no price is known for {self.name}, so no cap can hold; add it to a price file")
+
+    async def _ask(self, request: Request) -> Reply:
+        self._require_price()
+        async with self._slots:
+            retry, outcome = 0, await self._attempt(request)
+            while isinstance(outcome, ModelError):
+                if retry == self.options.retries or not _is_passing(outcome):
+                    raise self._given_up(outcome, retry + 1)
+                self.tally += ModelSpend(retries=1)
+                # The slot is kept while waiting: a server that asks for patience should meet fewer callers.
+                await self.clock.sleep(pause_seconds(outcome, retry))
+                retry, outcome = retry + 1, await self._attempt(request)
+        return outcome
+
+    def _given_up(self, failure: ModelError, attempts: int) -> ModelError:
+        self.tally += ModelSpend(failures=1)
+        tries = f"after {attempts} attempts: " if attempts > 1 else ""
+        return ModelError(f"{tries}{failure}", failure.kind, failure.retry_after_seconds)
+
+    async def _attempt(self, request: Request) -> Reply | ModelError:
+        """Return the reply or why there is none; either way, also when cancelled, the money is settled."""
+        most = self._most_usd(request)
+        held = await self.ledger.hold(most)
+        taken = ModelSpend(unconfirmed_usd=most)  # until we know better: what was sent may be billed
+        started = self.clock.now()
+        try:
+            async with asyncio.timeout(self.options.timeout_seconds):
+                reply = await self.model.reply(request)
+            reply = self._priced(reply, self.clock.now() - started)
+            taken = _taken(reply, most)
+            return reply
+        except TimeoutError:
+            limit = self.options.timeout_seconds
+            return ModelError(
+                f"{self.name}: no reply in {limit} s; raise the timeout or choose a faster model", "timeout"
+            )
+        except ModelError as failure:
+            if failure.kind not in MAY_BE_BILLED:
+                taken = ModelSpend()
+            return failure
+        finally:
+            self.tally += taken
+            self.ledger.settle(held, taken.cost_usd + taken.unconfirmed_usd)
+
+    def _most_usd(self, request: Request) -> float:
+        """Return what a call cannot exceed, as far as anybody knows; under a cap it must be known."""
+        if self.price is None:
+            return 0.0
+        most = self.price.most_usd(request)
+        if most is None and self.ledger.cap_usd is not None:
+            raise SpendCapReached(
+                f"the next prompt may be longer than the {self.price.up_to_tokens} tokens for which the price of "
+                f"{self.name} holds, so no cap can hold; give the price of longer ones in a price file and resume"
+            )
+        return most or 0.0
+
+    def _priced(self, reply: Reply, seconds: float) -> Reply:
+        cost = reply.usage.cost_usd
+        if cost is None and self.price is not None:
+            cost = self.price.cost_usd(reply.usage)
+        return replace(reply, usage=replace(reply.usage, cost_usd=cost), latency_seconds=seconds)
+
+    def _hit(self, kept: Reply) -> Reply:
+        usage = replace(kept.usage, cost_usd=0.0, from_cache=True)
+        self.tally += ModelSpend(
+            cache_hits=1, cache_input_tokens=usage.input_tokens, cache_output_tokens=usage.output_tokens
+        )
+        return replace(kept, usage=usage)
+
+    def _keep(self, cache: ReplyCache, key: str, reply: Reply) -> Reply:
+        try:
+            kept = cache.put(key, reply)
+        except InfrastructureError:
+            self.tally += ModelSpend(unsaved=1)  # a reply that was paid for is not thrown away with the disk
+            return reply
+        # Where another writer was first, its words count: a run from the cache must see what this one saw.
+        return kept if kept is reply else replace(kept, usage=reply.usage, latency_seconds=reply.latency_seconds)
+
+
+def make_metered(
+    string: str,
+    options: ModelOptions,
+    *,
+    prices: PriceList | None = None,
+    ledger: Ledger | None = None,
+    cache: ReplyCache | None = None,
+) -> Metered:
+    """Return the model that a string names, metered at its price; the built-in prices unless others are given."""
+    price = (prices or load_prices()).find(string, options.base_url)
+    return Metered(make_model(string, options), string, options, price=price, ledger=ledger, cache=cache)
+
+
+def _is_passing(failure: ModelError) -> bool:
+    return failure.kind in PASSING and (failure.retry_after_seconds or 0.0) <= LONGEST_WAIT_SECONDS
+
+
+def _taken(reply: Reply, most: float) -> ModelSpend:
+    usage = reply.usage
+    return ModelSpend(
+        calls=1,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cached_tokens=usage.cached_tokens,
+        cost_usd=usage.cost_usd or 0.0,
+        unpriced_calls=int(usage.cost_usd is None),
+        unconfirmed_usd=most if usage.cost_usd is None else 0.0,
+    )

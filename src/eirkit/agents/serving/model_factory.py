@@ -1,0 +1,74 @@
+"""From a model string to a model: `provider/name`, or a reference to a factory of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eirkit.agents.model import Batching, Model, ModelOptions, Preflight, models
+from eirkit.agents.prompt import DIALECTS, FULL, Renderer
+from eirkit.errors import UnknownNameError, UsageError
+
+
+def split_model(string: str) -> tuple[str, str]:
+    """Return the provider, or the reference to a factory, and the model's name.
+
+    `openai/gpt-4.1` splits at the first slash, `bundled:weights.safetensors` at the colon;
+    `package.module:Factory/name` and `path/file.py:Factory/name` at the first slash behind the reference.
+    """
+    family, colon, path = string.partition(":")
+    if colon and family in models.names():
+        return family, path
+    provider, _, name = string.partition("/")
+    if provider not in models.names() and ".py:" in string:
+        path, _, rest = string.partition(".py:")
+        attribute, _, name = rest.partition("/")
+        provider = f"{path}.py:{attribute}"
+    return provider, name
+
+
+def make_model(string: str, options: ModelOptions) -> Model:
+    """Return the model that a string names; nothing is opened yet.
+
+    Raises:
+        UnknownNameError: no such provider, or the provider knows no such model.
+        UsageError: the string or the options cannot be used.
+        MissingExtraError: the provider's package is not installed.
+    """
+    provider, name = split_model(string)
+    factory = models.get(provider)
+    if not name and ":" not in provider:
+        raise UsageError(f"{string!r} names no model; write {provider}/NAME")
+    if not callable(factory):
+        raise UsageError(f"{provider!r} is no model factory; give a callable that takes a name and ModelOptions")
+    model = factory(name, options)
+    if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
+        raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
+    return model
+
+
+def renderer_of(string: str, options: ModelOptions) -> Renderer:
+    """Return how prompts for a model are written: as the options say, else as the provider prefers."""
+    own = getattr(models.get(split_model(string)[0]), "dialect", FULL)
+    name = own if options.dialect is None else options.dialect
+    if name not in DIALECTS:
+        raise UnknownNameError("dialect", name, DIALECTS)
+    return DIALECTS[name]
+
+
+def runs_at_once(model: Model, options: ModelOptions) -> int:
+    """Return how many runs of a model to have under way: its connections, or more where it answers them together."""
+    return max(1, options.connections, model.at_once if isinstance(model, Batching) else 1)
+
+
+def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] = ()) -> None:
+    """Raise UnknownNameError where a setting is given that the provider's models do not have."""
+    known = tuple(known)
+    for given in options.extra:
+        if given not in known:
+            raise UnknownNameError(f"setting of {provider} models", str(given), known)
+
+
+def preflight(model: Model) -> None:
+    """Raise UsageError where a model lacks a key, a package or a file; contact nobody."""
+    if isinstance(model, Preflight):
+        model.preflight()

@@ -1,0 +1,191 @@
+"""The sans-IO core that every driver uses: it says what a model may see next and takes in what it replied.
+
+A driver alternates `request` and `receive` until `request` returns None, and takes the telemetry with `drain`. Sessions
+hold the public task only; what an intervention injects comes through the constructor. See docs/session.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from eirkit.agents.memory import MemoryCall, MemoryResult
+from eirkit.agents.model import Reply, Request
+from eirkit.agents.prompt import Renderer, render
+from eirkit.agents.protocol import Action, Answer, Fault, as_text, read_answers, read_reply
+from eirkit.facts import fact
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.task import Payload
+from eirkit.tasks.view import PublicStep, PublicTask, Record, Visible
+
+Injector = Callable[[PublicStep, tuple[int, ...], Mapping[int, Payload]], tuple[Record, ...]]
+Ending = Literal["finished", "done", "action-limit"]
+Outcome = Literal["done", "refused", "fault", "late"]
+
+
+@fact
+class Decision:
+    """What was required, retained, available and submitted at one step; the record of every measurement."""
+
+    t: int
+    required: tuple[int, ...]
+    retained: tuple[int, ...]  # what was at hand when the step arrived, before any recovery or injection
+    missing: tuple[int, ...]  # required and not retained: a miss
+    unavailable: tuple[int, ...]  # missing, and not to be had within the interfaces and budgets
+    restored: tuple[Record, ...]  # injected by an intervention
+    submitted: Payload | None  # None: no valid answer
+    fault: str | None  # the kind of fault if there is no valid answer
+    fetched: tuple[int, ...] = ()  # read, recomputed or found during the step
+    reads: int = 0
+    recomputations: int = 0
+    recovery_depth: int = 0
+    actions: int = 1
+    answers: int = (
+        1  # how many were given, read or refused; Controlled Retention takes the last, managed runs the first
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ActionTaken:
+    """One action of an agent-managed run and what came of it; in either mode, one that came after the end."""
+
+    number: int  # from 1; 0 for a late one, which does not count
+    t: int  # the current step; 0 before the first
+    action: str  # as a line of text; the kind of fault where there is none
+    outcome: Outcome
+    detail: str  # the response shown to the agent
+    evicted: int | None = None  # the record that left memory for it
+    reason: str = ""  # a stable word for why it was not done; docs/session.md lists them
+
+
+Event = Decision | ActionTaken
+
+
+def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]) -> tuple[Record, ...]:
+    """The control arm."""
+    return ()
+
+
+class Session(ABC):
+    """What all sessions share: the task, the submitted answers, and the events not yet taken."""
+
+    def __init__(self, task: PublicTask, inject: Injector = inject_nothing, renderer: Renderer = render) -> None:
+        self.task, self.inject, self.renderer = task, inject, renderer
+        self.submitted: dict[int, Payload] = {}
+        self.ending: Ending | None = None
+        self._events: list[Event] = []
+
+    @property
+    @abstractmethod
+    def position(self) -> int:
+        """The current step; 0 before the first."""
+
+    @abstractmethod
+    def request(self) -> Request | MemoryCall | None:
+        """Return what must be asked of the model or of its memory next; None when the run is over."""
+
+    @abstractmethod
+    def receive(self, reply: Reply) -> None:
+        """Take in the model's reply to the last request."""
+
+    def receive_memory(self, result: MemoryResult) -> None:
+        """Take in what the memory system returned; only sessions with external memory ask for it."""
+        raise ValueError("this session has no external memory")
+
+    def drain(self) -> list[Event]:
+        """Return the events since the last call."""
+        events, self._events = self._events, []
+        return events
+
+    def _ignore(self, late: Iterable[Action | Fault]) -> None:
+        """Note actions that came after the end; they change nothing and count for nothing."""
+        for action in late:
+            text = action.kind if isinstance(action, Fault) else as_text(action)
+            self._events.append(ActionTaken(0, self.position, text, "late", "the task is over", reason="late"))
+
+    def accept(self, answer: Answer, t: int) -> Payload | Fault:
+        """Return the answer's values if they can be recorded for step t."""
+        spec = self.task.spec
+        if answer.t != t:
+            return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
+        if len(answer.values) != self.task.width:
+            return Fault("wrong-width", f"an answer has {self.task.width} values, not {len(answer.values)}")
+        if max(answer.values) >= spec.q:
+            return Fault("out-of-range", f"values go from 0 to {spec.q - 1}")
+        return self.task.workload.canonical(answer.values)
+
+
+class ControlledSession(Session):
+    """Controlled Retention: context is rebuilt at each step from the rules, the retained records and the step."""
+
+    def __init__(
+        self, task: PublicTask, retention: Retention, inject: Injector = inject_nothing, renderer: Renderer = render
+    ) -> None:
+        super().__init__(task, inject, renderer)
+        self.retention = retention
+        self._t = 1
+        self._visible: Visible | None = None
+        self._missing: tuple[int, ...] = ()  # when the current step was first looked at
+
+    @property
+    def position(self) -> int:
+        return self._t
+
+    def request(self) -> Request | None:
+        if self.ending is not None:
+            return None
+        if self._visible is None:
+            self._visible = self._look()
+        return Request(self.renderer(self._visible))
+
+    def receive(self, reply: Reply) -> None:
+        visible = self._visible
+        if visible is None or visible.step is None:
+            self._refuse(reply)
+            return
+        step = visible.step
+        answers, fault = read_answers(reply)
+        # The last answer counts: a model may think aloud and correct itself before it stops.
+        answer = self.accept(answers[-1], step.t) if answers else fault or Fault("malformed", "no ANSWER line")
+        values = None if isinstance(answer, Fault) else answer
+        self._events.append(
+            Decision(
+                t=step.t,
+                required=step.refs,
+                retained=tuple([t for t, _ in visible.records]),
+                missing=self._missing,
+                unavailable=self._missing,  # Controlled Retention has no recovery
+                restored=visible.restored,
+                submitted=values,
+                fault=answer.kind if isinstance(answer, Fault) else None,
+                answers=len(answers),
+            )
+        )
+        self._settle(step, values)
+
+    def _refuse(self, reply: Reply) -> None:
+        if self.ending is None:
+            raise ValueError("nothing was requested; call request first")
+        self._ignore(read_reply(reply))
+
+    def _look(self) -> Visible:
+        step = self.task.steps[self._t - 1]
+        submitted = self.submitted
+        self._missing = self.retention.missing(step.refs)
+        restored = self.inject(step, self._missing, submitted)
+        records = tuple([(t, submitted[t]) for t in self.retention.held()])
+        return Visible(self.task, step, False, records, restored)
+
+    def _settle(self, step: PublicStep, values: Payload | None) -> None:
+        self.retention.touch(step.refs)
+        if values is not None:
+            self.submitted[step.t] = values
+            if self.task.workload.stores(self.task.spec, step.t):
+                self.retention.admit(step.t, step.t)
+        self._visible = None
+        if step.t < len(self.task.steps):
+            self._t += 1
+        else:
+            self.ending = "finished"

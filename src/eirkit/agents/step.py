@@ -1,0 +1,125 @@
+"""One step of an agent-managed run, from its arrival to the decision that is recorded about it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from eirkit.agents.conditions import RefusedAction, Values
+from eirkit.agents.session import Decision
+from eirkit.errors import TooLargeError
+from eirkit.tasks.recovery import RecoveryBudget, plan_recovery
+from eirkit.tasks.task import Payload
+from eirkit.tasks.view import PublicStep, PublicTask, Record
+
+
+@dataclass(slots=True)
+class Arrival:
+    """What is known about the current step since it was revealed."""
+
+    step: PublicStep
+    retained: frozenset[int]  # at hand when it arrived
+    missing: tuple[int, ...]
+    beyond: tuple[int, ...]  # missing, and neither READ nor RECOMPUTE can bring it
+    unwritten: frozenset[int]  # beyond, and no memory system was given it
+    restored: tuple[Record, ...]
+    fetched: dict[int, Payload] = field(default_factory=dict)  # read, recomputed or found; in sight until the next step
+    displaced: dict[int, Payload] = field(
+        default_factory=dict
+    )  # references that a fetched record drove out: in sight too
+    worked_out: dict[int, Payload] = field(default_factory=dict)  # results on the way to a recomputed one; not shown
+    found: str | None = None  # passages of the last search
+    sought: set[int] = field(default_factory=set)  # steps whose number stood in a query
+    reads: int = 0
+    recomputations: int = 0
+    recovery_depth: int = 0
+    actions: int = 0
+    answers: int = 0  # attempts
+    fault: str = "unanswered"  # why there is no answer yet
+    answered: bool = False
+
+    @property
+    def unavailable(self) -> tuple[int, ...]:
+        """The missing results that no interface supplies: never written, or searched for by number in vain.
+
+        A query that does not name a record says nothing about whether the record could be had.
+        """
+        return tuple(r for r in self.beyond if r in self.unwritten or (r in self.sought and r not in self.fetched))
+
+    def decision(self, submitted: Payload | None) -> Decision:
+        """Return the record of the step."""
+        return Decision(
+            t=self.step.t,
+            required=self.step.refs,
+            retained=tuple(sorted(self.retained)),
+            missing=self.missing,
+            unavailable=self.unavailable,
+            restored=self.restored,
+            submitted=submitted,
+            fault=self.fault if submitted is None else None,
+            fetched=tuple(sorted(self.fetched)),
+            reads=self.reads,
+            recomputations=self.recomputations,
+            recovery_depth=self.recovery_depth,
+            actions=self.actions,
+            answers=self.answers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """What one RECOMPUTE evaluated."""
+
+    values: Mapping[int, Payload]  # every step that was evaluated, the wanted one included
+    depth: int  # of them on the longest chain
+
+
+class Supply:
+    """The two budgets of a run. A limit of None is no limit."""
+
+    def __init__(self, task: PublicTask, reads: int | None, recomputations: int | None) -> None:
+        self.task = task
+        self.reads_left, self.recomputations_left = reads, recomputations
+        self._graph = task.graph()
+
+    def read(self) -> None:
+        """Spend one read."""
+        if self.reads_left is not None:
+            if self.reads_left < 1:
+                raise RefusedAction("over-budget", "no reads are left")
+            self.reads_left -= 1
+
+    def recompute(self, t: int, near: Values) -> Recomputed:
+        """Evaluate a step that is not near, and whatever it needs and is not near either; each costs one."""
+        left = self.recomputations_left
+        plan = plan_recovery(self._graph, (t,), RecoveryBudget(0, left), resident=near)
+        if not plan.within_budget:
+            raise RefusedAction("over-budget", f"step {t} takes {len(plan.recomputed)} recomputations, {left} are left")
+        known = dict(near)
+        for node in plan.recomputed:
+            step = self.task.steps[node - 1]
+            known[node] = self.task.workload.operate(self.task.spec, step.input, [known[r] for r in step.refs])
+        if left is not None:
+            self.recomputations_left = left - len(plan.recomputed)
+        return Recomputed({node: known[node] for node in plan.recomputed}, plan.depth)
+
+    def unavailable(self, missing: tuple[int, ...], near: Collection[int], submitted: Values) -> tuple[int, ...]:
+        """Return those of the missing results that cannot be had beside the ones before them, within what is left."""
+        if not missing or self.recomputations_left is None:
+            return ()  # every earlier step can be evaluated again
+        if self.recomputations_left == 0:
+            served = [r for r in missing if r in submitted][: self.reads_left]
+            return tuple(r for r in missing if r not in served)
+        had: list[int] = []
+        for r in missing:
+            if self._can_have((*had, r), near, submitted):
+                had.append(r)
+        return tuple(r for r in missing if r not in had)
+
+    def _can_have(self, wanted: tuple[int, ...], near: Collection[int], submitted: Values) -> bool:
+        budget = RecoveryBudget(self.reads_left, self.recomputations_left)
+        try:
+            plan = plan_recovery(self._graph, wanted, budget, resident=near, retrievable=submitted)
+        except TooLargeError:
+            return False  # no plan was found, and a run does not stop for the proof
+        return plan.within_budget

@@ -1,0 +1,208 @@
+"""An OpenAI-compatible address on loopback, in front of a model and an embedding, that counts what passes through it.
+
+Memory systems that ask a language model themselves are given this address, so that their calls, tokens and money are
+known whatever they log. It listens on 127.0.0.1 only, under a path that nobody can guess.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from eirkit.agents.model import Model, Reply, Request
+from eirkit.agents.stores.embeddings import Embedding, Vectors
+from eirkit.agents.stores.openai_dialect import (
+    RefusedRequest,
+    chunks,
+    completion,
+    embeddings,
+    model_list,
+    read_request,
+    read_texts,
+)
+
+LARGEST_BODY = 1 << 24  # bytes of one request
+FAILED = 424  # what a client gets where the model failed: one that it does not try again, since the model did already
+Served = Mapping[str, Any] | list[dict[str, Any]]  # a document, or those of a stream
+
+
+@dataclass(slots=True)
+class Meter:
+    """What passed since the last reset."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    embeddings: int = 0  # texts
+
+    def add(self, reply: Reply) -> None:
+        usage = reply.usage
+        self.calls += 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        known = self.cost_usd is not None and usage.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None
+
+
+class ModelEndpoint:
+    """Serves chat completions from a model and embeddings from a function; `start` returns its base URL.
+
+    What the model or the embedding raises is kept in `failure`: a memory system may well bear it in silence.
+    """
+
+    def __init__(self, model: Model, embedding: Embedding) -> None:
+        self.model, self.embedding = model, embedding
+        self.meter = Meter()
+        self.failure: Exception | None = None
+        self._lock = threading.Lock()  # an embedding and a meter are not made for several threads
+        self._token = secrets.token_urlsafe(16)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: ThreadingHTTPServer | None = None
+
+    async def start(self) -> str:
+        self._loop = asyncio.get_running_loop()
+        self._server = _Server(self)
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        return f"http://127.0.0.1:{self._server.server_address[1]}/{self._token}/v1"
+
+    async def stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await asyncio.to_thread(server.shutdown)
+            server.server_close()
+            await self.model.close()
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        with self._lock:
+            self.meter, self.failure = Meter(), None
+
+    def answer(self, method: str, path: str, body: Mapping[str, Any]) -> Served:
+        """Return what one request gets; called from other threads.
+
+        Raises:
+            Refused: there is no such address, the body does not fit, or the model failed.
+        """
+        token, _, verb = path.partition("?")[0].removeprefix("/").partition("/v1/")
+        if self._server is None or not secrets.compare_digest(token.encode("utf-8", "replace"), self._token.encode()):
+            raise RefusedRequest(404, "no such address")
+        if (method, verb) == ("POST", "chat/completions"):
+            return self._complete(body)
+        if (method, verb) == ("POST", "embeddings"):
+            return embeddings(body, self._embed(read_texts(body)))
+        if (method, verb) == ("GET", "models"):
+            return model_list()
+        raise RefusedRequest(
+            404, "there are POST chat/completions, POST embeddings and GET models here, and nothing else"
+        )
+
+    def _complete(self, body: Mapping[str, Any]) -> Served:
+        reply = self._ask(read_request(body))
+        with self._lock:
+            self.meter.add(reply)
+        if not body.get("stream"):
+            return completion(reply)
+        options = body.get("stream_options")
+        return list(chunks(reply, isinstance(options, Mapping) and bool(options.get("include_usage"))))
+
+    def _ask(self, request: Request) -> Reply:
+        assert self._loop is not None
+        try:
+            return asyncio.run_coroutine_threadsafe(self.model.reply(request), self._loop).result()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        try:
+            with self._lock:
+                self.meter.embeddings += len(texts)
+                return self.embedding(texts)
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> RefusedRequest:
+        self.failure = self.failure or error
+        return RefusedRequest(FAILED, f"{type(error).__name__}: {error}")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, endpoint: ModelEndpoint) -> None:
+        self.endpoint = endpoint
+        super().__init__(("127.0.0.1", 0), _Serving)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # a client that hung up; what matters is in `failure`
+
+
+class _Serving(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # header and body are two writes, and loopback acknowledges late
+
+    def do_GET(self) -> None:
+        self._respond("GET", {})
+
+    def do_POST(self) -> None:
+        try:
+            body = self._body()
+        except RefusedRequest as refused:
+            self.close_connection = True  # what is left of the body must not be read as the next request
+            self._refuse(refused)
+        else:
+            self._respond("POST", body)
+
+    def _body(self) -> Mapping[str, Any]:
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            raise RefusedRequest(411, "the length of the body is not stated; send Content-Length")
+        if len(length) > 20 or int(length) > LARGEST_BODY:
+            raise RefusedRequest(413, f"a body has at most {LARGEST_BODY} bytes")
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError) as error:
+            raise RefusedRequest(400, "the body is no JSON") from error
+        if not isinstance(body, dict):
+            raise RefusedRequest(400, "the body is no JSON object")
+        return body
+
+    def _respond(self, method: str, body: Mapping[str, Any]) -> None:
+        try:
+            served = self.server.endpoint.answer(method, self.path, body)
+        except RefusedRequest as refused:
+            self._refuse(refused)
+            return
+        if isinstance(served, list):
+            self._send(200, _stream(served), "text/event-stream")
+        else:
+            self._send(200, json.dumps(served).encode())
+
+    def _refuse(self, refused: RefusedRequest) -> None:
+        error = {"message": str(refused), "type": "refused", "param": None, "code": None}
+        self._send(refused.status, json.dumps({"error": error}).encode())
+
+    def _send(self, status: int, payload: bytes, kind: str = "application/json") -> None:
+        with suppress(ConnectionError):  # whoever asked may be gone
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(payload)))
+            self.end_headers()
+            self.wfile.write(payload)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass  # requests are counted, not printed
+
+
+def _stream(documents: Iterable[Mapping[str, Any]]) -> bytes:
+    lines = [f"data: {json.dumps(document)}\n\n" for document in documents]
+    return "".join([*lines, "data: [DONE]\n\n"]).encode()

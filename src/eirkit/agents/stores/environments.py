@@ -1,0 +1,134 @@
+"""Environments for memory systems whose packages are not in this one: made on request, one for each, never by hand.
+
+They lie under `EIRKIT_HOME`, or `~/.cache/eirkit`, and hold a system's packages only; eirkit itself is lent to them by
+path. `eirkit doctor --install NAME` makes them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from eirkit.agents.memory import find_memory
+from eirkit.errors import InfrastructureError, UsageError
+
+_OURS = ("bm25s", "click", "numpy", "rich")  # what importing the package needs
+
+
+@runtime_checkable
+class Packaged(Protocol):
+    """A memory system that needs packages."""
+
+    packages: tuple[str, ...]  # what must be importable
+    installs: tuple[tuple[str, ...], ...]  # arguments of pip install, one call each
+
+
+@runtime_checkable
+class Noded(Protocol):
+    """A memory system that needs packages of npm too, with some settings at least."""
+
+    node_installs: tuple[str, ...]
+
+    @classmethod
+    def uses_node(cls, settings: Mapping[str, Any]) -> bool: ...
+
+
+def home() -> Path:
+    """Return the folder of environments."""
+    return Path(os.environ.get("EIRKIT_HOME") or Path.home() / ".cache" / "eirkit")
+
+
+def is_here(kind: object) -> bool:
+    """True if everything a system needs can be imported in this environment."""
+    return not isinstance(kind, Packaged) or all(find_spec(package) is not None for package in kind.packages)
+
+
+def python_of(name: str) -> Path | None:
+    """Return the Python of a system's own environment, if it was installed."""
+    python = _folder(name) / "bin" / "python"
+    return python if (_folder(name) / "complete").exists() and python.exists() else None
+
+
+def absent(name: str, kind: object) -> str | None:
+    """Return how to get a system that is neither here nor in an environment of its own."""
+    if is_here(kind) or python_of(name) is not None:
+        return None
+    return f"its packages are not installed; run eirkit doctor --install {name}"
+
+
+def absent_node(name: str, kind: object, settings: Mapping[str, Any]) -> str | None:
+    """Return how to get the packages of npm that a system needs with these settings; None if they are there."""
+    if not isinstance(kind, Noded) or not kind.uses_node(settings):
+        return None
+    if not _lacking_node(node_folder(name), kind):
+        return None
+    packages = ", ".join(kind.node_installs)
+    if shutil.which("npm") is None:
+        return f"{packages} is not installed; install Node.js with npm, then run eirkit doctor --install {name}"
+    return f"{packages} is not installed; run eirkit doctor --install {name}"
+
+
+def node_folder(name: str) -> Path:
+    """Return the folder that holds `node_modules` for a system: its own environment's, or this one's."""
+    return Path(sys.prefix) if python_of(name) is None else _folder(name)
+
+
+def _lacking_node(folder: Path, kind: Noded) -> list[str]:
+    return [one for one in kind.node_installs if not (folder / "node_modules" / one).exists()]
+
+
+def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
+    """Make the environment of a memory system and return its Python; one that is complete is left as it is.
+
+    Raises:
+        UsageError: the system needs no packages.
+        InfrastructureError: an installation failed; what pip said last is in the message.
+    """
+    kind = find_memory(name)
+    if not isinstance(kind, Packaged):
+        raise UsageError(f"memory {name!r} needs no packages; use it as it is")
+    if (ready := python_of(name)) is not None:
+        _install_node(_folder(name), kind, say)  # there may have been no npm then
+        return ready
+    folder = _folder(name)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _run([sys.executable, "-m", "venv", str(folder)])
+    python = folder / "bin" / "python"
+    for arguments in (_OURS, *kind.installs):
+        say(f"{name}: pip install {' '.join(arguments)}")
+        _run([str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
+    _install_node(folder, kind, say)
+    (folder / "complete").touch()
+    return python
+
+
+def _install_node(folder: Path, kind: object, say: Callable[[str], None]) -> None:
+    """Install packages of npm beside the Python ones, if they are not there; without npm they are left out."""
+    packages = _lacking_node(folder, kind) if isinstance(kind, Noded) else []
+    if packages and shutil.which("npm") is None:
+        say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
+    elif packages:
+        say(f"npm install {' '.join(packages)}")
+        _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
+
+
+def _folder(name: str) -> Path:
+    return home() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file's path
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        last = said[-1] if said else "no word"
+        raise InfrastructureError(
+            f"{' '.join(command[-3:])} failed ({last}); check the network and the disk, try again"
+        )

@@ -1,0 +1,172 @@
+"""The documents of OpenAI's HTTP interface: bodies become requests of ours, replies and vectors become documents.
+
+Only what memory systems ask for: chat completions, whole or streamed, and embeddings. Whatever does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from eirkit.agents.model import Message, Reply, Request, Tool
+from eirkit.agents.stores.embeddings import Vectors
+
+MODEL_NAME = "eirkit"  # what systems call the model; which one answers is the harness's business
+SCHEMA_WORDS = "Reply with one JSON object that fits this schema: "
+JSON_WORDS = "Reply with one JSON object."
+USUAL_MAX_TOKENS = 4096
+_ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
+
+
+class RefusedRequest(Exception):  # noqa: N818 - a status that goes to the client, caught where it is sent
+    """A request that is not served."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def read_request(body: Mapping[str, Any]) -> Request:
+    """Return a chat-completions body as a request of ours; a wanted JSON schema becomes one more system message."""
+    if body.get("n") not in (None, 1):
+        raise RefusedRequest(400, "one choice at a time; leave n out")
+    messages = [_message(one) for one in _objects(body, "messages")]
+    if not messages:
+        raise RefusedRequest(400, "messages is empty; ask something")
+    wanted = body.get("response_format") or {}
+    if not isinstance(wanted, Mapping):
+        raise RefusedRequest(400, "response_format is no object")
+    if (schema := _schema(wanted)) is not None:
+        messages.append(Message("system", SCHEMA_WORDS + json.dumps(schema)))
+    elif wanted.get("type") in ("json_object", "json_schema"):
+        messages.append(Message("system", JSON_WORDS))
+    return Request(tuple(messages), tuple(_tools(body)), _limit(body))
+
+
+def _message(one: Mapping[str, Any]) -> Message:
+    content = _content(one.get("content"))
+    if calls := one.get("tool_calls"):  # what the model asked for earlier is part of what it should see now
+        content = f"{content}\n{json.dumps(calls)}".strip()
+    return Message(_ROLES.get(str(one.get("role")), "user"), content)  # type: ignore[arg-type]
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, Sequence) and not isinstance(content, str):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return "" if content is None else str(content)
+
+
+def _schema(wanted: Mapping[str, Any]) -> Any:
+    stated = wanted.get("json_schema")
+    return stated.get("schema") if wanted.get("type") == "json_schema" and isinstance(stated, Mapping) else None
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
+    for tool in _objects(body, "tools"):
+        function = tool.get("function")
+        if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+            raise RefusedRequest(400, "a tool has no function with a name; other kinds of tool are not offered here")
+        parameters = function.get("parameters")
+        yield Tool(
+            function["name"],
+            str(function.get("description") or ""),
+            parameters if isinstance(parameters, Mapping) else {},
+        )
+
+
+def _limit(body: Mapping[str, Any]) -> int:
+    limit = body.get("max_completion_tokens") or body.get("max_tokens") or USUAL_MAX_TOKENS
+    if not isinstance(limit, int) or limit < 1:
+        raise RefusedRequest(400, "max_tokens is no whole number above 0")
+    return limit
+
+
+def _objects(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    given = body.get(name)
+    if given is None:
+        return []
+    if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
+        raise RefusedRequest(400, f"{name} is no list of objects")
+    return given
+
+
+def completion(reply: Reply) -> dict[str, Any]:
+    """Return a reply as a chat-completions document."""
+    choice = {"index": 0, "message": _said(reply), "finish_reason": _finish(reply)}
+    return {**_head("chat.completion"), "choices": [choice], "usage": _usage(reply)}
+
+
+def chunks(reply: Reply, with_usage: bool) -> Iterator[dict[str, Any]]:
+    """Yield a reply as the documents of a stream: all that was said in one, then its usage if that is wanted."""
+    said = _said(reply)
+    if calls := said.get("tool_calls"):
+        said["tool_calls"] = [{"index": number, **call} for number, call in enumerate(calls)]
+    head = _head("chat.completion.chunk")
+    yield {**head, "choices": [{"index": 0, "delta": said, "finish_reason": _finish(reply)}]}
+    if with_usage:
+        yield {**head, "choices": [], "usage": _usage(reply)}
+
+
+def _head(kind: str) -> dict[str, Any]:
+    return {"id": "chatcmpl-eirkit", "object": kind, "created": int(time.time()), "model": MODEL_NAME}
+
+
+def _said(reply: Reply) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{number}",
+                "type": "function",
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+            }
+            for number, call in enumerate(reply.calls)
+        ]
+    return message
+
+
+def _finish(reply: Reply) -> str:
+    return "tool_calls" if reply.calls else "length" if reply.finish == "length" else "stop"
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    taken, given = reply.usage.input_tokens, reply.usage.output_tokens
+    return {"prompt_tokens": taken, "completion_tokens": given, "total_tokens": taken + given}
+
+
+def read_texts(body: Mapping[str, Any]) -> list[str]:
+    """Return the texts of an embeddings body."""
+    given = body.get("input")
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
+        # Numbers would be tokens of a vocabulary that the embedding behind this address does not have.
+        raise RefusedRequest(400, "input is neither a text nor a list of texts; do not send tokens")
+    return texts
+
+
+def embeddings(body: Mapping[str, Any], vectors: Vectors) -> dict[str, Any]:
+    """Return vectors as an embeddings document, as numbers or packed in base64, whichever the body asks for."""
+    wanted = body.get("dimensions")
+    if wanted is not None and wanted != vectors.shape[1]:
+        raise RefusedRequest(400, f"the embedding has {vectors.shape[1]} dimensions, not {wanted}; ask for as many")
+    packed = body.get("encoding_format") == "base64"
+    rows = np.ascontiguousarray(vectors, dtype="<f4")
+    data = [
+        {
+            "object": "embedding",
+            "index": number,
+            "embedding": base64.b64encode(row.tobytes()).decode("ascii") if packed else row.tolist(),
+        }
+        for number, row in enumerate(rows)
+    ]
+    return {"object": "list", "data": data, "model": MODEL_NAME, "usage": {"prompt_tokens": 0, "total_tokens": 0}}
+
+
+def model_list() -> dict[str, Any]:
+    """Return the one model that there is."""
+    return {"object": "list", "data": [{"id": MODEL_NAME, "object": "model", "owned_by": "eirkit"}]}

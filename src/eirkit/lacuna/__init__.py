@@ -1,1 +1,0 @@
-"""LACUNA: generated tasks in which access to earlier results is controlled."""

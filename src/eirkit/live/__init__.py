@@ -1,0 +1,1 @@
+"""Watches a live agent: what its requests stop showing, and what it will need again."""

@@ -1,0 +1,213 @@
+"""What a call of an agent's own tool read and wrote, by a table of tools: editors, viewers, searchers, patches.
+
+Tools are known by their names and arguments as the scaffolds give them. A tool that says itself that it failed has
+written nothing, and shown at most the lines as they still are. Shell commands are not here: `shell/` follows those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from eirkit.logs.actions.tool_calls import (
+    NOTHING_TOUCHED,
+    Tool,
+    failed,
+    first_of,
+    path_of,
+    search,
+    search_file,
+    text_of,
+    view,
+    view_many,
+    windowed,
+)
+from eirkit.logs.shell.patches import file_patches, files_in_diff
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, Touches
+from eirkit.logs.views import numbered
+
+_OLD = ("old_str", "old_string", "old_text", "oldText", "old", "search")
+_NEW = ("new_str", "new_string", "new_text", "newText", "new", "replacement", "new_source", "replace")
+_CONTENT = ("file_text", "content", "contents", "text", "code_edit", "code")
+_BLOCK = re.compile(r"(?<!<)<{6,} ?SEARCH\n(.*?)\n?======+\n(.*?)\n?>>>>>>+ ?REPLACE", re.DOTALL)
+
+_SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")
+_AS_IT_IS = "This is the original code before your edit"
+
+
+def create(call: Call, place: ShellState) -> Touches:
+    """A file made or overwritten whole."""
+    path = path_of(call, place)
+    if path is None or failed(call):
+        return NOTHING_TOUCHED
+    return Touches(writes=(FileWrite(path, "whole", content=text_of(call.arguments, _CONTENT) or ""),))
+
+
+def replace_text(call: Call, place: ShellState) -> Touches:
+    """A part of a file replaced by another; several parts where the tool takes a list of edits."""
+    path = path_of(call, place)
+    if path is None or failed(call) or call.arguments.get("dryRun") is True:
+        return NOTHING_TOUCHED
+    edits = call.arguments.get("edits")
+    if isinstance(edits, list) and edits:
+        given = [edit for edit in edits if isinstance(edit, Mapping)]
+        return Touches(writes=tuple(_edit(path, edit) for edit in given[:1000]))
+    diff = text_of(call.arguments, ("diff", "patch"))
+    if diff is not None and (blocks := _BLOCK.findall(diff)):
+        return Touches(writes=tuple(FileWrite(path, removed=old, added=new) for old, new in blocks))
+    return Touches(writes=(_edit(path, call.arguments),))
+
+
+def _edit(path: str, arguments: Mapping[str, Any]) -> FileWrite:
+    removed, added = text_of(arguments, _OLD), text_of(arguments, _NEW)
+    if removed is None and added is None:
+        added = text_of(arguments, _CONTENT)
+    if removed == "" and added is not None:
+        return FileWrite(path, "whole", content=added)  # replacing nothing makes the file
+    return FileWrite(path, "edit", removed=removed, added=added)
+
+
+def insert(call: Call, place: ShellState) -> Touches:
+    """Lines put into a file."""
+    path = path_of(call, place)
+    if path is None or failed(call):
+        return NOTHING_TOUCHED
+    return Touches(writes=(FileWrite(path, "edit", removed="", added=text_of(call.arguments, (*_NEW, *_CONTENT))),))
+
+
+def change(call: Call, place: ShellState) -> Touches:
+    """An edit that shows neither what left nor what came, such as an undone one."""
+    path = path_of(call, place)
+    return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path),))
+
+
+def delete(call: Call, place: ShellState) -> Touches:
+    """A file removed."""
+    path = path_of(call, place)
+    return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path, "delete"),))
+
+
+def move(call: Call, place: ShellState) -> Touches:
+    """A file put elsewhere."""
+    ends = [first_of(call.arguments, (name,)) for name in ("source", "destination")]
+    old, new = (place.resolve(end) if end else None for end in ends)
+    if old is None or new is None or failed(call):
+        return NOTHING_TOUCHED
+    return Touches(writes=(FileWrite(new, "whole", content=place.texts.get(old)), FileWrite(old, "delete")))
+
+
+def editor(call: Call, place: ShellState) -> Touches:
+    """`str_replace_editor` and its relatives, whose `command` says which of several tools they are."""
+    verb = _EDITOR_VERBS.get(str(call.arguments.get("command", "")))
+    return verb(call, place) if verb else NOTHING_TOUCHED
+
+
+def edit_event(call: Call, place: ShellState) -> Touches:
+    """`edit` as OpenHands and SWE-agent mean it: by command, by lines, or by texts."""
+    if "command" in call.arguments:
+        return editor(call, place)
+    path = path_of(call, place)
+    if path is None or failed(call):
+        return _refused(call, path)
+    return Touches(writes=(_edit(path, call.arguments),))
+
+
+def _refused(call: Call, path: str | None) -> Touches:
+    """SWE-agent refuses an edit that does not compile, and shows the lines as they are."""
+    _, _, text = call.output.partition(_AS_IT_IS)
+    lines = numbered(text)
+    if path is None or not lines:
+        return NOTHING_TOUCHED
+    return Touches((FileRead(path, content=text, lines=lines, requested=Lines(min(lines), max(lines))),))
+
+
+def make_file(call: Call, place: ShellState) -> Touches:
+    """SWE-agent's `create`, which also opens the new file."""
+    touches = create(call, place)
+    if touches.writes:
+        place.open_file = touches.writes[0].path
+    return touches
+
+
+def patch(call: Call, place: ShellState) -> Touches:
+    """`apply_patch`: the files of its patch, whatever the name of the argument that holds it."""
+    texts = [value for value in call.arguments.values() if isinstance(value, str)]
+    text = max(texts, key=len, default="")
+    if failed(call):
+        return NOTHING_TOUCHED
+    writes = []
+    for part in file_patches(text):
+        path = place.resolve(part.path)
+        if path is not None and part.kind == "whole":
+            writes.append(FileWrite(path, "whole", content=part.added))
+        elif path is not None:
+            is_edit = part.kind == "edit"
+            writes.append(
+                FileWrite(
+                    path, part.kind, removed=part.removed if is_edit else None, added=part.added if is_edit else None
+                )
+            )
+    if not writes:
+        writes = [FileWrite(path) for path in place.resolve_all(files_in_diff(text))]
+    return Touches(writes=tuple(writes))
+
+
+_EDITOR_VERBS: dict[str, Tool] = {
+    "view": view,
+    "create": create,
+    "write": create,
+    "str_replace": replace_text,
+    "replace": replace_text,
+    "insert": insert,
+    "undo_edit": change,
+    "delete": delete,
+}
+TOOLS: Mapping[str, Tool] = {
+    **dict.fromkeys(
+        ("str_replace_editor", "str_replace_based_edit_tool", "edit_tool", "file_editor", "text_editor"), editor
+    ),
+    **dict.fromkeys(("edit", "Edit", "edit_file_by_lines"), edit_event),
+    **dict.fromkeys(
+        (
+            "read",
+            "view",
+            "read_file",
+            "view_file",
+            "cat_file",
+            "open_file",
+            "fs_read",
+            "get_file",
+            "notebookread",
+            "read_text_file",
+            "filemap",
+        ),
+        view,
+    ),
+    **dict.fromkeys(
+        ("write", "write_file", "create_file", "write_to_file", "fs_write", "new_file", "save_file"), create
+    ),
+    **dict.fromkeys(
+        ("replace", "multiedit", "replace_in_file", "edit_file", "search_replace", "str_replace", "notebookedit"),
+        replace_text,
+    ),
+    **dict.fromkeys(("insert", "insert_content", "insert_lines", "append_file"), insert),
+    **dict.fromkeys(("open", "goto", "scroll_up", "scroll_down"), windowed),
+    **dict.fromkeys(("grep", "search_file_content", "search_files", "grep_search", "search_code"), search),
+    **dict.fromkeys(("apply_patch", "apply_diff", "applypatch"), patch),
+    **dict.fromkeys(("delete_file", "remove_file"), delete),
+    "undo_edit": change,
+    "create": make_file,
+    "search_file": search_file,
+    **dict.fromkeys(("read_many_files", "read_multiple_files"), view_many),
+    "move_file": move,
+}
+
+
+def tool_named(name: str) -> Tool | None:
+    """Return the tool that goes by a name, whatever its case; a server of files offers its own under a prefix."""
+    own = TOOLS.get(name)
+    if own is None:
+        own = TOOLS.get(_SERVER.sub("", name.lower()))
+    return own

@@ -1,0 +1,169 @@
+"""From what a log recorded to what each turn read and wrote: a `Recording` comes in, a `Trajectory` goes out.
+
+A read is a file whose content the action put before the agent; a write is a file whose content it changed. What exactly
+counts is set down in `docs/design/what-an-action-touched.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Callable
+
+from eirkit.logs.actions.tool_calls import NOTHING_TOUCHED
+from eirkit.logs.actions.tools import tool_named
+from eirkit.logs.shell.effects import remember, shell_touches
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.tokens import Remembering
+from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
+
+SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
+PYTHONS = frozenset({"python", "ipython", "run_ipython", "execute_ipython_cell"})
+_END = "end of the program"  # of a here-document
+_RAISED = "Traceback (most recent call last)"
+_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # a command that was never run
+_FRESH = ("mini", "codex", "gemini")  # scaffolds that start every command anew
+_CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
+_USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
+_LOOKED_AT = 2000  # characters of an argument in which folders are looked for
+
+
+def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
+    """Return a run with what its turns read and wrote.
+
+    Args:
+        recording: the run as its log tells it.
+        count: the number of tokens of a text.
+    """
+    place = place_of(recording, count)
+    touched = [_turn_touches(turn, place) for turn in recording.turns]
+    # All texts of a run are counted one after the other: the vocabulary is large, and leaves the caches in between.
+    counting = count if isinstance(count, Remembering) else Remembering(count)
+    sizes = [
+        _tokens(turn, touches, counting) if turn.tokens is None else turn.tokens
+        for turn, touches in zip(recording.turns, touched, strict=True)
+    ]
+    turns = [
+        Turn(number, touches.reads, touches.writes, tokens, turn)
+        for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
+    ]
+    return Trajectory(recording, tuple(turns), place.roots[0] if place.roots else None, place.unresolved)
+
+
+def place_of(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
+    """Return where a run begins: its repository, as the log says or as its commands show, and its folder."""
+    roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
+    scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
+    keeps = recording.details.get("keeps_folder") is not False and not any(name in scaffold for name in _FRESH)
+    return ShellState(roots=roots, folder=roots[0] if roots else "", keeps_folder=keeps, count=count)
+
+
+def touches_of(call: Call, place: ShellState) -> Touches:
+    """Return what one call touched, and leave in `place` what later calls need to know."""
+    began, command = place.folder, _command(call)
+    if command is not None and call.failed and call.output.startswith(_REFUSED):
+        return NOTHING_TOUCHED
+    if call.working_folder and call.working_folder != began:
+        place.folder = _folder(call.working_folder, place)
+    if command is None:
+        touches = _tool_touches(call, place)
+    else:
+        folder = None if call.working_folder else call.arguments.get("directory") or call.arguments.get("dir_path")
+        if folder and isinstance(folder, str):
+            place.folder = _folder(folder, place)
+        touches = shell_touches(command, call.output, _exit_code(call), place)
+    # A program in Python cannot move the shell, and where every command starts anew none can.
+    if not place.keeps_folder or call.tool in PYTHONS:
+        place.folder = began
+    return touches
+
+
+def _command(call: Call) -> str | None:
+    """Return the shell command that a call is; a program in Python is one that is fed to its interpreter."""
+    if call.tool in SHELLS or call.tool.lower() in SHELLS:
+        command = call.arguments.get("command", call.arguments.get("cmd"))
+        return command if isinstance(command, str) else None
+    code = call.arguments.get("code") if call.tool in PYTHONS else None
+    return f"python3 - <<'{_END}'\n{code}\n{_END}\n" if isinstance(code, str) and _END not in code else None
+
+
+def _folder(named: str, place: ShellState) -> str:
+    is_drive = named[1:2] == ":"
+    return named if is_drive else place.absolute(named.rstrip("/") or "/")
+
+
+def _exit_code(call: Call) -> int:
+    if call.exit_code is not None:
+        return call.exit_code
+    # A notebook gives no code, only the error that ended a cell.
+    return int(call.failed or (call.tool in PYTHONS and _RAISED in call.output))
+
+
+def _tool_touches(call: Call, place: ShellState) -> Touches:
+    tool = tool_named(call.tool)
+    if tool is None:
+        return NOTHING_TOUCHED
+    touches = tool(call, place)
+    for write in touches.writes:
+        remember(place, write)
+    return touches
+
+
+def written_files(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the files that a run wrote, in the order of their first write."""
+    return tuple(dict.fromkeys(write.path for turn in trajectory.turns for write in turn.writes))
+
+
+def _turn_touches(turn: RecordedTurn, place: ShellState) -> Touches:
+    if turn.touches is not None:
+        return turn.touches
+    if turn.rejected or not turn.calls:
+        return NOTHING_TOUCHED
+    if len(turn.calls) == 1:
+        return touches_of(turn.calls[0], place)
+    parts = [touches_of(call, place) for call in turn.calls]
+    return Touches(
+        tuple(read for part in parts for read in part.reads), tuple(write for part in parts for write in part.writes)
+    )
+
+
+def _tokens(turn: RecordedTurn, touches: Touches, count: Remembering) -> int:
+    """Return the tokens of a turn; what it shows and writes of files is counted apart, since the graph asks for it."""
+    text, tokens = turn.text, count(turn.text)
+    written = [write.content for write in touches.writes if write.content]
+    for call in turn.calls:
+        for value in call.arguments.values():
+            # A reply that holds its command in its text is not counted twice.
+            if isinstance(value, str) and value not in text:
+                tokens += count.with_parts(value, written) if written else count(value)
+        shown = [read.content for read in touches.reads if read.content] if len(touches.reads) > 1 else ()
+        tokens += count.with_parts(call.output, shown) if shown else count(call.output)
+    return tokens
+
+
+def _roots(recording: Recording) -> list[str]:
+    """Return the names of the repository's folder that a run uses: the usual ones, else where it most often goes."""
+    usual: Tally[str] = Tally(_USUAL_ROOT.findall(recording.prompt[:20_000]))
+    went: Tally[str] = Tally()
+    for turn in recording.turns:
+        for call in turn.calls:
+            for value in call.arguments.values():
+                if isinstance(value, str) and "/" in value:
+                    _note_folders(value[:_LOOKED_AT], usual, went)
+    if usual:
+        first = max(usual, key=lambda name: (usual[name], name))
+        workspace = next((name for name in sorted(usual) if name.startswith("/workspace/") and "__" in name), None)
+        return _linked(workspace) if workspace and first == "/testbed" else _linked(first)
+    return [min(went, key=lambda name: (-went[name], len(name), name)).rstrip("/")] if went else []
+
+
+def _note_folders(text: str, usual: Tally[str], went: Tally[str]) -> None:
+    if "/testbed" in text or "/workspace/" in text or "/repo" in text or "/app" in text:
+        usual.update(_USUAL_ROOT.findall(text))
+    if "cd /" in text:
+        went.update(_CD.findall(text))
+
+
+def _linked(root: str) -> list[str]:
+    # OpenHands links a folder of its workspace to the place where SWE-bench keeps the repository.
+    return [root, "/testbed"] if root.startswith("/workspace/") and "__" in root else [root]

@@ -1,0 +1,235 @@
+"""Four exact signatures in a log that may point to lost information, and a sample of them for people to review.
+
+In: a trajectory. Out: one row for every event: an edit that the tool could not apply, a command repeated with the same
+output though none of its inputs was written, an edit repeated after a failed test, a submission in the face of a
+failed test. Failures of the test runner or the machine are left out. A signature says what happened, never why.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from heapq import heappush, heappushpop
+from typing import Literal, TypeAlias
+
+from eirkit.logs.trajectory import Call, FileWrite, Recording, Trajectory, Turn
+from eirkit.logs.verdicts import edit_not_applied, failed_around, runner_verdict
+
+Signature = Literal["edit_failure", "repeated_command", "repeated_edit", "submit_after_failed_test"]
+SIGNATURES: tuple[Signature, ...] = ("edit_failure", "repeated_command", "repeated_edit", "submit_after_failed_test")
+
+_EXCERPT = 400  # characters of evidence
+_SHELLS = frozenset(
+    {"bash", "execute_bash", "shell", "run", "run_shell_command", "exec_command", "local_shell", "Bash"}
+)
+_SILENT = frozenset({"think", "finish", "submit", "wait", "done"})  # tools that neither read nor change anything
+_SUBMITTING = frozenset({"finish", "submit", "done", "mark_task_complete"})
+
+# A program may read files that its command line does not name.
+_PROGRAM = re.compile(
+    r"(?:^|[\s;&|(])(?:python[\d.]*|py\.?test|tox|node|npm|npx|yarn|pnpm|make|cmake|cargo|go|ruby|perl|php|java|mvn"
+    r"|gradle|bash|sh|git|\./\S)(?=[\s;&|)]|$)"
+)
+
+# Takes a change back; with one of the others in the same command it may make one too.
+_UNDONE = re.compile(r"\bgit (?:checkout|restore|reset|stash|revert)\b")
+_EDITING = ("sed -i", "python", "perl", "patch", "apply", "<<")
+_SCRIPT = re.compile(r"\b(?:python[\d.]*|bash|sh|perl|node) (?!-)\S{1,200}")  # runs a file, which may have changed
+
+_Key: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """One event; texts are excerpts, for a reviewer."""
+
+    turn: int
+    signature: Signature
+    earlier_turn: int | None  # the turn that it repeats, or the failed test's
+    command: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """One event drawn for manual review, with room for a verdict."""
+
+    signature: Signature
+    format: str
+    run_id: str
+    source: str
+    turn: int
+    earlier_turn: int | None
+    command: str
+    output: str
+    verdict: str = ""
+
+
+def anomalies(trajectory: Trajectory) -> tuple[Anomaly, ...]:
+    """Return every event of a run, by turn."""
+    watch = _Watch()
+    for turn in trajectory.turns:
+        if not turn.recorded.rejected:
+            watch.turn(turn)
+    watch.end(trajectory.recording)
+    return tuple(watch.found)
+
+
+def review_sample(
+    events: Iterable[tuple[Recording, Anomaly]], *, seed: int, per_stratum: int = 25
+) -> tuple[ReviewItem, ...]:
+    """Return up to so many events of each signature in each format.
+
+    Which ones depends on the seed and the events alone, not on their order; no more than the sample is held in memory.
+    """
+    drawn: dict[tuple[str, Signature], list[tuple[int, int, ReviewItem]]] = {}
+    for number, (recording, event) in enumerate(events):
+        item = _review_item(recording, event)
+        heap = drawn.setdefault((recording.format, event.signature), [])
+        entry = (-_rank(seed, item), number, item)
+        if len(heap) < per_stratum:
+            heappush(heap, entry)
+        else:
+            heappushpop(heap, entry)
+    chosen = [item for stratum in sorted(drawn) for _, _, item in drawn[stratum]]
+    return tuple(sorted(chosen, key=lambda item: (item.format, item.signature, item.run_id, item.turn)))
+
+
+class _Watch:
+    """What a run has done so far, as far as the signatures need it."""
+
+    def __init__(self) -> None:
+        self.found: list[Anomaly] = []
+        self._calls: dict[_Key, tuple[int, str]] = {}  # by command: where it was last given, and what came back
+        self._written: dict[str, int] = {}  # by path: the last turn that wrote it
+        self._last_write = self._last_whole = 0  # the last turns that wrote anything, and a whole file
+        self._edits: dict[_Key, int] = {}
+        self._failed_test: tuple[int, str, str] | None = None  # the last failed test
+        self._standing = False  # it is the last test's result, and nothing but deletions came after it
+
+    def turn(self, turn: Turn) -> None:
+        given = [(call, _shell_command(call)) for call in turn.recorded.calls]
+        for call, command in given:
+            self._call(turn, call, command)
+        for write in turn.writes:
+            self._write(turn, write)
+        for call, command in given:
+            if command is not None:
+                self._test(turn, call, command)
+
+    def end(self, recording: Recording) -> None:
+        if self._standing and self._failed_test is not None and _was_submitted(recording):
+            earlier, command, output = self._failed_test
+            self.found.append(Anomaly(len(recording.turns), "submit_after_failed_test", earlier, command, output))
+
+    def _call(self, turn: Turn, call: Call, command: str | None) -> None:
+        if edit_not_applied(command, call.output):
+            self.found.append(Anomaly(turn.number, "edit_failure", None, *_excerpts(call)))
+        if call.tool in _SILENT:
+            return
+        key = _key(call)
+        before = self._calls.get(key)
+        self._calls[key] = (turn.number, call.output)
+        if before is None or before[1] != call.output or _failed_around(call, command):
+            return
+        if self._unchanged(turn, command, before[0]):
+            self.found.append(Anomaly(turn.number, "repeated_command", before[0], *_excerpts(call)))
+
+    def _unchanged(self, turn: Turn, command: str | None, since: int) -> bool:
+        """True if no input was written in or after the earlier turn; of a program's inputs nothing is known."""
+        if since == turn.number and turn.writes:
+            return False
+        if not turn.reads or (command is not None and _PROGRAM.search(command)):
+            return self._last_write < since
+        return all(self._written.get(read.path, 0) < since for read in turn.reads)
+
+    def _write(self, turn: Turn, write: FileWrite) -> None:
+        self._written[write.path] = self._last_write = turn.number
+        if write.kind == "delete":
+            return
+        self._standing = False
+        key = _edit_key(turn, write)
+        earlier = self._edits.get(key)
+        self._edits[key] = turn.number
+        if earlier is not None and self._failed_test is not None and earlier <= self._failed_test[0] < turn.number:
+            command = _excerpts(turn.recorded.calls[0])[0] if turn.recorded.calls else write.path
+            if not self._differs(turn, write, earlier):
+                self.found.append(Anomaly(turn.number, "repeated_edit", earlier, command, self._failed_test[2]))
+        if write.kind == "whole":
+            self._last_whole = turn.number
+
+    def _differs(self, turn: Turn, write: FileWrite, earlier: int) -> bool:
+        """True if equal commands made no equal edit: they took one back, or ran a script that was rewritten since."""
+        if any(_texts(write)):
+            return False
+        commands = [command for call in turn.recorded.calls if (command := _shell_command(call))]
+        rewritten = self._last_whole > earlier
+        return any(_takes_back(command) or (rewritten and _SCRIPT.search(command)) for command in commands)
+
+    def _test(self, turn: Turn, call: Call, command: str) -> None:
+        verdict = runner_verdict(command, call.output)
+        if verdict == "failed":
+            self._failed_test = (turn.number, *_excerpts(call))
+        if verdict is not None:
+            self._standing = verdict == "failed"
+
+
+def _shell_command(call: Call) -> str | None:
+    if call.tool not in _SHELLS:
+        return None
+    command = call.arguments.get("command", call.arguments.get("cmd", ""))
+    return command if isinstance(command, str) else " ".join(map(str, command)) if isinstance(command, list) else ""
+
+
+def _failed_around(call: Call, command: str | None) -> bool:
+    # A file that is only shown may hold the words of any error.
+    ran = call.failed or call.exit_code not in (0, None) or (command is not None and _PROGRAM.search(command))
+    return bool(ran) and failed_around(call.output)
+
+
+def _key(call: Call) -> _Key:
+    if len(call.arguments) == 1:
+        [(name, value)] = call.arguments.items()
+        if isinstance(value, str):
+            return call.tool, name, value
+    return call.tool, json.dumps(call.arguments, sort_keys=True, default=str)
+
+
+def _edit_key(turn: Turn, write: FileWrite) -> _Key:
+    """Return what makes two edits the same: their texts, or the calls that made them where the log shows no text."""
+    texts = _texts(write)
+    if any(texts):
+        return write.path, write.kind, *texts
+    return write.path, *(part for call in turn.recorded.calls for part in _key(call))
+
+
+def _takes_back(command: str) -> bool:
+    return _UNDONE.search(command) is not None and not any(word in command for word in _EDITING)
+
+
+def _texts(write: FileWrite) -> tuple[str, str, str]:
+    return write.content or "", write.removed or "", write.added or ""
+
+
+def _was_submitted(recording: Recording) -> bool:
+    last = recording.turns[-1].calls[-1].tool if recording.turns and recording.turns[-1].calls else ""
+    return bool(recording.submission) or "submit" in recording.exit_status.lower() or last in _SUBMITTING
+
+
+def _excerpts(call: Call) -> tuple[str, str]:
+    command = _shell_command(call)
+    given = command if command is not None else f"{call.tool} {_key(call)[-1]}"
+    return given[:_EXCERPT], call.output[-_EXCERPT:]
+
+
+def _review_item(recording: Recording, event: Anomaly) -> ReviewItem:
+    place = (recording.run_id, recording.source, event.turn, event.earlier_turn)
+    return ReviewItem(event.signature, recording.format, *place, event.command, event.output)
+
+
+def _rank(seed: int, item: ReviewItem) -> int:
+    text = json.dumps([seed, item.format, item.signature, item.run_id, item.turn, item.earlier_turn, item.command])
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big")

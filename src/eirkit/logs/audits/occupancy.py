@@ -1,0 +1,156 @@
+"""How full the model's window was, as far as a log tells: prompt sizes, overflows, summaries, share of the window.
+
+In: a recording and the sizes of windows, from `windows.toml` and a user's own file. Out: one row for the run. A size
+that nobody gave stays unknown; a prompt that shrinks is a sign that history was condensed, no proof.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.trajectory import RecordedTurn, Recording
+
+_BUILT_IN = Path(__file__).with_name("windows.toml")
+_NAME_CHARACTERS = 200  # of a model's name; a longer one is nobody's
+_VENDOR_PARTS = 2  # words before a model's own name, such as a vendor's and a region's
+_NOTICE_CHARACTERS = 2_000  # an error message stands at the beginning of what a failed call returned
+
+# What may follow a known name without making another model of it.
+_VARIANT = re.compile(r"(?:-(?:\d{4,8}|\d{4}-\d\d-\d\d|latest|preview|exp|instruct|thinking|it|fp8|v\d|0))*")
+_OVERFLOW = (
+    *("context_length_exceeded", "contextwindowexceeded", "context window exceeded", "exit_context"),
+    *("maximum context length", "prompt is too long", "input is too long", "input length exceeds"),
+    *(
+        "exceeds the context window",
+        "exceeds the model's context",
+        "exceeds the maximum context",
+        "exceed context limit",
+    ),
+)
+_SUMMARY = (
+    "This session is being continued from a previous conversation",
+    "<CONVERSATION SUMMARY>",
+    "<conversation_summary>",
+    "CondensationAction",
+    "AgentCondensationObservation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Context windows in tokens by a model's plain name."""
+
+    dated: str
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """One run's use of its model's window."""
+
+    sized_calls: int  # responses whose prompt size the log gives
+    prompt_monotone: bool | None  # None: fewer than two sizes
+    prompt_drops: int
+    largest_drop_tokens: int
+    peak_tokens: int | None  # the largest prompt with its reply; without sizes, all tokens of the run
+    measured: bool  # False: the peak is the tokens of the run, or unknown
+    window_tokens: int | None  # None: nobody gave the model's size
+    peak_share: float | None  # peak_tokens / window_tokens
+    overflow_errors: int
+    summary_markers: int  # compactions that the log shows, by its own record or by a summary's usual first words
+    clears: int
+
+
+def read_windows(path: Path | None = None) -> Windows:
+    """Return the sizes that come with the package, with those of a user's file before them."""
+    built_in = _parsed(_BUILT_IN)
+    if path is None:
+        return built_in
+    own = _parsed(path)
+    return Windows(own.dated or built_in.dated, {**built_in.sizes, **own.sizes})
+
+
+def window_of(windows: Windows, model: str) -> int | None:
+    """Return a model's window; a longer known name goes before a shorter one."""
+    parts = _plain(model).split("-")
+    found: list[tuple[int, int]] = []
+    for first in range(min(len(parts), _VENDOR_PARTS + 1)):
+        for end in range(len(parts), first, -1):
+            tokens = windows.sizes.get("-".join(parts[first:end]))
+            if tokens is not None and _VARIANT.fullmatch("".join(f"-{part}" for part in parts[end:])):
+                found.append((end - first, tokens))
+    return max(found, default=(0, None))[1]
+
+
+def occupancy(recording: Recording, windows: Windows, trajectory_tokens: int | None = None) -> Occupancy:
+    """Return the row of a run; its tokens stand in for the peak where the log gives no sizes."""
+    used = [turn.usage.largest or turn.usage for turn in recording.turns if turn.usage is not None]
+    sized = [usage for usage in used if usage.input_tokens > 0]
+    prompts = [usage.input_tokens for usage in sized]
+    drops = [before - after for before, after in pairwise(prompts) if after < before]
+    peak = max((usage.input_tokens + usage.output_tokens for usage in sized), default=trajectory_tokens)
+    window = window_of(windows, recording.model)
+    return Occupancy(
+        sized_calls=len(sized),
+        prompt_monotone=not drops if len(prompts) > 1 else None,
+        prompt_drops=len(drops),
+        largest_drop_tokens=max(drops, default=0),
+        peak_tokens=peak,
+        measured=bool(sized),
+        window_tokens=window,
+        peak_share=None if peak is None or window is None else peak / window,
+        overflow_errors=sum(1 for notice in _notices(recording) if _overflows(notice)),
+        summary_markers=sum(1 for turn in recording.turns if _summarised(turn)),
+        clears=sum(1 for turn in recording.turns if turn.broken == "clear"),
+    )
+
+
+def _notices(recording: Recording) -> Iterator[str]:
+    """Yield what the scaffold says of itself; a file that the agent read may hold the same words and is left out."""
+    yield recording.exit_status[:_NOTICE_CHARACTERS]
+    error = recording.details.get("error")
+    if isinstance(error, str):
+        yield error[:_NOTICE_CHARACTERS]
+    for turn in recording.turns:
+        if turn.rejected:
+            yield turn.text[:_NOTICE_CHARACTERS]
+        for call in turn.calls:
+            if call.failed:
+                yield call.output[:_NOTICE_CHARACTERS]
+
+
+def _overflows(notice: str) -> bool:
+    lowered = notice.lower()
+    return any(words in lowered for words in _OVERFLOW)
+
+
+def _summarised(turn: RecordedTurn) -> bool:
+    if turn.broken is not None:
+        return turn.broken == "compaction"
+    if turn.carried:
+        return any(mark in turn.carried[:_NOTICE_CHARACTERS] for mark in _SUMMARY)
+    return turn.text.startswith(_SUMMARY)
+
+
+def _plain(model: str) -> str:
+    name = model[-_NAME_CHARACTERS:].lower().rpartition("/")[2]
+    return re.sub(r"[._:@ ]+", "-", name)
+
+
+def _parsed(path: Path) -> Windows:
+    remedy = 'write [windows] with lines such as "gpt-4o" = 128000'
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise InputFileError(f"{path}: not a file of window sizes ({problem}); {remedy}") from None
+    sizes = content.get("windows", {})
+    if not isinstance(sizes, dict) or not all(type(size) is int and size > 0 for size in sizes.values()):
+        raise InputFileError(f"{path}: a window is no positive number of tokens; {remedy}")
+    return Windows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})

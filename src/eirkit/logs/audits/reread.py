@@ -1,0 +1,145 @@
+"""How far a run went, in tokens, before it came back to what it had read.
+
+In: a trajectory and the paths it needed. Out: one interval from every read to the next read of the file, its next
+write or the run's end; cells of exposure and rereads by distance, ready for a Poisson regression; and the longest gaps
+under three clocks. The clock is the run's tokens up to the end of a turn. A turn that reads a file several times reads
+it once, and reads come before writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from eirkit.facts import fact
+from eirkit.logs.trajectory import Trajectory
+
+Ending = Literal["reread", "overwrite", "end"]
+
+BIN_TOKENS = 1_000  # the first bin is 0–1k; every further one is as wide as all before it: 1–2k, 2–4k, 4–8k, …
+
+
+@fact
+class RereadInterval:
+    """From one read of a file to what ended the wait for the next."""
+
+    path: str
+    needed: bool
+    from_turn: int
+    from_tokens: int  # the clock at the read
+    to_turn: int  # the run's last turn where nothing came
+    distance_tokens: int
+    ending: Ending
+
+
+@fact
+class RereadBin:
+    """One bin of distance for the needed or the other files of a run; a row of the regression."""
+
+    run_id: str
+    needed: bool
+    bin: int
+    above_tokens: int  # a distance of exactly this much belongs to the bin below
+    up_to_tokens: int
+    midpoint_tokens: int
+    exposure_tokens: int  # waited inside the bin, over all intervals that reach it
+    rereads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The longest waits of a run over the needed or the other files; None where the clock never ran."""
+
+    needed: bool
+    end_censored_tokens: int | None  # what never came is waited for until the run ends
+    closed_tokens: int | None  # only waits that a read or a write ended
+    fair_clock_tokens: int | None  # every wait stops at the run's last write of any file
+
+
+def intervals(trajectory: Trajectory, needed: Collection[str]) -> tuple[RereadInterval, ...]:
+    """Return the wait that follows every read, in the order in which the waits ended."""
+    wanted = frozenset(needed)
+    waiting: dict[str, tuple[int, int]] = {}
+    found: list[RereadInterval] = []
+    clock = last = 0
+
+    def close(path: str, ending: Ending) -> None:
+        start = waiting.pop(path, None)
+        if start is not None:
+            found.append(RereadInterval(path, path in wanted, *start, last, clock - start[1], ending))
+
+    for turn in trajectory.turns:
+        clock, last = clock + turn.tokens, turn.number
+        for path in dict.fromkeys(read.path for read in turn.reads):
+            close(path, "reread")
+            waiting[path] = (turn.number, clock)
+        for write in turn.writes:
+            close(write.path, "overwrite")
+    for path in list(waiting):
+        close(path, "end")
+    return tuple(found)
+
+
+def bin_of(distance_tokens: int) -> int:
+    """Return the bin of a distance; each holds its upper end, so that no reread falls where nothing was waited."""
+    thousands = -(-distance_tokens // BIN_TOKENS)
+    return (thousands - 1).bit_length() if thousands > 1 else 0
+
+
+def cells(run_id: str, waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]:
+    """Return exposure and rereads by bin; a wait adds exposure to every bin that it crosses.
+
+    A wait of no tokens, as where a log counts none, is nobody's exposure, and a reread after it no event of a rate.
+    """
+    exposure: dict[tuple[bool, int], int] = {}
+    rereads: dict[tuple[bool, int], int] = {}
+    for wait in waits:
+        if not wait.distance_tokens:
+            continue
+        reached = bin_of(wait.distance_tokens)
+        for place in range(reached + 1):
+            above, up_to = _ends(place)
+            key = (wait.needed, place)
+            exposure[key] = exposure.get(key, 0) + min(wait.distance_tokens, up_to) - above
+        if wait.ending == "reread":
+            rereads[wait.needed, reached] = rereads.get((wait.needed, reached), 0) + 1
+    return tuple(_cell(run_id, *key, exposure[key], rereads.get(key, 0)) for key in sorted(exposure))
+
+
+def gaps(trajectory: Trajectory, waits: Iterable[RereadInterval]) -> tuple[Gaps, Gaps]:
+    """Return the longest gaps over needed files, and over the others, where the same effect would be a placebo."""
+    clock = 0
+    last_write: int | None = None
+    for turn in trajectory.turns:
+        clock += turn.tokens
+        if turn.writes:
+            last_write = clock
+    by_need: tuple[list[RereadInterval], list[RereadInterval]] = ([], [])
+    for wait in waits:
+        by_need[wait.needed].append(wait)
+    return _longest(True, by_need[True], last_write), _longest(False, by_need[False], last_write)
+
+
+def _ends(place: int) -> tuple[int, int]:
+    return (0, BIN_TOKENS) if place == 0 else (BIN_TOKENS << (place - 1), BIN_TOKENS << place)
+
+
+def _cell(run_id: str, needed: bool, place: int, exposure_tokens: int, rereads: int) -> RereadBin:
+    above, up_to = _ends(place)
+    return RereadBin(run_id, needed, place, above, up_to, (above + up_to) // 2, exposure_tokens, rereads)
+
+
+def _longest(needed: bool, waits: list[RereadInterval], last_write: int | None) -> Gaps:
+    closed = [wait.distance_tokens for wait in waits if wait.ending != "end"]
+    fair = []
+    if last_write is not None:
+        fair = [
+            min(wait.distance_tokens, last_write - wait.from_tokens) for wait in waits if wait.from_tokens <= last_write
+        ]
+    return Gaps(
+        needed,
+        max((wait.distance_tokens for wait in waits), default=None),
+        max(closed, default=None),
+        max(fair, default=None),
+    )

@@ -1,0 +1,88 @@
+"""Whether runs with a larger peak demand fail more often: odds ratios per doubling, bare and adjusted.
+
+Over all runs of a cohort, and over those whose clipped views left out lines that mattered. Difficulty comes from runs
+outside the analysed set: for the latter the cohort's other runs are outside, for the former only other cohorts are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eirkit.logs.cohorts.cohort_runs import Floats, Runs
+from eirkit.logs.cohorts.covariates import success_elsewhere
+from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, nothing, of_fit, with_note
+from eirkit.logs.cohorts.setting import Cohort, known, log2_1p
+from eirkit.logs.inference.logistic import logistic
+from eirkit.logs.inference.results import Excluded, join_notes
+
+DEMAND, LENGTH, EASE = "log2 demand", "log2 tokens", "success of others"
+SCALE = "odds ratio of failure per doubling of peak demand"
+NO_OTHERS = "their tasks have no other runs to tell difficulty from"
+REMEDY = "no other runs of these tasks; give analysed ones after --disjoint, or split the cohort with --by"
+_SHOWS = "whether runs that needed more at their peak failed more often"
+_LIMITS = "that demand causes failure: it is read off the finished run, and a failing run's extra work raises it"
+
+
+def _question(name: str, given: str) -> Question:
+    return Question(name, SCALE, f"{_SHOWS}{given}", _LIMITS)
+
+
+BARE = _question("demand-failure", "")
+LONG = _question("demand-failure-tokens", ", among runs of equal length")
+HARD = _question("demand-failure-difficulty", ", among runs of equal length on tasks that others solve equally often")
+CLIPPED = tuple(
+    Question(f"clipped-{asked.name}", SCALE, f"{asked.shows}; runs with clipped lines only", _LIMITS)
+    for asked in (BARE, LONG, HARD)
+)
+
+
+COVERED = Question(
+    "demand-failure-covered",
+    SCALE,
+    f"{_SHOWS}, among runs of equal length that touched a goal file; where it differs, runs without coverage decide",
+    _LIMITS,
+)
+QUESTIONS = (BARE, LONG, HARD, COVERED, *CLIPPED)
+
+
+def analyse(cohort: Cohort) -> list[Finding]:
+    """Return the seven odds ratios."""
+    judged, excluded = cohort.judged()
+    everywhere = _three((BARE, LONG, HARD), judged, cohort.elsewhere, excluded)
+    covered, no_goal = known(judged, judged.covered, "no goal file touched", excluded)
+    everywhere.append(_covered(covered, no_goal))
+    is_clipped = np.isin(judged.group, ("recovered", "never"))
+    clipped, left_out = known(judged, is_clipped, "not in one of the two clipping groups", excluded)
+    return [*everywhere, *_three(CLIPPED, clipped, judged.at(~is_clipped).with_more(cohort.elsewhere), left_out)]
+
+
+def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tuple[Excluded, ...]) -> list[Finding]:
+    bare, long, hard = asked
+    if not len(runs):
+        return [nothing(question, "no such runs with a known outcome", excluded=excluded) for question in asked]
+    demand, length = log2_1p(runs.demand), log2_1p(runs.tokens)
+    found = [
+        _ratio(bare, runs, {DEMAND: demand}, excluded),
+        _ratio(long, runs, {DEMAND: demand, LENGTH: length}, excluded),
+    ]
+    ease = success_elsewhere(runs, others)
+    if not ease.known.any():
+        return [
+            *found,
+            nothing(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
+        ]
+    left, left_out = known(runs, ease.known, NO_OTHERS, excluded)
+    columns = {DEMAND: demand, LENGTH: length, EASE: ease.logit}
+    kept = {name: values[ease.known] for name, values in columns.items()}
+    return [*found, with_note(_ratio(hard, left, kept, left_out), ease.note)]
+
+
+def _covered(runs: Runs, excluded: tuple[Excluded, ...]) -> Finding:
+    if not len(runs):
+        return nothing(COVERED, "no run with a known outcome touched a goal file", excluded=excluded)
+    return _ratio(COVERED, runs, {DEMAND: log2_1p(runs.demand), LENGTH: log2_1p(runs.tokens)}, excluded)
+
+
+def _ratio(question: Question, runs: Runs, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
+    fit = logistic(runs.failed, columns, runs.task)
+    return of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))

@@ -1,0 +1,161 @@
+"""A cohort and how it is to be analysed; what every analysis takes."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.errors import InputFileError, UnknownNameError
+from eirkit.logs.cohorts.cohort_runs import Codes, Floats, Mask, RereadCells, Runs
+from eirkit.logs.inference.design import Columns
+from eirkit.logs.inference.results import Excluded
+from eirkit.seeds import name_key
+
+Resampled = Literal["tasks", "runs"]
+UNKNOWN = "nobody says whether they were resolved"
+MOST_MODELS = 60  # indicators of their own
+OTHER_MODELS = "other models"  # the indicator that rarer ones share
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is drawn, and how often."""
+
+    seed: int = 0
+    resamples: int = 1000  # of fair-clock gaps
+    mediation_resamples: int = 200
+    draws: int = 1000  # of each of four chains
+    resampled: Resampled = "tasks"  # "runs": within tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Cohort:
+    """Runs of one unit, the cells of these runs, and runs of other sets, from which difficulty may be told."""
+
+    name: str
+    runs: Runs
+    cells: RereadCells
+    elsewhere: Runs
+    settings: Settings
+
+    def rng(self, name: str) -> np.random.Generator:
+        """Return a generator of the cohort's and the analysis's own, so that neither moves the other."""
+        return np.random.default_rng([self.settings.seed, name_key("cohort", self.name, name)])
+
+    @property
+    def in_tokens(self) -> bool:
+        return bool(len(self.runs)) and self.runs.unit[0] == "tokens"
+
+    def judged(self) -> tuple[Runs, tuple[Excluded, ...]]:
+        """Return the runs with a known outcome, and how many have none."""
+        return known(self.runs, ~np.isnan(self.runs.failed), UNKNOWN)
+
+
+def known(runs: Runs, mask: Mask, reason: str, before: tuple[Excluded, ...] = ()) -> tuple[Runs, tuple[Excluded, ...]]:
+    """Return the runs where a mask holds, and what was left out so far."""
+    lost = int((~mask).sum())
+    return runs.at(mask), (*before, Excluded(reason, lost)) if lost else before
+
+
+def log2_1p(values: Floats) -> Floats:
+    """Return log2(1 + x), the scale on which one unit is a doubling of anything large."""
+    scaled: Floats = np.log2(1 + values)
+    return scaled
+
+
+def model_columns(models: NDArray[np.object_]) -> Columns:
+    """Return an indicator for each model but the most frequent one; the rarest share one where there are too many."""
+    names, inverse, counts = np.unique(models.astype(str), return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[1:]
+    own, rest = order[:MOST_MODELS], order[MOST_MODELS:]
+    columns = {f"model {names[place]}": (inverse == place).astype(np.float64) for place in sorted(own)}
+    return {**columns, OTHER_MODELS: np.isin(inverse, rest).astype(np.float64)} if len(rest) else columns
+
+
+def model_note(models: NDArray[np.object_]) -> str:
+    """Return how many models share an indicator, if any do."""
+    rest = len(np.unique(models.astype(str))) - 1 - MOST_MODELS
+    if rest <= 0:
+        return ""
+    return f"the rarest {rest:,} of {rest + MOST_MODELS + 1:,} models share one indicator"
+
+
+def at_tasks(values: Floats, tasks: Codes) -> Floats:
+    """Return for each run the mean of a column over the runs of its task."""
+    _, inverse, counts = np.unique(tasks, return_inverse=True, return_counts=True)
+    means: Floats = (np.bincount(inverse, values) / counts)[inverse]
+    return means
+
+
+_INTEGERS = {"seed": 0, "resamples": 20, "mediation-resamples": 20, "draws": 200}  # each with its least value
+_KEYS = frozenset({"planned", "recorded", "resample", *_INTEGERS})
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisPlan:
+    """What was fixed in advance."""
+
+    planned: tuple[str, ...] = ()
+    recorded: str = ""  # when, as the file says
+    digest: str = ""  # SHA-256 of the file
+    settings: Settings = field(default_factory=Settings)
+
+
+def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
+    """Return the plan in a suite file.
+
+    Raises:
+        InputFileError: it is not such a file.
+        UnknownNameError: it plans a test that does not exist.
+    """
+    try:
+        content = path.read_bytes()
+        given = tomllib.loads(content.decode("utf-8"))["cohort"]
+        planned = given.get("planned", [])
+        settings = _settings(given)
+        if not isinstance(planned, list) or set(given) - _KEYS:
+            raise ValueError(f"[cohort] knows {', '.join(sorted(_KEYS))}")
+    except (OSError, UnicodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        cause = " ".join(str(error).split())
+        raise InputFileError(
+            f"{path} is no suite of cohort tests ({cause}); give TOML with [cohort] planned"
+        ) from error
+    for name in planned:
+        if name not in tests:
+            raise UnknownNameError("cohort test", str(name), tests)
+    return AnalysisPlan(tuple(planned), str(given.get("recorded", "")), sha256(content).hexdigest(), settings)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return p values corrected for how many tests were planned; one that gave no p value still counts as planned."""
+    order = sorted(range(len(p_values)), key=lambda place: _or_one(p_values[place]))
+    corrected: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, place in enumerate(order):
+        p = p_values[place]
+        if p is not None:
+            largest = max(largest, min(1.0, p * (len(p_values) - rank)))
+            corrected[place] = largest
+    return corrected
+
+
+def _or_one(p: float | None) -> float:
+    return 1.0 if p is None else p
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    for name, least in _INTEGERS.items():
+        if type(given.get(name, least)) is not int or given.get(name, least) < least:
+            raise ValueError(f"{name} is no whole number of at least {least}")
+    resampled = given.get("resample", "tasks")
+    if resampled not in ("tasks", "runs"):
+        raise ValueError('resample is neither "tasks" nor "runs"')
+    chosen = {name.replace("-", "_"): given[name] for name in _INTEGERS if name in given}
+    return Settings(resampled=resampled, **chosen)

@@ -1,0 +1,89 @@
+"""How much runs used later, whatever for, in their own units: entities of a database, or files and their tokens.
+
+Quantiles with distribution-free intervals from order statistics, and for entities how well the number that the task
+itself names tells failed runs from resolved ones.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor, sqrt
+
+import numpy as np
+
+from eirkit.logs.cohorts.cohort_runs import Floats
+from eirkit.logs.cohorts.finding import Finding, Question, nothing
+from eirkit.logs.cohorts.setting import Cohort, known
+from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
+from eirkit.logs.inference.auc import failure_auc
+from eirkit.logs.inference.results import Excluded, Z
+
+SHARES = (0.5, 0.9, 0.99)
+ORDERED = "95%, from order statistics"
+_LIMITS = "what any correct run would need: it is what these runs used, on the way that they took"
+TASK_AUC = Question(
+    "task-entities-auc",
+    "area under the curve of failure against the number of entities that the task names",
+    "whether tasks that name more entities fail more often",
+    "anything about context: longer tasks are harder for many reasons",
+)
+
+
+def _question(unit: str, share: float) -> Question:
+    percent = round(share * 100)
+    shows = f"how many {unit} were held at the peak for later use: {percent}% of runs no more than this"
+    return Question(f"used-later-{unit}-{percent}", f"{unit}, {percent}% quantile", shows, _LIMITS)
+
+
+QUANTILES = {(unit, share): _question(unit, share) for unit in ("files", "tokens", "entities") for share in SHARES}
+OF_ENTITIES = (*(asked for (unit, _), asked in QUANTILES.items() if unit == "entities"), TASK_AUC)
+QUESTIONS = (*QUANTILES.values(), TASK_AUC)
+
+
+def analyse(cohort: Cohort) -> list[Finding]:
+    """Return the quantiles of the cohort's unit; a run of a shell needs three tool turns."""
+    runs = cohort.runs
+    if not len(runs):
+        return []
+    if not cohort.in_tokens:
+        return [*_quantiles("entities", runs.later_used, ()), _task_auc(cohort)]
+    kept, excluded = known(runs, runs.tool_turns >= SHELL_TOOL_TURNS, f"fewer than {SHELL_TOOL_TURNS} tool turns")
+    return [
+        *_quantiles("files", kept.later_used_files, excluded),
+        *_quantiles("tokens", kept.later_used, excluded),
+    ]
+
+
+def quantile_interval(ordered: Floats, share: float) -> tuple[float | None, float | None]:
+    """Return the order statistics that enclose a quantile with 95%; None where the sample is too small for one end."""
+    n = len(ordered)
+    half = Z * sqrt(n * share * (1 - share))
+    low, high = floor(n * share - half), ceil(n * share + half)
+    return (float(ordered[low - 1]) if low >= 1 else None), (float(ordered[high]) if high < n else None)
+
+
+def _quantiles(unit: str, peaks: Floats, excluded: tuple[Excluded, ...]) -> list[Finding]:
+    ordered = np.sort(peaks[~np.isnan(peaks)])
+    found = []
+    for share in SHARES:
+        question = QUANTILES[unit, share]
+        if not len(ordered):
+            found.append(nothing(question, "no run has enough tool turns", 0, excluded))
+            continue
+        low, high = quantile_interval(ordered, share)
+        note = "" if low is not None and high is not None else "too few runs for a 95% interval of this quantile"
+        low, high = (None, None) if note else (low, high)
+        estimate = float(np.quantile(ordered, share))
+        found.append(Finding(question, estimate, low, high, None, len(ordered), ORDERED, excluded, note))
+    return found
+
+
+def _task_auc(cohort: Cohort) -> Finding:
+    judged, excluded = cohort.judged()
+    runs, excluded = known(
+        judged, ~np.isnan(judged.task_entities), "the log does not name the task's entities", excluded
+    )
+    if not len(runs):
+        return nothing(TASK_AUC, "no run's task names its entities", 0, excluded)
+    found = failure_auc(runs.task_entities, runs.failed, runs.task)
+    interval = "95%, DeLong with tasks as clusters"
+    return Finding(TASK_AUC, found.estimate, found.low, found.high, found.p, found.n, interval, excluded, found.note)

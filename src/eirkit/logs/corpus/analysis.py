@@ -1,0 +1,205 @@
+"""One run measured: a recording comes in, its rows of every table go out.
+
+Pure, and all that it takes and gives can be sent to another process. Runs over files are measured in tokens against a
+goal; runs over typed entities in entities that later calls used, since they have no goal files.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from eirkit.errors import EirkitError, MissingExtraError
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.audits.anomalies import Anomaly, anomalies
+from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
+from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
+from eirkit.logs.audits.occupancy import Windows, occupancy
+from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
+from eirkit.logs.corpus.rows import (
+    ActionRow,
+    CutRow,
+    RunRow,
+    StateRow,
+    anomaly_counts,
+    clip_counts,
+    context,
+    entity_needs,
+    identity,
+    needs,
+    run_row,
+    traffic,
+)
+from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
+from eirkit.logs.demand.goal import Goal, OwnEdits, goal_of
+from eirkit.logs.demand.gold import Gold, Patch
+from eirkit.logs.demand.live import Measured, Visibility, graph_tables, live_at, measure_touches
+from eirkit.logs.demand.reuse import FileUse
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.tables import Columns, columns_of
+from eirkit.logs.tokens import Counter, Remembering
+from eirkit.logs.trajectory import Recording, Trajectory
+
+TABLES: Mapping[str, type] = {
+    "runs": RunRow,
+    "cuts": CutRow,
+    "states": StateRow,
+    "files": FileUse,
+    "actions": ActionRow,
+    "rereads": RereadInterval,
+    "exposures": RereadBin,
+    "gaps": Gaps,
+    "clips": ClippedView,
+    "hidden_lines": HiddenLine,
+    "anomalies": Anomaly,
+    "breaks": BreakCost,
+    "dropped": DroppedState,
+    "entities": EntityDemand,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisOptions:
+    """How runs are measured; equal options and equal input give equal tables."""
+
+    windows: Windows  # sizes of the models' context windows
+    visibility: Visibility = "seen"
+    goal_tests: bool = False  # test files of a reference patch are goal files too
+    own_edits: OwnEdits = "last"  # what stands in where nobody says what the goal was
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One run's rows: its own, and columns by table and name."""
+
+    run: RunRow
+    tables: Mapping[str, Columns]
+
+
+def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
+    """Return the analysis of a run as it was recorded."""
+    count = Remembering(count)
+    trajectory = interpret(recording, count)
+    if recording.domain == "entities":
+        return analyze_entities(trajectory, options, count)
+    goal = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
+    return analyze(trajectory, goal, options, count)
+
+
+def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count: Counter) -> Analysis:
+    """Return the analysis of a run over files."""
+    measured = measure_touches(trajectory, goal, count)
+    waits = intervals(trajectory, goal.paths)
+    events = anomalies(trajectory)
+    clips = clipped_views(trajectory, goal.paths)
+    hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
+    dropped = dropped_states(trajectory, _live_at_breaks(trajectory, goal, measured), count)
+    tables = {
+        **graph_tables(measured, goal, options.visibility),
+        "rereads": columns_of(RereadInterval, waits),
+        "exposures": columns_of(RereadBin, cells(trajectory.recording.run_id, waits)),
+        "gaps": columns_of(Gaps, gaps(trajectory, waits)),
+        "clips": columns_of(ClippedView, clips),
+        "hidden_lines": columns_of(HiddenLine, hidden),
+        "anomalies": columns_of(Anomaly, events),
+        "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured))),
+        "dropped": columns_of(DroppedState, dropped),
+    }
+    audits = {**anomaly_counts(events), **clip_counts(clips, hidden)}
+    return Analysis(_row(trajectory, measured, needs(goal, measured, options.visibility), audits, options), tables)
+
+
+def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Counter) -> Analysis:
+    """Return the analysis of a run over typed entities, each of which counts as one."""
+    recording = trajectory.recording
+    touched = zip(trajectory.turns, entity_touches(recording, "named"), strict=True)
+    turns = tuple(replace(turn, reads=touches.reads, writes=touches.writes) for turn, touches in touched)
+    trajectory = replace(trajectory, turns=turns)
+    measured, found = measure_touches(trajectory, None, count), entity_demand(recording)
+    events, clips = anomalies(trajectory), clipped_views(trajectory, ())
+    tables = {
+        **graph_tables(measured, None, options.visibility),
+        "clips": columns_of(ClippedView, clips),
+        "anomalies": columns_of(Anomaly, events),
+        "entities": columns_of(EntityDemand, [found]),
+    }
+    audits = {**anomaly_counts(events), **clip_counts(clips, ())}
+    return Analysis(_row(trajectory, measured, entity_needs(found), audits, options), tables)
+
+
+def _row(
+    trajectory: Trajectory,
+    run: Measured,
+    needed: Mapping[str, Any],
+    audits: Mapping[str, Any],
+    options: AnalysisOptions,
+) -> RunRow:
+    flow = traffic(trajectory, run)
+    filled = occupancy(trajectory.recording, options.windows, flow["trajectory_tokens"])
+    return run_row(identity(trajectory.recording), flow, needed, context(filled), audits)
+
+
+def _tells_need(goal: Goal, run: Measured) -> bool:
+    """Tell whether a run used a file from which what it needed at a break can be told."""
+    if goal.source == "own-edits":
+        return any(run.graph.reads) or any(run.graph.writes)
+    return run.needed.sinks > 0
+
+
+def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: Measured) -> dict[int, dict[str, int]]:
+    """Return what was live at each compaction.
+
+    Where the goal is only the run's last edit, whatever was used later counts: a long session serves many ends.
+    """
+    needed = run.used if goal.source == "own-edits" else run.needed
+    return {
+        cut: {run.graph.paths[state]: run.shown.costs[state] for state in live_at(run.graph, needed, cut, "seen")}
+        for cut in break_cuts(trajectory)
+    }
+
+
+_PATCHES = 1 << 10  # that are kept taken apart; runs of one task often follow each other
+_YOUNG = 20_000  # objects between two looks for cycles
+
+
+@contextmanager
+def few_cycles() -> Iterator[None]:
+    """Look for cycles less often meanwhile: a run is a hundred thousand small facts, and none refers back."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def measured(
+    items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: Gold | None
+) -> Iterator[Analysis | Skipped]:
+    """Yield the analysis of each run; what was skipped stays so."""
+    patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)
+    for item in items:
+        yield item if isinstance(item, Skipped) else measured_or_skipped(item, patch_of(item.task_id), options, count)
+
+
+def measured_or_skipped(
+    recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter
+) -> Analysis | Skipped:
+    """Return a run's analysis, or why there is none."""
+    try:
+        return measure(recording, patch, options, count)
+    except (MissingExtraError, MemoryError):
+        raise
+    except EirkitError as error:
+        return Skipped(recording.source, str(error))
+    except Exception as error:  # noqa: BLE001 - the one place where a run is driven
+        cause = f"{type(error).__name__}: {error}"[:200]
+        return Skipped(recording.source, f"run {recording.run_id} could not be measured ({cause}); report it")
+
+
+def _no_patch(task_id: str) -> Patch | None:
+    return None

@@ -1,0 +1,316 @@
+"""A corpus: paths come in, the runs in them go out one at a time, each with its outcome and a name of its own.
+
+The format of a file is found from its content. A file that no run is made of is passed over; one that looks like a log
+and cannot be read is yielded as skipped with the reason. One document is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.logs.corpus.analysis import TABLES
+from eirkit.logs.corpus.outcomes import (
+    Outcomes,
+    OutcomesBeside,
+    damage_beside,
+    damage_in,
+    damaged_rows,
+    holds_outcomes,
+    outcomes_within,
+    read_outcomes,
+)
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.logs.sources.source import NAMED, Limits, Skipped, StoredDocument, find_documents
+from eirkit.logs.sources.unpacking import as_label
+from eirkit.logs.tables import FILE, is_analysis
+from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
+
+LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
+GIVEN_UP = 10_000  # damaged parts without a single run after which a document is left
+OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # of an analysis
+# What scaffolds and evaluations leave beside their runs; none of it is a run.
+COMPANIONS = frozenset(
+    {
+        "all_preds.json",
+        "all_preds.jsonl",
+        "args.json",
+        "config.json",
+        "metadata.json",
+        "package.json",
+        "predictions.json",
+        "predictions.jsonl",
+        "preds.json",
+        "preds.jsonl",
+        "report.json",
+        "results.json",
+        "settings.json",
+    }
+)
+
+
+def read_corpus(
+    paths: Sequence[Location],
+    *,
+    outcomes: Path | None = None,
+    format: str | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> Iterator[Recording | Skipped]:
+    """Yield the runs at the paths in the order of names, and what was skipped.
+
+    Args:
+        outcomes: a file of results that is asked before those beside the runs; what a run itself records comes first.
+        format: the format to read everything as; found from the content where it is None.
+
+    Raises:
+        InputFileError: a path is missing, a pipe or a device, or `outcomes` cannot be read.
+        UnknownNameError: there is no such format.
+    """
+    reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), Names()
+    yield from reader.damaged_results(paths)
+    for path in paths:
+        for document in reader.documents(path):
+            for item in [document] if isinstance(document, Skipped) else reader.read(document, path):
+                yield item if isinstance(item, Skipped) else names.rename(item)
+
+
+class CorpusReader:
+    """Finds the documents of a corpus and reads one at a time, with outcomes; each process has its own.
+
+    Args:
+        outcomes, format: as `read_corpus` takes them.
+    """
+
+    def __init__(self, *, outcomes: Path | None, format: str | None, limits: Limits) -> None:
+        readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
+        self.limits = limits
+        self._reading = _Reading(readers, forced=format)
+        self._given_at = outcomes
+        self._given = read_outcomes(outcomes) if outcomes else Outcomes()
+        self._results: dict[Location, _Results] = {}
+
+    def documents(self, path: Location) -> Iterator[StoredDocument | Skipped]:
+        """Yield what lies at a path; nothing is read yet."""
+        return find_documents([path], self.limits, self._reading.claims)
+
+    def read(
+        self, document: StoredDocument, root: Location, format: str | None = None, tally: DocumentTally | None = None
+    ) -> Iterator[Recording | Skipped]:
+        """Yield the runs of a document that was found under a root; their names may not be unique.
+
+        Args:
+            format: of a section of a file, which alone may not tell.
+            tally: of a section: takes what whoever has all of them needs to say what became of the whole.
+        """
+        results = self._results.setdefault(root, _Results(self._given, _beside(root)))
+        for item in self._reading.read(document, is_given=not root.is_dir(), known=format, tally=tally):
+            yield item if isinstance(item, Skipped) else results.join(item, document)
+
+    def damaged_results(self, paths: Sequence[Location]) -> Iterator[Skipped]:
+        """Yield what could not be read of files of results that are no documents of the corpus."""
+        if self._given_at is not None:
+            yield from damage_in(self._given_at)
+        yield from damage_beside([path for path in paths if isinstance(path, Path)])
+
+    def format_of(self, document: StoredDocument, root: Location) -> str | None:
+        """Return the name of the format that a document is read as; None where there is none."""
+        try:
+            return self._reading.format_of(document, is_given=not root.is_dir())
+        except InputFileError:
+            return None  # whoever reads it will say what is wrong
+
+    def outcomes_near(self, root: Location, folder: Path | None) -> Iterator[Path]:
+        """Yield the files of results that may decide the outcomes of runs in a folder."""
+        yield from _beside(root).files(folder)
+
+    def claimed(self, folder: Path) -> list[str]:
+        """Return the names in a folder that are read with another document there."""
+        try:
+            names = sorted(entry.name for entry in folder.iterdir())
+        except OSError:
+            return []
+        return sorted(self._reading.claims(folder, names))
+
+
+def _beside(root: Location) -> OutcomesBeside:
+    # A remote document has no folder, so its results are never asked for here.
+    return OutcomesBeside(Path() if isinstance(root, Remote) else root)
+
+
+@dataclass(slots=True)
+class DocumentTally:
+    """What was found in a document, or in a section of it, so far."""
+
+    runs: int = 0
+    skipped: int = 0
+    leading: int = 0  # skipped before the first run
+
+    def add(self, is_run: bool) -> None:
+        self.runs += is_run
+        self.skipped += not is_run
+        self.leading += not is_run and not self.runs
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if so much is damaged before the first run that the rest is not worth a look."""
+        return self.leading >= GIVEN_UP
+
+
+class Names:
+    """Gives a run whose name another has already taken one that says where it comes from."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def rename(self, run: Recording) -> Recording:
+        """Return the run under a name that no earlier one has."""
+        name = self.unique(run.run_id, run.source)
+        return run if name == run.run_id else replace(run, run_id=name)
+
+    def unique(self, run_id: str, source: str) -> str:
+        """Return a name that no earlier run has, and take it."""
+        name = run_id
+        if name in self.taken:
+            name = f"{run_id}@{source}"
+        number = 2
+        while name in self.taken:
+            name, number = f"{run_id}@{source}#{number}", number + 1
+        self.taken.add(name)
+        return name
+
+
+class _Results:
+    """Adds the outcome to a run that records none: from the given file, the run's archive, or a file beside it."""
+
+    def __init__(self, given: Outcomes, beside: OutcomesBeside) -> None:
+        self.given, self.beside = given, beside
+        self._archive: tuple[str, Outcomes] = ("", Outcomes())  # the last one that was asked, by its source
+
+    def join(self, run: Recording, document: StoredDocument) -> Recording:
+        """Return a run of the document with its outcome, where one is known."""
+        if run.resolved is not None:
+            return run
+        names = run.run_id, run.task_id
+        resolved = self.given.get(*names)
+        if resolved is None and document.is_archive:
+            resolved = self._within(document).get(*names)
+        if resolved is None:
+            resolved = self.beside.get(document.parent, *names)
+        return run if resolved is None else replace(run, resolved=resolved)
+
+    def _within(self, archive: StoredDocument) -> Outcomes:
+        if self._archive[0] != archive.source:
+            self._archive = archive.source, outcomes_within(archive)
+        return self._archive[1]
+
+
+class _Reading:
+    """Finds the format of a document and reads it."""
+
+    def __init__(self, readers: Mapping[str, Format], forced: str | None) -> None:
+        self.readers, self.forced = readers, forced
+        self.folder_readers = [reader for reader in readers.values() if isinstance(reader, FolderFormat)]
+
+    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+        """Return the names in a folder that are read with another document there, or are tables of an analysis."""
+        own = OWN_NAMES.intersection(names) if is_analysis(folder) else frozenset()
+        return own.union(name for reader in self.folder_readers for name in reader.claims(folder, names))
+
+    def read(
+        self,
+        document: StoredDocument,
+        *,
+        is_given: bool,
+        within: bool = False,
+        known: str | None = None,
+        tally: DocumentTally | None = None,
+    ) -> Iterator[Recording | Skipped]:
+        """Yield the runs of a document, or why there are none; what is plainly no log is passed over unless given."""
+        try:
+            name = known or self.format_of(document, is_given)
+            if name is not None:
+                yield from _runs(document, name, self.readers[name], tally)
+            elif document.is_archive and not within:
+                for member in document.members():
+                    yield from self.read(member, is_given=False, within=True)
+            elif is_given or document.name.lower().endswith(LOG_ENDINGS):
+                yield from _explain(document)
+        except MissingExtraError:
+            raise
+        except EirkitError as error:
+            yield Skipped(document.source, _without_source(str(error), document.source))
+
+    def format_of(self, document: StoredDocument, is_given: bool) -> str | None:
+        """Return the name of the format that recognises a document."""
+        if not document.head:
+            return None
+        if self.forced and not document.is_archive:
+            is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
+            return self.forced if is_log else None
+        return next((name for name, reader in self.readers.items() if reader.recognises(document)), None)
+
+
+def _runs(
+    document: StoredDocument, name: str, reader: Format, section: DocumentTally | None = None
+) -> Iterator[Recording | Skipped]:
+    """Yield the runs of a document, the first of its damaged parts, and how many more there are."""
+    tally = section or DocumentTally()
+    try:
+        for item in reader.read(document):
+            tally.add(isinstance(item, Recording))
+            if isinstance(item, Recording) or tally.skipped <= NAMED:
+                yield item
+            if section is None and tally.is_hopeless:
+                break
+    except (EirkitError, MemoryError):
+        raise  # memory is bounded by whoever runs us, who gives up this run and no other
+    except RecursionError:
+        yield Skipped(document.source, "nested too deeply for its reader; no agent log is")
+        return
+    except Exception as error:  # noqa: BLE001 - the one place where a reader's failure becomes a skipped file
+        cause = as_label(f"{type(error).__name__}: {error}")
+        yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
+        return
+    if section is None:
+        yield from last_words(document.source, name, tally)
+
+
+def last_words(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:
+    """Yield what is to be said of a document once all of it was read."""
+    if tally.is_hopeless:
+        yield Skipped(source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")
+    elif tally.skipped > NAMED:
+        yield Skipped(source, f"{tally.skipped - NAMED:,} more parts are damaged; the first {NAMED} are named")
+    elif not tally.runs and not tally.skipped:
+        yield Skipped(source, f"holds no run, though it looks like {format}; leave it out")
+
+
+def _explain(document: StoredDocument) -> Iterator[Skipped]:
+    if not document.head.strip():
+        yield Skipped(document.source, "is empty; leave it out")
+    elif document.is_archive:
+        yield Skipped(document.source, "is an archive in an archive; unpack the outer one")
+    elif document.is_parquet and isinstance(first := next(document.rows(), (0, None))[1], Exception):
+        yield Skipped(document.source, str(first))
+    elif not _is_companion(document):
+        yield Skipped(document.source, "is of no known format; see `eirkit vestige formats`")
+    else:
+        yield from damaged_rows(document)
+
+
+def _is_companion(document: StoredDocument) -> bool:
+    """True for a sound file that belongs beside runs; a damaged one raises, so that the damage is named."""
+    name = document.name.lower()
+    if name.endswith((".jsonl", ".ndjson")):
+        _, first = next(document.lines(), (0, None))
+        if isinstance(first, Exception):
+            raise first
+    elif name.endswith((".json", ".traj")):
+        document.json()
+    return document.name in COMPANIONS or holds_outcomes(document)
+
+
+def _without_source(reason: str, source: str) -> str:
+    return reason.removeprefix(source).lstrip(": ")

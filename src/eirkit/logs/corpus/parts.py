@@ -1,0 +1,281 @@
+"""One piece of a corpus measured and put on disk: a part, named after the content that it was made of.
+
+A part is an analysis folder of its own under `.parts`. It gets its name when it is complete, so whatever is found
+under the right name is right, and a run that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass, field
+from functools import lru_cache
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import EirkitError, InputFileError
+from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, few_cycles, measured
+from eirkit.logs.corpus.corpus import CorpusReader, DocumentTally, Names
+from eirkit.logs.corpus.partition import DocumentRange, WorkUnit, stored_ranges
+from eirkit.logs.demand.gold import Gold, open_gold
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.logs.sources.source import Limits, Skipped
+from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.tables import FILE, PARTS, SCHEMA, TableWriter, arrow, columns_of
+from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
+from eirkit.logs.trajectory import Recording
+from eirkit.records import read_document
+
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all pieces of an analysis share; small, since it travels with each of them."""
+
+    out: Path
+    options: AnalysisOptions
+    outcomes: Path | None
+    format: str | None
+    gold: Path | None
+    estimate: bool
+    limits: Limits
+    state: str  # a digest of all of this and of the content of the files it names
+
+    @property
+    def parts(self) -> Path:
+        return self.out / PARTS
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPart:
+    """A part that is complete."""
+
+    key: str
+    runs: int
+    skipped: tuple[Skipped, ...]
+    unmeasured: frozenset[int] = frozenset()  # places of those skipped that were read, but could not be measured
+    tally: DocumentTally | None = None  # of a section: what was read
+
+
+@dataclass(frozen=True, slots=True)
+class Unwritable:
+    """A part that could not be written: a full disk is nobody's record's fault, and ends the analysis."""
+
+    reason: str
+
+
+def make_part(work: tuple[Job, WorkUnit]) -> CorpusPart | Unwritable:
+    """Measure a piece and write its part, or find it written; a module-level function, for workers."""
+    job, piece = work
+    tools = _tools(job.state, job)
+    key = _key(job, piece, tools)
+    folder = job.parts / key
+    try:
+        if not is_whole(folder):
+            _write(job, piece, tools, folder)
+    except OSError as error:  # whatever is wrong with the input is an InputFileError
+        return Unwritable(error.strerror or str(error))
+    return read_part(job, key)
+
+
+def is_whole(folder: Path) -> bool:
+    """True if a part is there with every table to its end; what a power cut, or a kill at the end, left is removed."""
+    if not folder.exists():
+        return False
+    try:
+        _part(folder.name, read_document(folder / FILE, SCHEMA))
+        for name in TABLES:
+            arrow().parquet.read_metadata(folder / f"{name}.parquet")
+    except (OSError, InputFileError, KeyError, arrow().ArrowException):
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+    return True
+
+
+def read_part(job: Job, key: str) -> CorpusPart:
+    """Return what a complete part says of itself."""
+    return _part(key, read_document(job.parts / key / FILE, SCHEMA))
+
+
+def _part(key: str, document: Mapping[str, Any]) -> CorpusPart:
+    skipped = tuple(Skipped(one["source"], one["reason"]) for one in document["skipped"])
+    tally = None if document["tally"] is None else DocumentTally(*document["tally"])
+    return CorpusPart(key, int(document["runs"]), skipped, frozenset(document["unmeasured"]), tally)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """What a worker process keeps between pieces."""
+
+    reader: CorpusReader
+    gold: Gold | None
+    count: Counter
+    beside: dict[tuple[Location, Path], bytes] = field(default_factory=dict)  # digests, by root and folder
+
+
+@lru_cache(maxsize=2)
+def _kept(state: str) -> dict[str, _Tools]:
+    return {}
+
+
+def _tools(state: str, job: Job) -> _Tools:
+    kept = _kept(state)
+    if state not in kept:
+        reader = CorpusReader(outcomes=job.outcomes, format=job.format, limits=job.limits)
+        gold = None if job.gold is None else open_gold(job.gold)
+        kept[state] = _Tools(reader, gold, estimating_counter() if job.estimate else exact_counter())
+    return kept[state]
+
+
+def prepare(job: Job) -> CorpusReader:
+    """Open everything that all pieces need, and return the reader.
+
+    Raises:
+        UsageError: reference patches, outcomes, a format or a package are missing or wrong.
+    """
+    return _tools(job.state, job).reader
+
+
+def _write(job: Job, piece: WorkUnit, tools: _Tools, folder: Path) -> None:
+    unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    runs, skipped = 0, list[Skipped]()
+    recordings = _Recordings(piece, tools)
+    try:
+        with TableWriter(unfinished, TABLES) as writer, few_cycles():
+            for item in measured(recordings, job.options, tools.count, tools.gold):
+                if isinstance(item, Skipped):
+                    skipped.append(item)
+                else:
+                    writer.add(item.run.run_id, tables_of(item))
+                    runs += 1
+            listed = [{"source": one.source, "reason": one.reason} for one in skipped]
+            writer.finish({"runs": runs, "skipped": listed, **recordings.facts(skipped)})
+        unfinished.replace(folder)
+    except OSError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if not (folder / FILE).is_file():  # another worker may have been first
+            raise
+
+
+def tables_of(analysis: Analysis) -> Mapping[str, Any]:
+    """Return one run's rows of every table."""
+    return {"runs": columns_of(type(analysis.run), [analysis.run]), **analysis.tables}
+
+
+class _Recordings:
+    """The runs of a piece under names that are unique in it, and what is known once all were read."""
+
+    def __init__(self, piece: WorkUnit, tools: _Tools) -> None:
+        self.piece, self.tools = piece, tools
+        self.renamed: dict[str, str] = {}  # what runs were called that have another name now
+        self.unread: list[Skipped] = []
+        is_cut = piece.section is not None and piece.section.format is not None
+        self.tally = DocumentTally() if is_cut else None
+
+    def __iter__(self) -> Iterator[Recording | Skipped]:
+        names = Names()
+        for item in self._items():
+            if isinstance(item, Skipped):
+                self.unread.append(item)
+                yield item
+                continue
+            unique = names.rename(item)
+            if unique is not item:
+                self.renamed[unique.run_id] = item.run_id
+            yield unique
+
+    def facts(self, skipped: list[Skipped]) -> dict[str, Any]:
+        """Return what a part says beside its runs and what it skipped."""
+        unread = set(map(id, self.unread))
+        unmeasured = [place for place, one in enumerate(skipped) if id(one) not in unread]
+        tally = None if self.tally is None else astuple(self.tally)
+        return {"renamed": self.renamed, "unmeasured": unmeasured, "tally": tally}
+
+    def _items(self) -> Iterator[Recording | Skipped]:
+        reader = self.tools.reader
+        for place in self.piece.items:
+            if isinstance(place, Skipped):
+                yield place
+                continue
+            try:
+                yield from reader.read(place.open(reader.limits), place.root, place.format, self.tally)
+            except InputFileError as error:
+                yield Skipped(place.source, str(error))
+
+
+def _key(job: Job, piece: WorkUnit, tools: _Tools) -> str:
+    """Return a name that follows from everything that can change a part."""
+    digest = blake2b(job.state.encode(), digest_size=16)
+    for item in piece.items:
+        if isinstance(item, Skipped):
+            digest.update(repr(item).encode())
+            continue
+        digest.update(repr((item.source, item.section, item.format)).encode())
+        for chunk in _content(item, job.limits):
+            digest.update(chunk)
+        digest.update(_beside(item, tools))
+    return digest.hexdigest()
+
+
+def _content(place: DocumentRange, limits: Limits) -> Iterator[bytes]:
+    try:
+        if isinstance(place.path, Remote):  # sending it twice would cost more than its store's word is worth
+            yield place.path.identity()
+            return
+        ranges: list[tuple[int, int | None]] = [(0, None)]
+        if place.section is not None:
+            ranges = stored_ranges(place.open(limits), place.section)
+        with open_file(place.path, place.source) as stream:
+            for start, stop in ranges:
+                stream.seek(start)
+                left = None if stop is None else stop - start
+                while chunk := stream.read(_CHUNK_BYTES if left is None else min(left, _CHUNK_BYTES)):
+                    left = None if left is None else left - len(chunk)
+                    yield chunk
+    except (OSError, EirkitError) as error:
+        yield str(error).encode()  # whoever reads it will say what is wrong
+
+
+def _beside(place: DocumentRange, tools: _Tools) -> bytes:
+    """Return a digest of the files beside a document, found once a folder: one folder may hold a whole cohort."""
+    if isinstance(place.path, Remote):
+        return b""
+    where = place.root, place.path.parent
+    if where not in tools.beside:
+        digest = blake2b(digest_size=16)
+        for path in _neighbours(place.root, place.path, tools.reader):
+            digest.update(repr((path.name, *_identity(path))).encode())
+        tools.beside[where] = digest.digest()
+    return tools.beside[where]
+
+
+def _neighbours(root: Location, path: Path, reader: CorpusReader) -> Iterator[Path]:
+    """Yield files beside a document that its runs or their outcomes may come from."""
+    yield from reader.outcomes_near(root, path.parent)
+    for name in reader.claimed(path.parent):
+        beside = path.parent / name
+        yield from sorted(beside.rglob("*")) if beside.is_dir() else [beside]
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        known = path.stat()
+    except OSError:
+        return 0, 0
+    return known.st_size, known.st_mtime_ns
+
+
+def state_of(
+    options: AnalysisOptions, estimate: bool, format: str | None, limits: Limits, files: list[Path | None]
+) -> str:
+    """Return a digest of how runs are measured and of the files that this depends on."""
+    digest = blake2b(repr((version("eirkit"), options, estimate, format, limits)).encode(), digest_size=16)
+    for path in files:
+        listed = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]
+        digest.update(repr([(str(one), *_identity(one)) for one in listed]).encode())
+    return digest.hexdigest()

@@ -1,0 +1,245 @@
+"""From a corpus to a folder of tables: every run is measured, written and summed up; what cannot be is named.
+
+A corpus of any size is cut into pieces that an engine's workers measure side by side; their parts are then put
+together. A small one is measured here and now. Either way gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from importlib.metadata import version
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from eirkit.engine.mapping import Engine, Lost
+from eirkit.errors import InfrastructureError, InputFileError
+from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, few_cycles, measured
+from eirkit.logs.corpus.corpus import DocumentTally, read_corpus
+from eirkit.logs.corpus.merging import merge_parts, settle
+from eirkit.logs.corpus.partition import WorkUnit, growth_of, name_of, plan_pieces
+from eirkit.logs.corpus.parts import CorpusPart, Job, Unwritable, make_part, prepare, state_of, tables_of
+from eirkit.logs.corpus.summary import AnalysisSummary
+from eirkit.logs.demand.gold import Gold, open_gold
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.logs.sources.source import Limits, Skipped
+from eirkit.logs.sources.unpacking import as_label
+from eirkit.logs.tables import LogSources, TableWriter, claim, held
+from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
+from eirkit.logs.trajectory import Recording
+
+Progress = Callable[[str, int, int], None]  # source, runs, skipped
+_Order: TypeAlias = tuple[int, ...]  # of a piece in the corpus; of a half of it, one number longer
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What is to be analysed, and what goes with it."""
+
+    paths: tuple[Location, ...]
+    gold: Path | None = None
+    outcomes: Path | None = None
+    format: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def logs(self) -> LogSources:
+        """What tells it from another corpus: where it lies, not what is in it, since it may grow."""
+        places = sorted({str(path if isinstance(path, Remote) else path.resolve()) for path in self.paths})
+        digest = blake2b("\n".join(places).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+        return LogSources(tuple(as_label(path.name or str(path)) for path in self.paths), digest)
+
+
+def analyze_here(
+    corpus: Corpus,
+    out: Path,
+    options: AnalysisOptions,
+    *,
+    estimate: bool = False,
+    strict: bool = False,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Measure a corpus in this process and return its summary."""
+    count = estimating_counter() if estimate else exact_counter()
+    gold = None if corpus.gold is None else open_gold(corpus.gold)
+    items = read_corpus(corpus.paths, outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
+    return analyze_corpus(items, out, options, count, gold=gold, strict=strict, progress=progress, logs=corpus.logs)
+
+
+def analyze_in_parts(
+    corpus: Corpus,
+    out: Path,
+    options: AnalysisOptions,
+    engine: Engine,
+    *,
+    estimate: bool = False,
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Measure a corpus on an engine and return its summary; what an earlier, broken run has done is not done again.
+
+    Raises: as `analyze_corpus`.
+    """
+    state = state_of(options, estimate, corpus.format, corpus.limits, [corpus.gold, corpus.outcomes])
+    where = (corpus.outcomes, corpus.format, corpus.gold)
+    job = Job(out.resolve(), options, *where, estimate, corpus.limits, state)
+    reader = prepare(job)  # before anything is written: what is wrong with it is wrong for every piece
+    claim(out, corpus.logs)
+    with held(out):
+        job.parts.mkdir(exist_ok=True)
+        made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
+        summary = AnalysisSummary()
+        with TableWriter(out, TABLES, corpus.logs) as writer:
+            merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
+            for part in made:
+                summary.skipped.extend(part.skipped)
+            _finish(writer, summary, options)
+        shutil.rmtree(job.parts, ignore_errors=True)
+    return {"out": str(out), **summary.as_json()}
+
+
+def _make_all(
+    job: Job, pieces: Iterable[WorkUnit], engine: Engine, strict: bool, progress: Progress | None
+) -> list[CorpusPart]:
+    """Return the parts of all pieces in their order; a piece that is lost is cut until what is lost is one record."""
+    found: dict[_Order, tuple[WorkUnit, CorpusPart]] = {}
+    work: Iterable[tuple[_Order, WorkUnit]] = (((n,), piece) for n, piece in enumerate(pieces))
+    tried: set[_Order] = set()
+    runs = skipped = 0
+    while True:
+        lost: list[tuple[_Order, WorkUnit]] = []
+        given: list[tuple[_Order, WorkUnit]] = []
+        for outcome in engine.map(make_part, _told(job, work, given)):
+            place, piece = given[outcome.number]
+            if isinstance(outcome, Lost):
+                left = _left(place, piece, outcome, tried, job)
+                lost += left
+                part = None if left else _given_up(piece, outcome.reason, job)
+            elif isinstance(outcome.value, Unwritable):
+                raise InfrastructureError(f"{job.out}: {outcome.value.reason}; make room and start it again to go on")
+            else:
+                part = outcome.value
+            if part is not None:
+                found[place] = piece, part
+                runs, skipped = runs + part.runs, skipped + len(part.skipped)
+                _refuse(part.skipped, strict)
+                if progress is not None:
+                    for one in piece.places:
+                        progress(one.source, runs, skipped)
+        if not lost:
+            return settle(found[place] for place in sorted(found))
+        work = lost
+
+
+def _left(place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: Job) -> list[tuple[_Order, WorkUnit]]:
+    """Return what is to be tried of a lost piece: its halves, or itself once more if its worker just died."""
+    halves = [((*place, n), half) for n, half in enumerate(piece.halves(job.limits))]
+    if halves or not lost.is_death or place in tried:
+        return halves
+    tried.add(place)  # the machine may have killed the worker, for want of memory or another reason of its own
+    return [(place, piece)]
+
+
+def _told(
+    job: Job, work: Iterable[tuple[_Order, WorkUnit]], given: list[tuple[_Order, WorkUnit]]
+) -> Iterator[tuple[Job, WorkUnit]]:
+    """Yield work for an engine and note what was given, under its number."""
+    for place, piece in work:
+        given.append((place, piece))
+        yield job, piece
+
+
+def _given_up(piece: WorkUnit, reason: str, job: Job) -> CorpusPart:
+    """Return a part of nothing but what was lost, which is named however much else is damaged."""
+    if not piece.places:
+        return CorpusPart("", 0, tuple(item for item in piece.items if isinstance(item, Skipped)))
+    place = piece.places[0]
+    lost = Skipped(name_of(place.open(job.limits), place.section), reason)
+    return CorpusPart("", 0, (lost,), frozenset({0}), DocumentTally(skipped=1, leading=1))
+
+
+def is_small(corpus: Corpus, bytes_limit: int) -> bool:
+    """True if a corpus has few bytes, so that workers would cost more than they bring."""
+    sizes = chain.from_iterable(_sizes(path) for path in corpus.paths)
+    total = 0
+    for size in islice(sizes, 10_000):
+        total += size
+        if total > bytes_limit:
+            return False
+    return next(sizes, None) is None
+
+
+def _sizes(path: Location) -> Iterator[int]:
+    """Yield what each file holds, unpacked, as far as its name and size tell."""
+    if isinstance(path, Remote):
+        for file in (one for _, one in path.files()) if path.is_dir() else [path]:
+            yield file.size() * growth_of(file.name)
+        return
+    files: Iterable[Path] = (one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    for one in files:
+        try:
+            yield one.stat().st_size * growth_of(one.name)
+        except OSError:
+            yield 0
+
+
+def analyze_corpus(
+    items: Iterable[Recording | Skipped],
+    out: Path,
+    options: AnalysisOptions,
+    count: Counter,
+    *,
+    gold: Gold | None = None,
+    strict: bool = False,
+    progress: Progress | None = None,
+    logs: LogSources | None = None,
+) -> dict[str, Any]:
+    """Write the tables of some runs and return their summary.
+
+    Raises:
+        InputFileError: nothing could be read, or, if `strict`, anything could not.
+        UsageError: `out` is not empty and no analysis of ours, or one of other logs.
+    """
+    summary = AnalysisSummary()
+    with TableWriter(out, TABLES, logs) as writer, held(out), few_cycles():
+        for item in measured(items, options, count, gold):
+            if isinstance(item, Skipped):
+                _refuse([item], strict)
+                summary.skipped.append(item)
+                continue
+            writer.add(item.run.run_id, tables_of(item))
+            summary.add(item)
+            if progress is not None:
+                progress(item.run.source, summary.runs, len(summary.skipped))
+        _finish(writer, summary, options)
+    return {"out": str(out), **summary.as_json()}
+
+
+def _finish(writer: TableWriter, summary: AnalysisSummary, options: AnalysisOptions) -> None:
+    if not summary.runs:
+        raise InputFileError(_nothing(summary))
+    writer.finish({"eirkit": version("eirkit"), "options": _options(options), **summary.as_json()})
+
+
+def _refuse(skipped: Sequence[Skipped], strict: bool) -> None:
+    if strict and skipped:
+        raise InputFileError(f"{skipped[0].source}: {skipped[0].reason}, or leave out --strict")
+
+
+def _nothing(summary: AnalysisSummary) -> str:
+    if not summary.skipped:
+        return "no runs found; give files or folders of logs, see `eirkit vestige formats`"
+    first = summary.skipped[0]
+    return f"no run could be read; {len(summary.skipped)} skipped, the first is {first.source}: {first.reason}"
+
+
+def _options(options: AnalysisOptions) -> dict[str, Any]:
+    return {
+        "visibility": options.visibility,
+        "goal_tests": options.goal_tests,
+        "own_edits": options.own_edits,
+        "windows_dated": options.windows.dated,
+    }

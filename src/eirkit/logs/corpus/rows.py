@@ -1,0 +1,243 @@
+"""The tables of an analysis that are not an audit's own, and what each column means; `run_id` is the first of all."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from eirkit.logs.audits.anomalies import Anomaly, Signature
+from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
+from eirkit.logs.audits.occupancy import Occupancy
+from eirkit.logs.demand.entities import EntityDemand
+from eirkit.logs.demand.goal import Goal, GoalSource
+from eirkit.logs.demand.live import Measured, Visibility
+from eirkit.logs.trajectory import Domain, Recording, Trajectory
+
+Unit = Literal["tokens", "entities"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run; a row of `runs`."""
+
+    run_id: str
+    task_id: str
+    model: str
+    format: str
+    source: str
+    domain: Domain
+    unit: Unit  # in which demand is measured; runs of different units are never pooled
+    resolved: bool | None
+    reward: float | None
+    exit_status: str
+    turns: int
+    tool_turns: int  # that called a tool or touched a file
+    reads: int
+    writes: int
+    trajectory_tokens: int
+    goal_source: GoalSource | None  # None: a domain without goal files
+    goal_files: tuple[str, ...]
+    goal_accessed: bool
+    peak_demand_tokens: int | None  # under the chosen visibility; 0 where no goal file was touched; None: other unit
+    peak_cut: int | None  # the first cut with the peak
+    peak_seen_tokens: int | None
+    peak_environment_tokens: int | None
+    later_used_peak: int  # in the run's unit: the same with every later use counted, whatever it was for
+    later_used_peak_cut: int | None
+    later_used_peak_files: int  # files, or entities
+    read_tokens: int | None  # None, as the next two, in runs over entities
+    repeat_tokens: int | None  # shown again though unchanged and shown before
+    dead_reads: int
+    dead_read_tokens: int | None  # read, and used by nothing that leads to the goal
+    necessary_actions: int
+    actions: int
+    peak_context_tokens: int | None  # the largest prompt with its reply
+    context_measured: bool  # False: the log gives no prompt sizes, and the run's tokens stand for them
+    window_tokens: int | None
+    peak_context_share: float | None
+    prompt_monotone: bool | None
+    prompt_drops: int
+    overflow_errors: int
+    summary_markers: int
+    clears: int
+    gold_files: int | None
+    gold_additions: int | None
+    gold_deletions: int | None
+    clipped_views: int
+    clipped_goal_views: int
+    clipped_modified_views: int  # of files that the run modified later
+    clipping_group: Group
+    lines_recovered: int  # changed old lines that a clipped view left out and a later one showed
+    lines_never_recovered: int
+    lines_ambiguous: int
+    edit_failures: int
+    repeated_commands: int
+    repeated_edits: int
+    submits_after_failed_test: int
+    task_entities: int | None  # that the task itself names
+
+
+@dataclass(frozen=True, slots=True)
+class CutRow:
+    """The moment before one turn; a row of `cuts`."""
+
+    cut: int
+    demand_tokens: int | None  # None: another unit
+    live_files: int  # or entities
+    later_used: int  # in the run's unit
+    later_used_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """One version of one file; a row of `states`."""
+
+    path: str
+    version: int
+    made_at: int  # the turn that wrote it; 0 for the start
+    first_seen: int
+    last_used: int | None  # the last turn in the slice that consumes it
+    tokens: int  # 1 for an entity
+    in_slice: bool
+    later_used: int | None  # the last turn that consumes it, whatever for
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRow:
+    """One read, or one file of a turn's write action; a row of `actions`."""
+
+    turn: int
+    kind: Literal["read", "write"]
+    path: str
+    version: int  # that was consumed or made
+    tokens: int | None  # that a read showed
+    necessary: bool  # in the slice
+    sink: bool  # of a goal file
+    carried_to: int | None  # of a read: the turn of the write action that depends on it
+
+
+_COLUMN_OF: Mapping[Signature, str] = {
+    "edit_failure": "edit_failures",
+    "repeated_command": "repeated_commands",
+    "repeated_edit": "repeated_edits",
+    "submit_after_failed_test": "submits_after_failed_test",
+}
+# What only a run over files has.
+_OF_FILES = (
+    "goal_source",
+    "peak_demand_tokens",
+    "peak_cut",
+    "peak_seen_tokens",
+    "peak_environment_tokens",
+    "gold_files",
+    "gold_additions",
+    "gold_deletions",
+    "read_tokens",
+    "repeat_tokens",
+    "dead_read_tokens",
+)
+
+
+def identity(recording: Recording) -> dict[str, Any]:
+    """Return what a run was."""
+    names = ("run_id", "task_id", "model", "format", "source", "domain", "resolved", "reward", "exit_status")
+    return {name: getattr(recording, name) for name in names}
+
+
+def needs(goal: Goal, run: Measured, visibility: Visibility) -> dict[str, Any]:
+    """Return what a run over files needed for its goal."""
+    shown = run.under(visibility)
+    return {
+        "unit": "tokens",
+        "goal_source": goal.source,
+        "goal_files": goal.files,
+        "goal_accessed": run.needed.sinks > 0,
+        "peak_demand_tokens": shown.peak,
+        "peak_cut": shown.peak_cut,
+        "peak_seen_tokens": run.seen.peak,
+        "peak_environment_tokens": run.environment.peak,
+        "gold_files": None if goal.patch is None else len(goal.files),
+        "gold_additions": None if goal.patch is None else goal.patch.additions,
+        "gold_deletions": None if goal.patch is None else goal.patch.deletions,
+        "task_entities": None,
+    }
+
+
+def entity_needs(found: EntityDemand) -> dict[str, Any]:
+    """Return the same columns for a run over entities, which has no goal files."""
+    return {
+        **dict.fromkeys(_OF_FILES),
+        "unit": "entities",
+        "goal_files": (),
+        "goal_accessed": False,
+        "task_entities": found.task_entities,
+    }
+
+
+def traffic(trajectory: Trajectory, run: Measured) -> dict[str, Any]:
+    """Return how much a run read, again and in vain, and what it used later whatever for."""
+    reads = sum(len(states) for states in run.graph.reads)
+    actions = reads + sum(1 for made in run.graph.writes if made)
+    needed_reads = sum(use.needed_reads for use in run.files)
+    return {
+        "turns": len(trajectory.turns),
+        "tool_turns": sum(1 for turn in trajectory.turns if _has_tools(turn.recorded.calls, turn.reads, turn.writes)),
+        "reads": reads,
+        "writes": sum(use.writes for use in run.files),
+        "trajectory_tokens": sum(turn.tokens for turn in trajectory.turns),
+        "later_used_peak": run.later_used.peak,
+        "later_used_peak_cut": run.later_used.peak_cut,
+        "later_used_peak_files": max(run.later_used.live, default=0),
+        "read_tokens": sum(use.read_tokens for use in run.files),
+        "repeat_tokens": sum(use.repeat_tokens for use in run.files),
+        "dead_reads": reads - needed_reads,
+        "dead_read_tokens": sum(use.dead_tokens for use in run.files),
+        "necessary_actions": needed_reads + sum(run.needed.needed_writes),
+        "actions": actions,
+    }
+
+
+def _has_tools(*kinds: Sequence[object]) -> bool:
+    return any(kinds)
+
+
+def context(found: Occupancy) -> dict[str, Any]:
+    """Return how full the model's window was."""
+    return {
+        "peak_context_tokens": found.peak_tokens,
+        "context_measured": found.measured,
+        "window_tokens": found.window_tokens,
+        "peak_context_share": found.peak_share,
+        "prompt_monotone": found.prompt_monotone,
+        "prompt_drops": found.prompt_drops,
+        "overflow_errors": found.overflow_errors,
+        "summary_markers": found.summary_markers,
+        "clears": found.clears,
+    }
+
+
+def anomaly_counts(events: Iterable[Anomaly]) -> dict[str, int]:
+    """Return how often each signature was found."""
+    tally = Tally(event.signature for event in events)
+    return {column: tally[signature] for signature, column in _COLUMN_OF.items()}
+
+
+def clip_counts(clips: Sequence[ClippedView], hidden: Sequence[HiddenLine]) -> dict[str, Any]:
+    """Return how often the scaffold cut what the agent saw, and what became of the lines that mattered."""
+    tally = Tally(line.outcome for line in hidden)
+    return {
+        "clipped_views": len(clips),
+        "clipped_goal_views": sum(clip.on_goal for clip in clips),
+        "clipped_modified_views": sum(clip.later_modified for clip in clips),
+        "clipping_group": clipping_group(hidden),
+        "lines_recovered": tally["recovered"],
+        "lines_never_recovered": tally["never"],
+        "lines_ambiguous": tally["ambiguous"],
+    }
+
+
+def run_row(*parts: Mapping[str, Any]) -> RunRow:
+    """Return the row that the parts make together."""
+    return RunRow(**{name: value for part in parts for name, value in part.items()})

@@ -1,0 +1,192 @@
+"""A whole analysis in one document: counts, means, shares and quantiles, gathered run by run.
+
+Analyses come in one at a time; nothing of a run is kept but numbers and, of its files, those that were read again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any
+
+from eirkit.logs.corpus.analysis import Analysis
+from eirkit.logs.corpus.rows import RunRow
+from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
+from eirkit.logs.sources.source import Skipped
+
+QUANTILES = (0.5, 0.9, 0.99)
+LISTED = 10  # runs and files
+_MOST_FILES = 100_000  # that are remembered by name; beyond it those read again least are dropped
+
+_SUMS = (
+    "turns",
+    "reads",
+    "writes",
+    "trajectory_tokens",
+    "read_tokens",
+    "repeat_tokens",
+    "dead_read_tokens",
+    "clipped_views",
+    "clipped_goal_views",
+    "clipped_modified_views",
+    "lines_recovered",
+    "lines_never_recovered",
+    "lines_ambiguous",
+    "edit_failures",
+    "repeated_commands",
+    "repeated_edits",
+    "submits_after_failed_test",
+    "overflow_errors",
+)
+_BREAK_SUMS = (
+    "live_tokens",
+    "dropped_tokens",
+    "reread_tokens",
+    "never_reread_tokens",
+    "reread_dropped_tokens",
+    "overwritten_tokens",
+)
+
+
+@dataclass(slots=True)
+class AnalysisSummary:
+    """What was found so far."""
+
+    skipped: list[Skipped] = field(default_factory=list)
+    runs: int = 0
+    _sums: Tally[str] = field(default_factory=Tally)
+    _breaks: Tally[str] = field(default_factory=Tally)
+    _formats: Tally[str] = field(default_factory=Tally)
+    _goals: Tally[str] = field(default_factory=Tally)
+    _outcomes: Tally[str] = field(default_factory=Tally)
+    _measured: Tally[str] = field(default_factory=Tally)  # of runs over files alone
+    _later: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # by unit: peaks in it, and in files
+    _shares: list[float] = field(default_factory=list)  # of context windows
+    _files: dict[str, tuple[int, int]] = field(default_factory=dict)  # tokens and reads that showed a path again
+    _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: amounts in two are never compared
+    _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
+
+    def add(self, analysis: Analysis) -> None:
+        """Take in one run."""
+        run = analysis.run
+        self.runs += 1
+        self._sums.update({name: getattr(run, name) or 0 for name in _SUMS})
+        self._formats[run.format] += 1
+        self._outcomes[{True: "resolved", False: "failed", None: "unknown"}[run.resolved]] += 1
+        if run.unit != "tokens" or run.tool_turns >= SHELL_TOOL_TURNS:
+            self._later.setdefault(run.unit, []).append((run.later_used_peak, run.later_used_peak_files))
+        if run.peak_context_share is not None:
+            self._shares.append(run.peak_context_share)
+        if run.goal_source is not None:
+            self._add_goal(run)
+            self._add_files(analysis)
+        self._largest[run.unit] = nlargest(LISTED, [*self._largest.get(run.unit, ()), run], key=_rank)
+        self._add_breaks(analysis)
+
+    def _add_goal(self, run: RunRow) -> None:
+        self._goals[run.goal_source or ""] += 1
+        self._measured.update(
+            runs=1,
+            covered=int(run.goal_accessed),
+            peak=run.peak_demand_tokens or 0,
+            seen=run.peak_seen_tokens or 0,
+            environment=run.peak_environment_tokens or 0,
+        )
+        if run.goal_accessed:  # elsewhere it is not known what a read was good for
+            self._measured.update(read=run.read_tokens or 0, dead=run.dead_read_tokens or 0)
+
+    def _add_breaks(self, analysis: Analysis) -> None:
+        table = analysis.tables.get("breaks", {})
+        names = ("kind", "cut", *_BREAK_SUMS, "measured")
+        columns: list[Sequence[Any]] = [table.get(name, ()) for name in names]
+        for values in zip(*columns, strict=True):
+            row = dict(zip(names, values, strict=True))
+            sums = {name: row[name] for name in _BREAK_SUMS}
+            self._breaks.update({f"{row['kind']}s": 1, "unmeasured": int(not row["measured"]), **sums})
+            listed = [*self._costliest, {"run_id": analysis.run.run_id, **row}]
+            self._costliest = nlargest(LISTED, listed, key=lambda one: int(one["live_tokens"]))
+
+    def _add_files(self, analysis: Analysis) -> None:
+        table = analysis.tables["files"]
+        columns: list[Sequence[Any]] = [table["path"], table["repeat_tokens"], table["repeat_reads"]]
+        for path, tokens, reads in zip(*columns, strict=True):
+            if tokens:
+                before = self._files.get(path, (0, 0))
+                self._files[path] = (before[0] + tokens, before[1] + reads)
+        if len(self._files) > 2 * _MOST_FILES:
+            kept = nlargest(_MOST_FILES, self._files.items(), key=lambda item: item[1])
+            self._files = dict(kept)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document; a share of nothing is None."""
+        runs, covered = self._measured["runs"], self._measured["covered"]
+        return {
+            "runs": self.runs,
+            "skipped": [{"source": one.source, "reason": one.reason} for one in self.skipped],
+            "goal_access": _share(covered, runs),
+            "mean_peak_tokens": _share(self._measured["peak"], runs),
+            "mean_peak_covered_tokens": _share(self._measured["peak"], covered),  # without coverage demand is 0
+            "mean_peak_seen_tokens": _share(self._measured["seen"], runs),
+            "mean_peak_environment_tokens": _share(self._measured["environment"], runs),
+            "covered_runs": covered,
+            "goal_runs": runs,  # that can have a goal: runs over files
+            "goal_sources": dict(sorted(self._goals.items())),
+            "formats": dict(sorted(self._formats.items())),
+            "outcomes": {name: self._outcomes[name] for name in ("resolved", "failed", "unknown")},
+            **{name: self._sums[name] for name in _SUMS},
+            "dead_read_covered_tokens": self._measured["dead"],
+            "dead_read_share": _share(self._measured["dead"], self._measured["read"]),  # of covered runs
+            "repeat_share": _share(self._sums["repeat_tokens"], self._sums["read_tokens"]),
+            "breaks": {name: self._breaks[name] for name in ("compactions", "clears", *_BREAK_SUMS, "unmeasured")},
+            "later_used": {unit: _quantiles(peaks) for unit, peaks in sorted(self._later.items())},
+            "mean_peak_context_share": _share(sum(self._shares), len(self._shares)),
+            "costliest_breaks": self._costliest,
+            "largest": [_listed(run) for unit in sorted(self._largest, reverse=True) for run in self._largest[unit]],
+            "repeated_files": self._repeated(),
+        }
+
+    def _repeated(self) -> list[dict[str, Any]]:
+        most = nlargest(LISTED, self._files.items(), key=lambda item: (item[1], item[0]))
+        return [{"path": path, "repeat_tokens": tokens, "repeat_reads": reads} for path, (tokens, reads) in most]
+
+
+def _rank(run: RunRow) -> tuple[int, int]:
+    needed = run.later_used_peak if run.peak_demand_tokens is None else run.peak_demand_tokens
+    return needed, run.later_used_peak
+
+
+def _listed(run: RunRow) -> dict[str, Any]:
+    names = ("run_id", "unit", "turns", "peak_demand_tokens", "peak_cut", "later_used_peak", "later_used_peak_cut")
+    more = (
+        "goal_source",
+        "goal_files",
+        "goal_accessed",
+        "read_tokens",
+        "repeat_tokens",
+        "dead_read_tokens",
+        "peak_context_tokens",
+    )
+    return {name: getattr(run, name) for name in (*names, *more)}
+
+
+def _quantiles(peaks: list[tuple[int, int]]) -> dict[str, Any]:
+    """Return quantiles of later-used peaks, in the unit and in files, by linear interpolation."""
+    columns = {"peak": sorted(peak for peak, _ in peaks), "files": sorted(files for _, files in peaks)}
+    found: dict[str, Any] = {"runs": len(peaks)}
+    for name, values in columns.items():
+        for share in QUANTILES:
+            found[f"{name}_p{round(share * 100)}"] = _quantile(values, share)
+    return found
+
+
+def _quantile(values: list[int], share: float) -> float:
+    place = (len(values) - 1) * share
+    below = int(place)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (values[above] - values[below]) * (place - below)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,140 @@
+"""What states of files cost in tokens, and how much of each read had been shown before.
+
+In: a graph and the texts that its run saw. Out: for every state the tokens of the largest content observed of it, or of
+all lines seen of it where these are more; for every read the tokens that it showed and the share of it that was not
+new. docs/vestige-demand.md says what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eirkit.logs.demand.graph import ActionGraph
+from eirkit.logs.tokens import Counter
+from eirkit.logs.trajectory import FileRead, FileWrite, Turn
+from eirkit.logs.views import clip_marks
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a run was shown."""
+
+    costs: Sequence[int]  # tokens by state
+    read_tokens: Sequence[Sequence[int]]  # by turn and read
+    repeated: Sequence[Sequence[float]]  # by turn and read: the share of it shown before of the same version
+
+
+def read_tokens(read: FileRead, count: Counter) -> int:
+    """Return the tokens that a read put before the agent; 0 where the log does not show what it saw."""
+    if read.tokens is not None:
+        return read.tokens
+    if read.content is not None:
+        return count(read.content)
+    return count("\n".join(read.lines.values())) if read.lines else 0
+
+
+def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observed:
+    """Go through a run once and note what it saw."""
+    ledger = _Ledger(len(graph.paths), count)
+    current: dict[str, int] = {}
+    tokens: list[Sequence[int]] = [()] * len(turns)
+    repeated: list[Sequence[float]] = [()] * len(turns)
+    for place, turn in enumerate(turns):
+        if turn.reads:
+            consumed = graph.reads[place]
+            tokens[place] = sizes = [read_tokens(read, count) for read in turn.reads]
+            repeated[place] = list(map(ledger.see, consumed, turn.reads, sizes))
+            current.update((graph.paths[state], state) for state in consumed)
+        for write, state in zip(turn.writes, graph.writes[place], strict=True):
+            ledger.write(state, current.get(write.path), write)
+            current[write.path] = state
+    return Observed([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
+
+
+def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
+    """True if a view is the file's own text: its lines are numbered, but no numbers are printed before them."""
+    first = next(iter(lines.values()))
+    return content is not None and content.startswith(first) and content[len(first) : len(first) + 1] in ("\n", "")
+
+
+class _Ledger:
+    """What was observed of every state so far."""
+
+    def __init__(self, states: int, count: Counter) -> None:
+        self._count = count
+        self._observed: list[int | None] = [None] * states  # the largest content
+        self._derived = [0] * states  # of edited states: what the edits make of the version before
+        self._lines: dict[int, set[int]] = {}  # that were seen, where their numbers are known
+        self._united: dict[int, int] = {}  # tokens of those lines
+        self._texts: dict[int, set[str | None]] = {}  # that were seen, where lines have no numbers
+
+    def see(self, state: int, read: FileRead, tokens: int) -> float:
+        """Note a read; return the share of it that was shown before."""
+        if read.lines:
+            # The first view of all is told by its lines, unless the scaffold cut it.
+            seen = read.clipped or state in self._lines
+            if read.tokens is not None or (seen and _is_unnumbered(read.content, read.lines)):
+                self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
+            return self._see_lines(state, read, read.lines)
+        if read.tokens is not None or read.content is not None:
+            self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
+        known = self._texts.get(state)
+        if known is None:
+            self._texts[state] = {read.content}
+            return 0.0
+        if read.content in known:
+            return 1.0
+        known.add(read.content)
+        return 0.0
+
+    def _see_lines(self, state: int, read: FileRead, lines: Mapping[int, str]) -> float:
+        """Add the lines that no earlier view of the state showed, each counted in the piece that first showed it."""
+        known = self._lines.get(state)
+        if known is None:
+            self._lines[state] = set(lines)
+            new, text = len(lines), "\n".join(lines.values())
+        else:
+            fresh = lines.keys() - known
+            known |= fresh
+            new, text = len(fresh), "\n".join([line for number, line in lines.items() if number in fresh])
+        if new and read.tokens is None:
+            whole = read.content
+            # A view without printed numbers is the text itself, and was counted with its turn.
+            if whole is not None and len(text) <= len(whole) <= len(text) + 1 and whole.startswith(text):
+                text = whole
+            self._united[state] = self._united.get(state, 0) + self._count(text)
+        return 1 - new / len(lines)
+
+    def _uncut_tokens(self, read: FileRead) -> int:
+        """Return the tokens of a clipped view without the scaffold's words for what it left out, piece by piece."""
+        if read.content is None or read.tokens is not None:
+            return read_tokens(read, self._count)
+        marks = clip_marks(read.content)
+        starts, ends = [0, *(mark.end for mark in marks)], [*(mark.start for mark in marks), len(read.content)]
+        return sum(self._count(read.content[start:end]) for start, end in zip(starts, ends, strict=True))
+
+    def write(self, state: int, before: int | None, write: FileWrite) -> None:
+        """Note a write that made a state of the one before it."""
+        if write.tokens is not None:
+            self._observe(state, write.tokens)
+        elif write.content is not None:
+            self._observe(state, self._count(write.content))
+        elif write.kind == "delete":
+            self._derive(state, 0)
+        elif write.kind == "edit" and not (before == state and write.added is None and write.removed is None):
+            base = 0 if before is None else self.cost(before)
+            self._derive(state, base + self._count(write.added or "") - self._count(write.removed or ""))
+
+    def cost(self, state: int) -> int:
+        observed, united = self._observed[state], self._united.get(state)
+        if observed is None and united is None:
+            return self._derived[state]
+        return max(observed or 0, united or 0)
+
+    def _derive(self, state: int, tokens: int) -> None:
+        # Several writes of one turn make one version: what an earlier one showed is not what is left.
+        self._observed[state], self._derived[state] = None, max(0, tokens)
+
+    def _observe(self, state: int, tokens: int) -> None:
+        self._observed[state] = max(tokens, self._observed[state] or 0)

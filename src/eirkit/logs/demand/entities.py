@@ -1,0 +1,252 @@
+"""Runs over a database instead of files: which typed entities each call named and showed, and which it changed.
+
+In: a recording of domain `entities`, such as a tau-bench conversation. Out: what every turn read and wrote, with paths
+such as `order:#W123`, each of one token's cost, so that the graph counts entities. An entity's type comes from the
+argument or JSON key that holds its identifier, or from the shape of an identifier in plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from eirkit.logs.demand.graph import Accesses, build, slice_to
+from eirkit.logs.demand.live import demand
+from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
+
+# What a call names: its arguments, and an answer in plain text, such as a user looked up by name. What it shows: these
+# and every record in its output.
+Scope = Literal["named", "shown"]
+SCOPES: tuple[Scope, ...] = ("named", "shown")
+
+# The type of what a key holds: one identifier, a list of them, or a mapping whose keys they are.
+_TYPES: Mapping[str, str] = {
+    "user_id": "user",
+    "customer_id": "user",
+    "order_id": "order",
+    "orders": "order",
+    "product_id": "product",
+    "item_id": "item",
+    "item_ids": "item",
+    "new_item_ids": "item",
+    "variants": "item",
+    "reservation_id": "reservation",
+    "reservations": "reservation",
+    "flight_number": "flight",
+    "payment_id": "payment",
+    "payment_method_id": "payment",
+    "payment_methods": "payment",
+    "line_id": "line",
+    "line_ids": "line",
+    "bill_id": "bill",
+    "bill_ids": "bill",
+    "device_id": "device",
+    "plan_id": "plan",
+    "task_id": "task",
+}
+# Types in the names of tools, by word.
+_WORDS = {word: kind for kind in dict.fromkeys(_TYPES.values()) for word in (kind, f"{kind}s")} | {"customer": "user"}
+_CHANGING = re.compile(
+    r"(?:add|apply|assign|book|cancel|change|charge|create|delete|disable|downgrade|enable|exchange|modify|pay|purchase"
+    r"|rebook|refuel|refund|remove|renew|reset|resume|return|schedule|send|set|suspend|toggle|update|upgrade)_"
+)
+# Identifiers in plain text; the first that fits decides, since a payment's looks like a user's with more digits.
+_SHAPES = re.compile(
+    r"(?P<order>#W\d{4,10})\b|\b(?P<payment>(?:credit_card|gift_card|paypal|certificate)_\d{4,10})\b"
+    r"|\b(?P<user>[a-z]{1,40}_[a-z]{1,40}_\d{1,6})\b|\b(?P<flight>[A-Z]{3}\d{3})\b|\b(?P<number>\d{10})\b"
+)
+_ID_CHARACTERS = 80  # a longer text is no identifier
+SHELL_TOOL_TURNS = 3  # of a run over a shell; with fewer it is not analysed
+_TEXT_CHARACTERS = 20_000  # of plain text that are searched for identifiers
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDemand:
+    """How many entities a run had met that it used again later, at the most."""
+
+    tool_turns: int
+    entities: int  # distinct, named or shown
+    peak_named_entities: int  # where only a call's arguments use an entity
+    peak_shown_entities: int  # where an output that shows it uses it too
+    task_entities: int | None  # that the task's reference actions name; None: the log does not give them
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """A peak over many runs, in whatever unit it was counted; between two runs it is interpolated."""
+
+    runs: int
+    left_out: int  # runs with too few tool turns
+    median: float | None
+    p90: float | None
+    p99: float | None
+
+
+def entity_touches(recording: Recording, scope: Scope = "named") -> tuple[Touches, ...]:
+    """Return what each turn read and wrote."""
+    return tuple(_touches(met, scope) for met in map(_met, recording.turns))
+
+
+def entity_demand(recording: Recording) -> EntityDemand:
+    """Return the row of a run; every action counts as a goal, since no reference says which does not."""
+    met = [_met(turn) for turn in recording.turns]
+    task = task_entities(recording)
+    return EntityDemand(
+        tool_turns=sum(1 for turn in recording.turns if turn.calls and not turn.rejected),
+        entities=len({path for turn in met for path in (*turn.shown, *turn.written)}),
+        peak_named_entities=_peak((turn.named, turn.written) for turn in met),
+        peak_shown_entities=_peak((turn.shown, turn.written) for turn in met),
+        task_entities=None if task is None else len(task),
+    )
+
+
+def task_entities(recording: Recording) -> frozenset[str] | None:
+    """Return the entities that the task's reference actions name; None where the log does not give the actions."""
+    actions = _reference_actions(recording.details)
+    if actions is None:
+        return None
+    given = (action.get("kwargs", action.get("arguments")) for action in actions if isinstance(action, Mapping))
+    return frozenset(path for arguments in given for path in _in_json(arguments))
+
+
+def quantiles(peaks: Iterable[float], tool_turns: Iterable[int], least_tool_turns: int = 0) -> Quantiles:
+    """Return the 50th, 90th and 99th percentile of runs' peaks; a shell's runs need SHELL_TOOL_TURNS."""
+    runs = list(zip(peaks, tool_turns, strict=True))
+    kept = [peak for peak, turns in runs if turns >= least_tool_turns]
+    if not kept:
+        return Quantiles(0, len(runs), None, None, None)
+    return Quantiles(len(kept), len(runs) - len(kept), *(float(value) for value in np.quantile(kept, [0.5, 0.9, 0.99])))
+
+
+def failure_auc(scores: Iterable[float], failed: Iterable[bool]) -> float | None:
+    """Return the chance that a failed run scores above a resolved one, ties half; None where one kind is absent."""
+    ranked = sorted(zip(scores, failed, strict=True))
+    failures = sum(1 for _, lost in ranked if lost)
+    pairs = failures * (len(ranked) - failures)
+    if not pairs:
+        return None
+    above, place = 0.0, 0
+    below = 0  # resolved runs with a smaller score
+    while place < len(ranked):
+        end = place
+        tied = [0, 0]
+        while end < len(ranked) and ranked[end][0] == ranked[place][0]:
+            tied[ranked[end][1]] += 1
+            end += 1
+        above += tied[True] * (below + tied[False] / 2)
+        below, place = below + tied[False], end
+    return above / pairs
+
+
+def _peak(turns: Iterable[Accesses]) -> int:
+    graph = build(turns)
+    return demand(graph, slice_to(graph, None), [1] * len(graph.paths), "seen").peak
+
+
+@dataclass(frozen=True, slots=True)
+class _Met:
+    """The entities of one turn, each once, in the order in which they came."""
+
+    named: tuple[str, ...]
+    shown: tuple[str, ...]  # these among them
+    written: tuple[str, ...]
+
+
+def _met(turn: RecordedTurn) -> _Met:
+    named: dict[str, None] = {}
+    shown: dict[str, None] = {}
+    written: dict[str, None] = {}
+    for call in turn.calls if not turn.rejected else ():
+        given, answer = dict.fromkeys(_in_json(call.arguments)), dict.fromkeys(_in_output(call))
+        named.update(given if call.output.startswith(("{", "[")) else given | answer)
+        shown.update(given | answer)
+        written.update(dict.fromkeys(_changed(call, given, answer)))
+    return _Met(tuple(named), tuple(shown), tuple(written))
+
+
+def _touches(met: _Met, scope: Scope) -> Touches:
+    reads = met.named if scope == "named" else met.shown
+    return Touches(
+        tuple(FileRead(path, tokens=1) for path in reads), tuple(FileWrite(path, tokens=1) for path in met.written)
+    )
+
+
+def _changed(call: Call, named: Iterable[str], shown: Iterable[str]) -> list[str]:
+    """Return what a call changed: entities of the first type in its tool's name, else all that its arguments name."""
+    words = call.tool.lower().split("_")
+    if not _CHANGING.match(call.tool.lower()) or call.failed or call.output.startswith("Error"):
+        return []
+    named, shown = list(named), list(shown)
+    for kind in (_WORDS[word] for word in words if word in _WORDS):
+        own = [path for path in named if path.startswith(f"{kind}:")]
+        made = own or [path for path in shown if path.startswith(f"{kind}:")][:1]  # a new one heads its own record
+        if made:
+            return made
+    return named
+
+
+def _in_output(call: Call) -> Iterator[str]:
+    """Yield the entities that an output shows."""
+    kind = next((_WORDS[word] for word in call.tool.lower().split("_") if word in _WORDS), None)
+    try:
+        content = json.loads(call.output)
+    except (ValueError, RecursionError):
+        content = None
+    if isinstance(content, (dict, list)):
+        yield from _in_json(content, kind)
+    else:
+        yield from _in_text(call.output[:_TEXT_CHARACTERS], kind)
+
+
+def _in_json(content: Any, kind: str | None = None) -> Iterator[str]:
+    """Yield the entities in a JSON value, in its order; `kind` types what stands under keys that say nothing."""
+    waiting: list[tuple[str, Any]] = [("", content)]
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, Mapping):
+            if key in _TYPES:
+                yield from (path for name in value if (path := _path(_TYPES[key], name)))
+            waiting += [(str(name), inner) for name, inner in reversed(list(value.items()))]
+        elif isinstance(value, list):
+            waiting += [(key, inner) for inner in reversed(value)]
+        elif key in _TYPES:
+            path = _path(_TYPES[key], value)
+            if path:
+                yield path
+        elif kind is not None and isinstance(value, str) and len(value) <= _ID_CHARACTERS:
+            yield from _whole_text(value, kind)
+
+
+def _path(kind: str, value: object) -> str | None:
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or not 0 < len(str(value)) <= _ID_CHARACTERS:
+        return None
+    return f"{kind}:{value}"
+
+
+def _whole_text(value: str, kind: str) -> Iterator[str]:
+    """Yield the entity that a bare identifier is; ten digits are of the tool's own type."""
+    found = _SHAPES.fullmatch(value)
+    if found:
+        yield f"{kind if found.lastgroup == 'number' else found.lastgroup}:{value}"
+
+
+def _in_text(text: str, kind: str | None) -> Iterator[str]:
+    for found in _SHAPES.finditer(text):
+        group = kind if found.lastgroup == "number" else found.lastgroup
+        if group is not None:
+            yield f"{group}:{found[0]}"
+
+
+def _reference_actions(details: Mapping[str, Any]) -> list[Any] | None:
+    """Return the actions that a task's author gives; tau-bench keeps them in the task, tau2 in its criteria."""
+    task = details.get("task", details)
+    if not isinstance(task, Mapping):
+        return None
+    criteria = task.get("evaluation_criteria")
+    actions = task.get("actions", criteria.get("actions") if isinstance(criteria, Mapping) else None)
+    return actions if isinstance(actions, list) else None

@@ -1,0 +1,140 @@
+"""What a run's later, goal-connected work needed at each cut: live sets, demand, and its peak.
+
+In: a graph, a slice of it, and what each state costs. Out: tokens and live states for each cut; cut t lies just before
+turn t. docs/vestige-demand.md gives the definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+from eirkit.errors import InputFileError
+from eirkit.logs.demand.costs import Observed, observe
+from eirkit.logs.demand.goal import Goal
+from eirkit.logs.demand.graph import ActionGraph, Slice, build, slice_to
+from eirkit.logs.demand.reuse import FileUse, action_columns, file_uses
+from eirkit.logs.tables import Columns, columns_of
+from eirkit.logs.tokens import Counter
+from eirkit.logs.trajectory import Trajectory
+
+Visibility = Literal["seen", "environment"]
+VISIBILITIES: tuple[Visibility, ...] = ("seen", "environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Demand and number of live states by cut; place 0 is the cut before turn 1."""
+
+    costs: Sequence[int]
+    live: Sequence[int]
+    peak: int
+    peak_cut: int | None  # the first with the peak; None where nothing is ever live
+
+
+def demand(graph: ActionGraph, needed: Slice, costs: Sequence[int], visibility: Visibility) -> Demand:
+    """Return the summed cost of live states at every cut.
+
+    A state is live from the turn after it was first seen, or made, to the last turn in the slice that consumes it: a
+    version is never consumed after the next one was made, so no cut counts two versions of a file.
+    """
+    starts = graph.first_seen if visibility == "seen" else graph.made_at
+    changes, counts = [0] * (graph.turns + 1), [0] * (graph.turns + 1)
+    for state, last in enumerate(needed.last_used):
+        if last > starts[state]:
+            changes[starts[state]] += costs[state]
+            changes[last] -= costs[state]
+            counts[starts[state]] += 1
+            counts[last] -= 1
+    by_cut, live = list(accumulate(changes))[:-1], list(accumulate(counts))[:-1]
+    peak = max(by_cut, default=0)
+    return Demand(by_cut, live, peak, by_cut.index(peak) + 1 if any(live) else None)
+
+
+def live_at(graph: ActionGraph, needed: Slice, cut: int, visibility: Visibility) -> list[int]:
+    """Return the states that are live at a cut."""
+    starts = graph.first_seen if visibility == "seen" else graph.made_at
+    return [state for state, last in enumerate(needed.last_used) if starts[state] < cut <= last]
+
+
+MOST_TOKENS = 1 << 53  # a run of more is no run, and its sums would not fit a table
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The graph of a run with what it cost."""
+
+    graph: ActionGraph
+    needed: Slice  # what leads to the goal
+    used: Slice  # what any later action used
+    shown: Observed
+    seen: Demand
+    environment: Demand
+    later_used: Demand
+    files: Sequence[FileUse]
+
+    def under(self, visibility: Visibility) -> Demand:
+        return self.seen if visibility == "seen" else self.environment
+
+
+def measure_touches(trajectory: Trajectory, goal: Goal | None, count: Counter) -> Measured:
+    """Return a run's graph, its slices and its demand; without a goal every later use is a need."""
+    turns = trajectory.turns
+    graph = build(([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns)
+    used = slice_to(graph, None)
+    needed = used if goal is None else slice_to(graph, goal.paths)
+    shown = observe(graph, turns, count)
+    costs = shown.costs
+    if sum(costs) + sum(map(sum, shown.read_tokens)) + sum(turn.tokens for turn in turns) > MOST_TOKENS:
+        raise InputFileError(f"the run has more than {MOST_TOKENS} tokens; correct the counts in its log")
+    return Measured(
+        graph,
+        needed,
+        used,
+        shown,
+        seen=demand(graph, needed, costs, "seen"),
+        environment=demand(graph, needed, costs, "environment"),
+        later_used=demand(graph, used, costs, "seen"),
+        files=file_uses(trajectory, graph, needed, shown, paths_of(goal)),
+    )
+
+
+def paths_of(goal: Goal | None) -> frozenset[str]:
+    return frozenset() if goal is None else goal.paths
+
+
+def graph_tables(run: Measured, goal: Goal | None, visibility: Visibility) -> dict[str, Columns]:
+    """Return a run's rows of the four tables that its graph fills."""
+    return {
+        "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
+        "states": state_columns(run),
+        "files": columns_of(FileUse, run.files),
+        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal)),
+    }
+
+
+def cut_columns(shown: Demand, later_used: Demand, *, in_tokens: bool) -> Columns:
+    """Return the rows of `cuts`."""
+    return {
+        "cut": range(1, len(shown.costs) + 1),
+        "demand_tokens": shown.costs if in_tokens else [None] * len(shown.costs),
+        "live_files": shown.live,
+        "later_used": later_used.costs,
+        "later_used_files": later_used.live,
+    }
+
+
+def state_columns(run: Measured) -> Columns:
+    """Return the rows of `states`."""
+    return {
+        "path": run.graph.paths,
+        "version": run.graph.versions,
+        "made_at": run.graph.made_at,
+        "first_seen": run.graph.first_seen,
+        "last_used": [last or None for last in run.needed.last_used],
+        "tokens": run.shown.costs,
+        "in_slice": [last > 0 for last in run.needed.last_used],
+        "later_used": [last or None for last in run.used.last_used],
+    }

@@ -1,0 +1,293 @@
+"""The Agent Trajectory Interchange Format, 1.0 to 1.8.
+
+A step of the agent is a turn. Steps marked as copied context repeat what another file tells and are not counted again;
+scripted steps (`llm_call_count` 0) are turns without usage, for what they did they did. A context that was summarised
+breaks the run. A continuation beside its beginning (`NAME.cont-1.json`) is read with it as one run; sub-agents, in
+their own files or embedded, are runs of their own that name their parent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.formats.gemini_cli import shell_result
+from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    begins_with_info,
+    count_of,
+    is_own_file,
+    items_of,
+    mapping_of,
+    skipped,
+    string_of,
+    whole_document,
+)
+from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.trajectory import LoggedUsage, Recording, formats
+
+Step = Mapping[str, Any]
+_AskedCall = tuple[str, str, Mapping[str, Any]]
+
+_SUMMARISED = re.compile(r"context summari[sz]ation|summari[sz]ed|compact(?:ed|ion)", re.IGNORECASE)
+_REFUSED = "Previous response had parsing errors"
+_TERMINAL_TOOLS = frozenset({"bash_command", "terminal", "exec_command"})
+_SCREEN_BYTES = 1 << 22  # of a reply that may spell its commands as JSON
+
+
+def take_steps(builder: RunBuilder, steps: Iterable[Step]) -> None:
+    """Add the steps of one trajectory."""
+    for step in steps:
+        source, is_copy = step.get("source"), step.get("is_copied_context") is True
+        if is_copy:
+            _take_copy(builder, step)
+        elif source == "agent":
+            _take_reply(builder, step)
+        elif source == "system" and _is_break(step):
+            builder.break_off(_kind(step))
+            builder.carry(_summary(step))
+        elif builder.is_broken:
+            builder.carry(text_of(step.get("message")))
+        else:
+            builder.hear(text_of(step.get("message")))
+
+
+def _take_copy(builder: RunBuilder, step: Step) -> None:
+    text = text_of(step.get("message"))
+    if builder.is_broken:
+        builder.carry(text)
+    else:
+        builder.hear(text)
+
+
+def _is_break(step: Step) -> bool:
+    if mapping_of(mapping_of(step.get("extra")).get("context_management")):
+        return True
+    refers = any(result.get("subagent_trajectory_ref") for result in _results(step))
+    return refers and _SUMMARISED.search(text_of(step.get("message"))) is not None
+
+
+def _kind(step: Step) -> Any:
+    managed = mapping_of(mapping_of(step.get("extra")).get("context_management"))
+    return "clear" if managed.get("type") in ("clear", "reset") else "compaction"
+
+
+def _summary(step: Step) -> str:
+    """Return a summary that the step itself holds; one in the message alone only says that there was one."""
+    managed = mapping_of(mapping_of(step.get("extra")).get("context_management"))
+    return string_of(managed.get("summary")) or "\n".join(text_of(result.get("content")) for result in _results(step))
+
+
+def _take_reply(builder: RunBuilder, step: Step) -> None:
+    text = text_of(step.get("message"))
+    results = _results(step)
+    asked = _asked(step) or _spelt_out(text)
+    builder.begin()
+    builder.say(text)
+    if step.get("llm_call_count") != 0:
+        builder.use(_usage(mapping_of(step.get("metrics"))))
+    if not asked and any(text_of(result.get("content")).startswith(_REFUSED) for result in results):
+        builder.reject()
+    calls = _joined(asked, results)
+    for id, _, _ in calls:
+        builder.release(id)  # ids need to be unique in their step alone
+    for id, tool, arguments in calls:
+        builder.ask(id, tool, arguments)
+    _take_results(builder, results)
+
+
+def _asked(step: Step) -> list[_AskedCall]:
+    found = []
+    for call in items_of(step.get("tool_calls")):
+        tool, arguments = string_of(call.get("function_name")), arguments_of(call.get("arguments"))
+        found.append((string_of(call.get("tool_call_id")), *_as_shell(tool, arguments)))
+    return found
+
+
+def _as_shell(tool: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Give what is typed into a terminal the one name and argument that shell commands have."""
+    typed = next((arguments[key] for key in ("command", "keystrokes", "cmd") if key in arguments), None)
+    if tool in _TERMINAL_TOOLS and isinstance(typed, str):
+        return "bash", {**arguments, "command": typed.rstrip("\n")}
+    return shell_name(tool, arguments), arguments
+
+
+def _spelt_out(text: str) -> list[_AskedCall]:
+    """Return the commands of a reply that is itself the JSON which a terminal agent was told to write."""
+    if not text.lstrip().startswith("{") or '"commands"' not in text or len(text) > _SCREEN_BYTES:
+        return []
+    try:
+        reply = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return []
+    return [("", *_as_shell("bash_command", command)) for command in items_of(reply.get("commands"))]
+
+
+def _joined(asked: Sequence[_AskedCall], results: Sequence[Step]) -> Sequence[_AskedCall]:
+    """Make one call of commands that were typed one after another before the screen was read once."""
+    nameless = not any(string_of(result.get("source_call_id")) for result in results)
+    if len(asked) < 2 or len(results) > 1 or not nameless or any(tool != "bash" for _, tool, _ in asked):
+        return asked
+    commands = "\n".join(string_of(arguments.get("command")) for _, _, arguments in asked)
+    return [(asked[0][0], "bash", {"command": commands})]
+
+
+def _take_results(builder: RunBuilder, results: Sequence[Step]) -> None:
+    for result in results:
+        output = text_of(result.get("content"))
+        failed = result.get("is_error") is True or mapping_of(result.get("extra")).get("is_error") is True
+        call = string_of(result.get("source_call_id"))
+        if call:
+            told = shell_result(output)  # the steps of Gemini CLI hold its outputs as its sessions do
+            builder.answer(call, told.text, failed=failed, exit_code=told.exit_code)
+        else:
+            builder.answer_last(output, failed=failed)
+
+
+def _results(step: Step) -> list[Step]:
+    return items_of(mapping_of(step.get("observation")).get("results"))
+
+
+def _usage(metrics: Mapping[str, Any]) -> LoggedUsage | None:
+    if "prompt_tokens" not in metrics and "completion_tokens" not in metrics:
+        return None
+    prompt = count_of(metrics.get("prompt_tokens"))
+    return LoggedUsage(
+        prompt, count_of(metrics.get("completion_tokens")), min(prompt, count_of(metrics.get("cached_tokens")))
+    )
+
+
+_FIRST_CONTINUATION = ".cont-1.json"
+
+
+@formats.add("atif")
+class Atif:
+    """ATIF trajectory files."""
+
+    def recognises(self, document: Document) -> bool:
+        """True for an object that names the schema."""
+        return _is_atif(document.head)
+
+    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+        """Return the continuations whose beginning lies beside them."""
+        known = frozenset(names)
+        beginnings = (name.removesuffix(_FIRST_CONTINUATION) for name in names if name.endswith(_FIRST_CONTINUATION))
+        return [
+            continuation
+            for stem in beginnings
+            if f"{stem}.json" in known and _begins_with_atif(folder / f"{stem}.json")
+            for continuation in _continuation_names(folder, stem)
+        ]
+
+    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+        """Yield the run with its continuations, then its embedded sub-agents."""
+        trajectory = whole_document(document)
+        if isinstance(trajectory, Skipped):
+            yield trajectory
+            return
+        if not isinstance(trajectory.get("steps"), list):
+            yield skipped(document, "has no list of steps; restore the file")
+            return
+        for number, step in enumerate(trajectory["steps"], 1):
+            if not isinstance(step, dict):
+                yield skipped(document, "is no step; restore the file", f"step {number}")
+        parts = [trajectory]
+        for part in _continuations(document):
+            if isinstance(part, Skipped):
+                yield part
+            else:
+                parts.append(part)
+        yield _recording(document, parts)
+        for part in parts:
+            yield from _embedded(document, part, _own_id(trajectory, document))
+
+
+def _is_atif(head: bytes) -> bool:
+    """True if a document's beginning names the schema at the top."""
+    if begins_with_info(head):
+        return False
+    return head.lstrip()[:1] == b"{" and re.search(rb'"schema_version"\s*:\s*"ATIF-v', head) is not None
+
+
+def _recording(document: Document, parts: list[Mapping[str, Any]], parent: str = "") -> Recording:
+    """Return the run that a trajectory and its continuations tell."""
+    builder = RunBuilder()
+    for number, part in enumerate(parts):
+        if number and not builder.is_broken:
+            builder.break_off("compaction")
+        take_steps(builder, items_of(part.get("steps")))
+    trajectory, agent = parts[0], mapping_of(parts[0].get("agent"))
+    extra = mapping_of(agent.get("extra"))
+    parent = parent or string_of(extra.get("parent_session_id"))
+    own_id = _own_id(trajectory, document)
+    return Recording(
+        run_id=f"{parent}/{own_id}" if parent and not own_id.startswith(parent) else own_id,
+        task_id=parent or own_id,
+        format="atif",
+        source=document.source,
+        turns=builder.turns(),
+        model=_model(trajectory),
+        prompt=builder.prompt,
+        details={
+            "schema_version": string_of(trajectory.get("schema_version")),
+            "agent": string_of(agent.get("name")),
+            "parts": len(parts),
+            **({"parent_run": parent} if parent else {}),
+        },
+    )
+
+
+def _continuations(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
+    """Yield what continues a trajectory, from the files beside it that bear its name and a number."""
+    folder = document.parent
+    if folder is not None:
+        for name in _continuation_names(folder, document.name.removesuffix(".json")):
+            yield _part_at(folder / name, document)
+
+
+def _continuation_names(folder: Path, stem: str) -> Iterator[str]:
+    names = (f"{stem}.cont-{number}.json" for number in count(1))
+    return takewhile(lambda name: is_own_file(folder / name, folder), names)
+
+
+def _part_at(path: Path, document: Document) -> Mapping[str, Any] | Skipped:
+    source = f"{document.source.removesuffix(document.name)}{path.name}"
+    try:
+        return whole_document(open_document(path, source=source))
+    except InputFileError as error:
+        return Skipped(source, str(error))
+
+
+def _begins_with_atif(path: Path) -> bool:
+    try:
+        return _is_atif(open_document(path).head)
+    except InputFileError:
+        return False
+
+
+def _embedded(document: Document, trajectory: Mapping[str, Any], own_id: str) -> Iterator[Recording]:
+    """Yield sub-agents that a trajectory holds, and theirs, without recursion."""
+    waiting = deque((own_id, child) for child in items_of(trajectory.get("subagent_trajectories")))
+    while waiting:
+        parent, child = waiting.popleft()
+        recording = _recording(document, [child], parent)
+        yield recording
+        waiting.extend((recording.run_id, inner) for inner in items_of(child.get("subagent_trajectories")))
+
+
+def _own_id(trajectory: Mapping[str, Any], document: Document) -> str:
+    named = string_of(trajectory.get("trajectory_id")) or string_of(trajectory.get("session_id"))
+    return named or document.name.removesuffix(".json").removesuffix(".trajectory")
+
+
+def _model(trajectory: Mapping[str, Any]) -> str:
+    named = string_of(mapping_of(trajectory.get("agent")).get("model_name"))
+    steps = items_of(trajectory.get("steps"))
+    return named or next(filter(None, (string_of(step.get("model_name")) for step in steps)), "")

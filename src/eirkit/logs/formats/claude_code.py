@@ -1,0 +1,257 @@
+"""Claude Code sessions: one JSON object per line, linked by `parentUuid`.
+
+The chain that ends in the session's last line is the run; branches that were taken back are left out. A reply is spread
+over several lines that share `message.id`. Every sub-agent is a run of its own, named `<session>/<agent>`: it has a
+context of its own, and its caller sees nothing of it but the final answer. Compaction and `/clear` are breaks inside
+a run; a session that goes on in another file under the same slug is another run with the same slug in its details.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from eirkit.logs.formats.messages import take_reply, take_results, text_of, usage_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    begins_with_info,
+    first_objects,
+    items_of,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
+from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.trajectory import Recording, formats
+
+Entry = Mapping[str, Any]
+
+_CLEAR = "<command-name>/clear</command-name>"
+_COMMAND = "<command-"  # how the record of a command begins; people may quote one
+_MAIN = ""  # the session's own chain, as opposed to those of its sub-agents
+
+
+@formats.add("claude-code")
+class ClaudeCode:
+    """Session files of Claude Code."""
+
+    def recognises(self, document: Document) -> bool:
+        """True for JSON lines with session and parent, or for the summaries that precede them."""
+        head = document.head
+        if begins_with_info(head):
+            return False
+        if not head.lstrip().startswith(b"{") or not (b'"parentUuid"' in head or b'"leafUuid"' in head):
+            return False
+        entries = list(first_objects(head, 40))
+        if not entries:  # a first line of more than the beginning
+            return b'"parentUuid"' in head and b'"sessionId"' in head and b'"isSidechain"' in head
+        return any(_is_entry(entry) or ("leafUuid" in entry and "summary" in entry) for entry in entries)
+
+    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+        """Yield the session, then its sub-agents."""
+        entries: list[Entry] = []
+        for value in objects_by_line(document):
+            if isinstance(value, Skipped):
+                yield value
+            else:
+                entries.append(value)
+        runs = 0
+        for agent, own in _by_agent(_without_repeats(entries), _agent_of_file(document)).items():
+            recording = _recording(document, agent, own)
+            if recording is not None:
+                runs += 1
+                yield recording
+        if not runs:
+            yield skipped(document, "holds no reply of the agent; there is nothing to analyse")
+
+
+def _is_entry(entry: Entry) -> bool:
+    return "sessionId" in entry and "parentUuid" in entry and "uuid" in entry
+
+
+def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
+    """Leave out lines whose uuid was there before: a resumed session copies its history."""
+    seen: set[str] = set()
+    kept = []
+    for entry in entries:
+        uuid = string_of(entry.get("uuid"))
+        if uuid and uuid not in seen:
+            seen.add(uuid)
+            kept.append(entry)
+    return kept
+
+
+def _agent_of_file(document: Document) -> str:
+    stem = document.name.removesuffix(".jsonl")
+    return stem.removeprefix("agent-") if stem.startswith("agent-") else _MAIN
+
+
+def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry]]:
+    """Sort lines into the session's own and those of each sub-agent, told apart by id, file, or where they begin."""
+    agents: dict[str, list[Entry]] = {_MAIN: []}
+    agent_of: dict[str, str] = {}
+    unnamed = 0
+    for entry in entries:
+        agent = _MAIN
+        if entry.get("isSidechain") is True:
+            agent = string_of(entry.get("agentId")) or file_agent
+            agent = agent or agent_of.get(string_of(entry.get("parentUuid")), _MAIN)
+            if not agent:
+                unnamed += 1
+                agent = f"sidechain-{unnamed}"
+        agent_of[string_of(entry.get("uuid"))] = agent
+        agents.setdefault(agent, []).append(entry)
+    return agents
+
+
+def _recording(document: Document, agent: str, entries: Sequence[Entry]) -> Recording | None:
+    chosen = _main_chain(entries)
+    builder = RunBuilder()
+    models: list[str] = []
+    _take_all(builder, chosen, models)
+    if not builder.turn_count:
+        return None
+    session = _first(chosen, "sessionId") or document.name.removesuffix(".jsonl")
+    is_whole_file = agent in (_MAIN, _agent_of_file(document))
+    return Recording(
+        run_id=f"{session}/{agent}" if agent else session,
+        task_id=session,
+        format="claude-code",
+        source=document.source if is_whole_file else f"{document.source}:{agent}",
+        turns=builder.turns(),
+        model=next(iter(models), ""),
+        prompt=builder.prompt,
+        root=_first(chosen, "cwd") or None,
+        details={
+            "session": session,
+            "slug": _first(chosen, "slug"),
+            "first_uuid": _first(chosen, "uuid"),
+            "abandoned_replies": len(_reply_ids(entries) - _reply_ids(chosen)),
+            **({"agent": agent, "parent_run": session} if agent else {}),
+            **_forked_from(chosen),
+        },
+    )
+
+
+def _forked_from(entries: Iterable[Entry]) -> dict[str, str]:
+    origins = (string_of(mapping_of(entry.get("forkedFrom")).get("sessionId")) for entry in entries)
+    origin = next(filter(None, origins), "")
+    return {"forked_from": origin} if origin else {}
+
+
+def _main_chain(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the lines that lead to the last one, with the parallel calls beside them, in the order of the file."""
+    place = {string_of(entry.get("uuid")): number for number, entry in enumerate(entries)}
+    kept: set[int] = set()
+    leaf = _last_word(entries, len(entries))
+    while leaf is not None:
+        first = _climb(entries, place, leaf, kept)
+        # Where a chain begins anew, after a break or a damaged line, what came before it in the file still happened.
+        leaf = _last_word(entries, first)
+    return _with_companions(entries, kept)
+
+
+def _last_word(entries: Sequence[Entry], end: int) -> int | None:
+    return next((n for n in range(end - 1, -1, -1) if entries[n].get("type") in ("user", "assistant")), None)
+
+
+def _climb(entries: Sequence[Entry], place: Mapping[str, int], leaf: int, kept: set[int]) -> int:
+    """Keep a line and its ancestors; return the place of the first of them."""
+    number: int | None = leaf
+    first = leaf
+    while number is not None and number not in kept:
+        kept.add(number)
+        first = min(first, number)
+        entry = entries[number]
+        parent = string_of(entry.get("parentUuid")) or string_of(entry.get("logicalParentUuid"))
+        number = place.get(parent) if parent else None
+    return first
+
+
+def _with_companions(entries: Sequence[Entry], kept: set[int]) -> list[Entry]:
+    """Add the lines of parallel calls and their results, which hang beside the chain, and notes of compaction."""
+    replies = _reply_ids([entries[number] for number in kept])
+    calls = {
+        string_of(block.get("id"))
+        for entry in entries
+        if _reply_id(entry) in replies
+        for block in items_of(_content(entry))
+    }
+    followed = {string_of(entry.get("parentUuid")) for entry in entries}
+
+    def belongs(entry: Entry) -> bool:
+        # A compaction that lines hang on is on the chain if they are; one that nothing hangs on stands where it is.
+        is_loose = _is_boundary(entry) and string_of(entry.get("uuid")) not in followed
+        return is_loose or _reply_id(entry) in replies or bool(_answers(entry) & calls)
+
+    return [entry for number, entry in enumerate(entries) if number in kept or belongs(entry)]
+
+
+def _reply_ids(entries: Iterable[Entry]) -> set[str]:
+    return {_reply_id(entry) for entry in entries} - {""}
+
+
+def _reply_id(entry: Entry) -> str:
+    """Return what the lines of one reply share; empty for what is no reply of a model."""
+    if entry.get("type") != "assistant":
+        return ""
+    message = mapping_of(entry.get("message"))
+    if message.get("model") == "<synthetic>" or entry.get("isApiErrorMessage") is True:
+        return ""
+    return string_of(message.get("id")) or string_of(entry.get("uuid"))
+
+
+def _answers(entry: Entry) -> set[str]:
+    if entry.get("type") != "user":
+        return set()
+    return {string_of(block.get("tool_use_id")) for block in items_of(_content(entry))} - {""}
+
+
+def _content(entry: Entry) -> object:
+    return mapping_of(entry.get("message")).get("content")
+
+
+def _is_boundary(entry: Entry) -> bool:
+    return entry.get("type") == "system" and entry.get("subtype") == "compact_boundary"
+
+
+def _take_all(builder: RunBuilder, entries: Iterable[Entry], models: list[str]) -> None:
+    current = ""
+    for entry in entries:
+        reply = _reply_id(entry)
+        if reply:
+            if reply != current:
+                builder.begin()
+                current = reply
+            _take_reply(builder, entry, models)
+        elif entry.get("type") == "user":
+            _take_user(builder, entry)
+        elif _is_boundary(entry):
+            builder.break_off("compaction")
+
+
+def _take_reply(builder: RunBuilder, entry: Entry, models: list[str]) -> None:
+    message = mapping_of(entry.get("message"))
+    take_reply(builder, message.get("content"), string_of(entry.get("cwd")) or None)
+    builder.use(usage_of(message.get("usage")))
+    if message.get("model"):
+        models.append(string_of(message.get("model")))
+
+
+def _take_user(builder: RunBuilder, entry: Entry) -> None:
+    content = _content(entry)
+    text = text_of(content)
+    if entry.get("isCompactSummary") is True:
+        if not builder.is_broken:
+            builder.break_off("compaction")
+        builder.carry(text)
+    elif _CLEAR in text and text.lstrip().startswith(_COMMAND):
+        builder.break_off("clear")
+    else:
+        builder.hear(text)
+        take_results(builder, content, mapping_of(entry.get("toolUseResult")))
+
+
+def _first(entries: Iterable[Entry], field: str) -> str:
+    return next(filter(None, (string_of(entry.get(field)) for entry in entries)), "")

@@ -1,0 +1,300 @@
+"""Codex CLI rollouts: JSON lines of session, turn context, response items and events.
+
+A run of the model's items, up to the first answer or the next word of the user, is a turn. Shell calls become `bash`
+with the script that the shell was given. A token count that repeats its total is counted once; turns that were rolled
+back are left out. A sub-agent's rollout is a run of its own that names its parent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eirkit.logs.formats.messages import arguments_of, text_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    begins_with_info,
+    count_of,
+    first_objects,
+    items_of,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
+from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.trajectory import LoggedUsage, Recording, formats
+
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_SHELL_TOOLS = frozenset({"shell", "shell_command", "exec_command", "container.exec", "local_shell", "unified_exec"})
+_HEADER = re.compile(r"(?:Exit code: |Process exited with code )(-?[0-9]{1,10})$", re.MULTILINE)
+_HEADER_CHARACTERS = 400
+_FAILURES = ("apply_patch verification failed", "failed to parse", "unsupported call", "Error:")
+
+
+@dataclass(frozen=True, slots=True)
+class CodexCall:
+    """One call: a shell command is `bash` with the argument `command`, a patch is `apply_patch` with `input`."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodexOutput:
+    """What a tool returned, without the header around it."""
+
+    text: str
+    exit_code: int | None = None
+    failed: bool = False
+
+
+def as_call(item: Mapping[str, Any]) -> CodexCall:
+    """Return the call that a response item spells."""
+    tool = string_of(item.get("name"))
+    if item.get("type") == "local_shell_call":
+        action = mapping_of(item.get("action"))
+        return _shell_call(action.get("command"), string_of(action.get("working_directory")), action)
+    if item.get("type") == "custom_tool_call":
+        return CodexCall(tool, {"input": string_of(item.get("input"))})
+    if item.get("type") == "web_search_call":
+        return CodexCall("web_search", mapping_of(item.get("action")))
+    arguments = arguments_of(item.get("arguments"))
+    if tool in _SHELL_TOOLS:
+        return _shell_call(
+            arguments.get("command", arguments.get("cmd")), string_of(arguments.get("workdir")), arguments
+        )
+    return CodexCall(tool or string_of(item.get("type")), arguments)
+
+
+def _shell_call(command: object, folder: str, arguments: Mapping[str, Any]) -> CodexCall:
+    if isinstance(command, str):
+        return CodexCall("bash", {**arguments, "command": command}, folder or None)
+    words = [string_of(word) for word in command] if isinstance(command, list) else []
+    if words[:1] == ["apply_patch"] and len(words) > 1:
+        return CodexCall("apply_patch", {"input": words[1]}, folder or None)
+    return CodexCall("bash", {**arguments, "command": _script(words)}, folder or None)
+
+
+def _script(words: list[str]) -> str:
+    """Return what a shell is told to run, or the words of a program that is started without one."""
+    if len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc"):
+        return words[2]
+    return shlex.join(words)
+
+
+def as_output(given: object) -> CodexOutput:
+    """Return a tool's output from a text, a list of blocks, or an object that holds either."""
+    if isinstance(given, dict):
+        inner = as_output(given.get("content", given.get("output")))
+        return CodexOutput(inner.text, inner.exit_code, inner.failed or given.get("success") is False)
+    text = text_of(given)
+    if text.startswith("{"):
+        return _from_json(text) or CodexOutput(text)
+    header, mark, body = text.partition("Output:\n")
+    stated = _HEADER.search(header) if len(header) <= _HEADER_CHARACTERS else None
+    if mark and stated:
+        return CodexOutput(body, int(stated.group(1)))
+    return CodexOutput(text, failed=text.startswith(_FAILURES))
+
+
+def _from_json(text: str) -> CodexOutput | None:
+    """Read the older output, a JSON text of `output` and `metadata`."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("output"), str):
+        return None
+    code = mapping_of(value.get("metadata")).get("exit_code")
+    return CodexOutput(value["output"], code if isinstance(code, int) else None)
+
+
+Item = Mapping[str, Any]
+
+_WRAPPED = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"})
+_OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+
+
+@formats.add("codex")
+class Codex:
+    """Rollout files of Codex CLI, with and without the envelope around each item."""
+
+    def recognises(self, document: Document) -> bool:
+        """True for lines with an enveloped payload, or for the older kind that begins with bare session facts."""
+        head = document.head
+        if begins_with_info(head) or not head.lstrip().startswith(b"{") or b'"timestamp"' not in head:
+            return False
+        entries = list(first_objects(head, 4))
+        if not entries:  # a first line of more than the beginning: it holds the instructions
+            return b'"session_meta"' in head and b'"payload"' in head
+        return _is_enveloped(entries[0]) or _is_bare(entries)
+
+    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+        """Yield the rollout's one run."""
+        rollout = _Rollout()
+        for value in objects_by_line(document):
+            if isinstance(value, Skipped):
+                yield value
+            else:
+                rollout.take(value)
+        if rollout.builder.turn_count:
+            yield rollout.recording(document)
+        else:
+            yield skipped(document, "holds no reply of the agent; there is nothing to analyse")
+
+
+def _is_enveloped(entry: Item) -> bool:
+    return string_of(entry.get("type")) in _WRAPPED and isinstance(entry.get("payload"), dict)
+
+
+def _is_bare(entries: list[Item]) -> bool:
+    first = entries[0]
+    is_meta = "id" in first and "timestamp" in first and ("instructions" in first or "git" in first)
+    return is_meta and "type" not in first and "payload" not in first
+
+
+class _Rollout:
+    """A rollout while it is read."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+        self.meta: Item = {}
+        self.model = ""
+        self.folder: str | None = None
+        self.is_open = False  # the last turn may get more of the same response
+        self.counted_total = -1
+        self.users_words: list[int] = []  # for each word of the user, how many turns there were before it
+
+    def take(self, line: Item) -> None:
+        """Take one line of the file."""
+        kind, payload = string_of(line.get("type")), line
+        if isinstance(line.get("payload"), dict):
+            payload = line["payload"]
+        if kind == "response_item" or (kind not in _WRAPPED and "role" in line) or kind in _CALLS | _OUTPUTS:
+            self._take_item(payload)
+        elif kind == "event_msg":
+            self._take_event(payload)
+        elif kind == "compacted":
+            self._take_compaction(payload)
+        elif kind == "turn_context":
+            self.model = self.model or string_of(payload.get("model"))
+            self.folder = string_of(payload.get("cwd")) or self.folder
+        elif kind == "session_meta" or (not self.meta and "id" in line):
+            self._take_meta(payload)
+
+    def _take_meta(self, payload: Item) -> None:
+        # A forked rollout holds its forerunner's facts after its own.
+        if not self.meta:
+            self.meta = payload
+            self.folder = string_of(payload.get("cwd")) or None
+
+    def _take_item(self, item: Item) -> None:
+        kind = string_of(item.get("type", "message"))
+        if kind in _OUTPUTS:
+            self.is_open = False
+            output = as_output(item.get("output"))
+            self.builder.answer(_call_id(item), output.text, failed=output.failed, exit_code=output.exit_code)
+        elif kind in _CALLS:
+            self._take_call(item)
+        elif kind in ("compaction", "compaction_summary", "context_compaction"):
+            self._break_off()
+        elif kind == "message":
+            self._take_message(item)
+
+    def _take_call(self, item: Item) -> None:
+        self._begin_if_closed()
+        call = as_call(item)
+        self.builder.ask(_call_id(item), call.tool, call.arguments, call.folder or self.folder)
+
+    def _take_message(self, item: Item) -> None:
+        text = text_of(item.get("content"))
+        if item.get("role") == "assistant":
+            self._begin_if_closed()
+            self.builder.say(text)
+        else:
+            self.is_open = False
+            self.builder.hear(text)
+
+    def _begin_if_closed(self) -> None:
+        if not self.is_open:
+            self.builder.begin()
+            self.is_open = True
+
+    def _take_event(self, event: Item) -> None:
+        kind = event.get("type")
+        if kind == "token_count":
+            self._take_usage(mapping_of(event.get("info")))
+        elif kind == "context_compacted":
+            self._break_off()
+        elif kind == "user_message":
+            self.users_words.append(self.builder.turn_count)
+            self.is_open = False
+        elif kind == "thread_rolled_back":
+            self._roll_back(count_of(event.get("num_turns")))
+
+    def _take_usage(self, info: Item) -> None:
+        total = count_of(mapping_of(info.get("total_token_usage")).get("total_tokens"))
+        last = mapping_of(info.get("last_token_usage"))
+        if not last or total == self.counted_total or not self.builder.turn_count:
+            return
+        self.counted_total = total
+        if self.builder.last_usage is None:
+            prompt = count_of(last.get("input_tokens"))
+            cached = min(prompt, count_of(last.get("cached_input_tokens")))
+            self.builder.use(LoggedUsage(prompt, count_of(last.get("output_tokens")), cached))
+
+    def _roll_back(self, count: int) -> None:
+        if 0 < count <= len(self.users_words):
+            self.builder.drop_from(self.users_words[-count])
+            del self.users_words[-count:]
+            self.is_open = False
+
+    def _take_compaction(self, payload: Item) -> None:
+        self._break_off()
+        history = items_of(payload.get("replacement_history"))
+        kept = "\n\n".join(filter(None, (text_of(item.get("content")) for item in history)))
+        self.builder.carry(kept or string_of(payload.get("message")))
+
+    def _break_off(self) -> None:
+        # The same compaction is told by an item, an event and a line of its own.
+        if not self.builder.is_broken:
+            self.builder.break_off("compaction")
+        self.is_open = False
+
+    def recording(self, document: Document) -> Recording:
+        """Return the run that the lines told."""
+        run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
+        session = string_of(self.meta.get("session_id")) or run_id
+        parent = _parent(self.meta)
+        forked = string_of(self.meta.get("forked_from_id"))
+        return Recording(
+            run_id=run_id,
+            task_id=session,
+            format="codex",
+            source=document.source,
+            turns=self.builder.turns(),
+            model=self.model,
+            prompt=self.builder.prompt,
+            root=string_of(self.meta.get("cwd")) or self.folder,
+            details={
+                "session": session,
+                **({"parent_run": parent} if parent else {}),
+                **({"forked_from": forked} if forked else {}),
+            },
+        )
+
+
+def _parent(meta: Item) -> str:
+    spawned = mapping_of(mapping_of(meta.get("source")).get("subagent")).get("thread_spawn")
+    return string_of(meta.get("parent_thread_id")) or string_of(mapping_of(spawned).get("parent_thread_id"))
+
+
+def _call_id(item: Item) -> str:
+    return string_of(item.get("call_id")) or string_of(item.get("id"))

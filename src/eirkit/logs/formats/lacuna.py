@@ -1,0 +1,123 @@
+"""Reads the folder of an `eirkit lacuna run`: runs.jsonl comes in, with events.jsonl beside it, and its runs go out.
+
+Records take the place of files. The result of step 7 is the path `A_7`; a turn is a step. It reads the results that the
+step required and that were at hand, and those fetched for it, and writes its own answer. Goals are the scored answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.sources.parsing import parse_json
+from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.trajectory import FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
+
+_BEGINNING = b'{"schema":"run/1","run":'
+_RUNS, _EVENTS = "runs.jsonl", "events.jsonl"
+_OTHERS = frozenset({_EVENTS, "manifest.json", "summary.json", "failures.jsonl", "control.json", "control"})
+_LONGEST_RUN = 1 << 28  # bytes of events
+_NESTING = 50
+
+
+@formats.add("lacuna")
+class Lacuna:
+    """A sweep of `eirkit lacuna run`, each step a turn and each record a path."""
+
+    def recognises(self, document: Document) -> bool:
+        """True for the records of finished runs."""
+        return document.head.startswith(_BEGINNING)
+
+    def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
+        """Return what else a sweep leaves in its folder; `control`, runs at full information, is read when given."""
+        return _OTHERS.intersection(names) if {_RUNS, _EVENTS} <= set(names) else ()
+
+    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+        """Yield the run of each line."""
+        for number, record in document.lines():
+            place = f"{document.source}:{number}"
+            if isinstance(record, Exception):
+                yield Skipped(place, str(record))
+                continue
+            try:
+                yield _recording(record, place, document.parent)
+            except InputFileError as error:
+                yield Skipped(place, str(error))
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+                yield Skipped(place, f"not a run/1 record ({type(error).__name__}: {error}); restore the file")
+
+
+def _recording(record: Mapping[str, Any], place: str, folder: Path | None) -> Recording:
+    task, score = record["task"], record["score"]
+    events = _events(folder, record["run"], record["events"])
+    turns = tuple(_turns(events, int(task["digits"])))
+    steps = [event["t"] for event in events if event["type"] == "decision" and event["submitted"] is not None]
+    return Recording(
+        run_id=str(record["run"]),
+        task_id=f"{task['workload']}-n{task['n']}-m{task['m']}-fan{task['fan_in']}-seed{record['seed']}",
+        format="lacuna",
+        source=place,
+        turns=turns,
+        model=str(record["model"]),
+        resolved=bool(score["correct"] == score["steps"]),
+        reward=score["correct"] / score["steps"] if score["steps"] else None,
+        goal_files=tuple(_path(t) for t in steps if t > int(task["warm_up"])),
+        exit_status=str(record["ending"]),
+        details={"task": task, "access": record["access"], "fingerprint": record["fingerprint"]},
+    )
+
+
+def _events(folder: Path | None, run: str, place: Mapping[str, int]) -> list[dict[str, Any]]:
+    if folder is None:
+        raise InputFileError("the events of the run lie in another file; unpack the archive")
+    start, size = int(place["offset"]), int(place["bytes"])
+    if start < 0 or not 0 <= size <= _LONGEST_RUN:
+        raise InputFileError(f"claims {size} bytes of events at {start}; restore the folder")
+    with open_file(folder / _EVENTS, _EVENTS) as stream:
+        stream.seek(start)
+        lines = stream.read(size).splitlines()
+    events = [parse_json(line, _NESTING) for line in lines]
+    if len(events) != place["count"] or any(event["run"] != run for event in events):
+        raise InputFileError(f"its {place['count']} events are not in {_EVENTS}; restore the folder")
+    return events
+
+
+def _turns(events: Sequence[Mapping[str, Any]], digits: int) -> Iterator[RecordedTurn]:
+    values: dict[int, str] = {}
+    said: list[Mapping[str, Any]] = []
+    for event in events:
+        if event["type"] == "exchange":
+            said.append(event)
+        elif event["type"] == "decision":
+            yield RecordedTurn(
+                text="\n".join(str(exchange.get("reply", "")) for exchange in said),
+                usage=LoggedUsage.together([_usage(exchange) for exchange in said]),
+                touches=_touches(event, values, digits),
+            )
+            said = []
+
+
+def _touches(decision: Mapping[str, Any], values: dict[int, str], digits: int) -> Touches:
+    restored = {t: _spelt(t, payload, digits) for t, payload in decision["restored"]}
+    at_hand = {*decision["retained"], *restored}
+    seen = sorted({t for t in decision["required"] if t in at_hand} | set(decision["fetched"]))
+    reads = tuple(FileRead(_path(t), content=restored.get(t, values.get(t))) for t in seen)
+    if decision["submitted"] is None:
+        return Touches(reads)
+    values[decision["t"]] = content = _spelt(decision["t"], decision["submitted"], digits)
+    return Touches(reads, (FileWrite(_path(decision["t"]), "whole", content=content),))
+
+
+def _spelt(t: int, payload: Sequence[int], digits: int) -> str:
+    return f"{_path(t)} = {' '.join(f'{value:0{min(digits, 50)}d}' for value in payload)}"
+
+
+def _path(t: int) -> str:
+    return f"A_{int(t)}"
+
+
+def _usage(exchange: Mapping[str, Any]) -> LoggedUsage:
+    return LoggedUsage(int(exchange["input_tokens"]), int(exchange["output_tokens"]), int(exchange["cached_tokens"]))

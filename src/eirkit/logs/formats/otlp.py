@@ -1,0 +1,389 @@
+"""OTLP/JSON exports of traces by the GenAI conventions: JSON lines, or one document, of exported requests.
+
+Each agent that was invoked is a run; without such spans each conversation or trace is. An inference is a turn with the
+tools that were executed after it; a span that says itself what it read and wrote is a turn of its own. Spans of one
+trace may be spread over the file and stand in any order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.formats.messages import arguments_of, shell_name
+from eirkit.logs.formats.otlp_spans import (
+    AGENT,
+    CALL_FACTS,
+    INFERENCE,
+    MEMORY,
+    RUN_FACTS,
+    TOOL,
+    TURN_FACTS,
+    OtlpSpan,
+    as_text,
+    asked_parts,
+    facts_of,
+    said_parts,
+    spans_of,
+    structured,
+    usage_of,
+    verdict_of,
+)
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    items_of,
+    mapping_of,
+    number_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
+from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.trajectory import (
+    Break,
+    FileRead,
+    FileWrite,
+    LoggedUsage,
+    RecordedTurn,
+    Recording,
+    Touches,
+    WriteKind,
+    formats,
+)
+
+_KINDS: tuple[WriteKind, ...] = ("whole", "edit", "delete")
+_BREAKS: tuple[Break, ...] = ("compaction", "clear")
+
+
+@dataclass(slots=True)
+class _Group:
+    """The spans of one turn."""
+
+    facts: Mapping[str, Any] | None  # of a turn of its own
+    spans: list[OtlpSpan] = field(default_factory=list)
+
+
+def turns_of(builder: RunBuilder, spans: Sequence[OtlpSpan]) -> tuple[RecordedTurn, ...]:
+    """Return the turns of a run; the builder keeps what was said before the first."""
+    groups = _groups(spans)
+    for group in groups:
+        _take(builder, group)
+    return tuple(_finished(turn, group) for turn, group in zip(builder.turns(), groups, strict=True))
+
+
+def _groups(spans: Sequence[OtlpSpan]) -> list[_Group]:
+    by_id = {span.id: span for span in spans}
+    contained: dict[str, _Group] = {}  # by the span of a turn of its own
+    groups: list[_Group] = []
+    for span in spans:
+        if TURN_FACTS in span.attributes:
+            contained[span.id] = _Group(facts_of(span, TURN_FACTS))
+            groups.append(contained[span.id])
+        elif span.parent in contained:
+            contained[span.parent].spans.append(span)
+        elif span.operation in INFERENCE:
+            groups.append(_Group(None, [span]))
+        elif groups and (span.operation == TOOL or _is_own_memory(span, by_id)):
+            groups[-1].spans.append(span)
+    return groups
+
+
+def _is_own_memory(span: OtlpSpan, by_id: Mapping[str, OtlpSpan]) -> bool:
+    """True for an operation on a memory that no tool stands for."""
+    above = by_id.get(span.parent)
+    return span.operation in MEMORY and (above is None or above.operation != TOOL)
+
+
+def _take(builder: RunBuilder, group: _Group) -> None:
+    replies = [span for span in group.spans if span.operation in INFERENCE]
+    told = list(asked_parts(replies[0])) if replies else []
+    for part in told:
+        if part.kind == "text":
+            builder.hear(part.text)
+    for part in reversed(told):  # a request repeats all before it: where ids are used again, the last answer is meant
+        if part.kind == "answer":
+            builder.answer(part.id, part.text)
+    _break_off(builder, group.facts or {})
+    builder.begin()
+    waiting: list[tuple[str, str]] = []  # calls without an answer: id and tool
+    folders = {_call_id(span): _folder(span) for span in group.spans if CALL_FACTS in span.attributes}
+    for span in group.spans:
+        if span.operation in INFERENCE:
+            _take_reply(builder, span, waiting, folders)
+        else:
+            _take_call(builder, span, waiting)
+    if (group.facts or {}).get("rejected") is True:
+        builder.reject()
+
+
+def _break_off(builder: RunBuilder, facts: Mapping[str, Any]) -> None:
+    for kind in _BREAKS:
+        if facts.get("broken") == kind:
+            builder.break_off(kind)
+            builder.carry(string_of(facts.get("carried")))
+
+
+def _call_id(span: OtlpSpan) -> str:
+    return string_of(span.attributes.get("gen_ai.tool.call.id"))
+
+
+def _folder(span: OtlpSpan) -> str | None:
+    return string_of(facts_of(span, CALL_FACTS).get("working_folder")) or None
+
+
+def _take_reply(
+    builder: RunBuilder, span: OtlpSpan, waiting: list[tuple[str, str]], folders: Mapping[str, str | None]
+) -> None:
+    said = said_parts(span)
+    builder.say("\n".join(part.text for part in said if part.kind == "text"))
+    for part in said:
+        if part.kind == "call":
+            id = part.id or f"{span.id}/{len(waiting)}"
+            if builder.is_answered(id):
+                builder.release(id)
+            builder.ask(id, *_as_shell(part.tool, part.arguments or {}), folder=folders.get(id))
+            waiting.append((id, part.tool))
+
+
+def _take_call(builder: RunBuilder, span: OtlpSpan, waiting: list[tuple[str, str]]) -> None:
+    given = span.attributes
+    if span.operation == TOOL:
+        tool, arguments = (
+            string_of(given.get("gen_ai.tool.name")),
+            arguments_of(given.get("gen_ai.tool.call.arguments")),
+        )
+        output = as_text(given.get("gen_ai.tool.call.result"))
+    else:
+        tool, arguments, output = span.operation, _memory_arguments(given), _memory_records(given)
+    facts = facts_of(span, CALL_FACTS)
+    # Without an id it answers the oldest call of this tool that waits; else it is a call that no reply shows.
+    id = _call_id(span) or next((known for known, name in waiting if name == tool), span.id)
+    asked = _as_shell(tool, arguments)
+    if builder.is_answered(id) and builder.asked(id) != asked:
+        builder.release(id)
+    builder.ask(id, *asked, folder=_folder(span))
+    code = facts.get("exit_code")
+    builder.answer(
+        id,
+        output,
+        failed=bool(span.error),
+        exit_code=code if type(code) is int else None,
+        full_output=string_of(facts.get("full_output")) or None,
+    )
+    waiting[:] = [entry for entry in waiting if entry[0] != id]
+
+
+def _as_shell(tool: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    return shell_name(tool, arguments), arguments
+
+
+def _memory_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    named = {
+        "query": "gen_ai.memory.query.text",
+        "record": "gen_ai.memory.record.id",
+        "store": "gen_ai.memory.store.id",
+    }
+    return {name: given[key] for name, key in named.items() if isinstance(given.get(key), str)}
+
+
+def _memory_records(given: Mapping[str, Any]) -> str:
+    records = items_of(structured(given.get("gen_ai.memory.records")))
+    return "\n".join(as_text(record.get("content")) for record in records)
+
+
+def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
+    used = [usage for span in group.spans if (usage := usage_of(span)) is not None]
+    if used:
+        turn = replace(turn, usage=LoggedUsage.together(used))
+    if group.facts is None:
+        return turn
+    tokens, touched = group.facts.get("tokens"), group.facts.get("touches")
+    turn = replace(turn, tokens=tokens if type(tokens) is int and tokens >= 0 else None)
+    return replace(turn, calls=(), touches=_touches(touched)) if isinstance(touched, dict) else turn
+
+
+def _touches(given: Mapping[str, Any]) -> Touches:
+    reads = tuple(
+        FileRead(path, _count(item.get("tokens")), _text(item.get("content")), clipped=item.get("clipped") is True)
+        for item in items_of(given.get("reads"))
+        if (path := string_of(item.get("path")))
+    )
+    writes = tuple(
+        FileWrite(path, _kind(item.get("kind")), _count(item.get("tokens")), _text(item.get("content")))
+        for item in items_of(given.get("writes"))
+        if (path := string_of(item.get("path")))
+    )
+    return Touches(reads, writes)
+
+
+def _kind(value: object) -> WriteKind:
+    return next((kind for kind in _KINDS if kind == value), "edit")
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 53 else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_BEGINNING = re.compile(rb'\s*(?:\[\s*)?\{\s*"resource_?[sS]pans"\s*:')
+_HIGHEST = 1000  # spans above a span
+_NO_RUN = "holds no span of an agent or a model (gen_ai.operation.name); there is nothing to analyse"
+
+
+@formats.add("otlp")
+class Otlp:
+    """Traces of OpenTelemetry in OTLP/JSON, with the GenAI conventions' spans."""
+
+    def recognises(self, document: Document) -> bool:
+        """True for an object, or a list of them, that begins with the spans of a resource."""
+        return _BEGINNING.match(document.head) is not None
+
+    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+        """Yield the runs of a file, each when all of it has been read."""
+        spans: list[OtlpSpan] = []
+        for export in _exports(document):
+            if isinstance(export, Skipped):
+                yield export
+            else:
+                spans += spans_of(export)
+        runs = _runs(spans)
+        for name, members in runs.items():
+            yield _recording(document, name, members)
+        if not runs:
+            yield skipped(document, _NO_RUN)
+
+
+def _exports(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
+    if not _is_one_document(document.head):
+        yield from objects_by_line(document)
+        return
+    try:
+        whole = document.json()
+    except InputFileError as error:
+        yield skipped(document, error)
+        return
+    yield from (mapping_of(value) for value in (whole if isinstance(whole, list) else [whole]))
+
+
+def _is_one_document(head: bytes) -> bool:
+    """True unless the file is JSON lines: a list, or an object whose first line is no object by itself."""
+    first, ends, _ = head.lstrip().partition(b"\n")
+    return first.startswith(b"[") or (bool(ends) and not first.rstrip().endswith(b"}"))
+
+
+class _Members:
+    """The spans of one run, and of the agent that made them."""
+
+    def __init__(self, parent: str) -> None:
+        self.parent = parent  # the run that invoked this one
+        self.agents: list[OtlpSpan] = []
+        self.spans: list[OtlpSpan] = []
+
+
+def _runs(spans: Sequence[OtlpSpan]) -> dict[str, _Members]:
+    """Return the runs by name, in the order in which they began; agents that never asked a model are none."""
+    ordered = sorted(spans, key=lambda span: span.start)
+    by_id = {(span.trace, span.id): span for span in reversed(ordered)}
+    # Exporters deliver at least once.
+    ordered = [span for span in ordered if not span.id or by_id[span.trace, span.id] is span]
+    owners = {key: _owner(span, by_id) for key, span in by_id.items()}
+    several = _agents_at_top(ordered, owners)
+    found: dict[str, _Members] = {}
+    for span in ordered:
+        agent = span if span.operation == AGENT else owners[span.trace, span.id]
+        name = _name(span, agent, owners, several)
+        above = owners[agent.trace, agent.id] if agent else None
+        parent = _name(above, above, owners, several) if above else ""
+        members = found.setdefault(name, _Members(parent))
+        if span.operation == AGENT:
+            members.agents.append(span)
+        else:
+            members.spans.append(span)
+    return {name: run for name, run in found.items() if _is_run(run)}
+
+
+def _is_run(run: _Members) -> bool:
+    """True if something was said; a run of our own may have ended before that."""
+    told = any(RUN_FACTS in agent.attributes for agent in run.agents)
+    return told or any(span.operation in INFERENCE or TURN_FACTS in span.attributes for span in run.spans)
+
+
+def _owner(span: OtlpSpan, by_id: Mapping[tuple[str, str], OtlpSpan]) -> OtlpSpan | None:
+    """Return the nearest agent above a span."""
+    above = by_id.get((span.trace, span.parent))
+    for _ in range(_HIGHEST):
+        if above is None or above.operation == AGENT:
+            return above
+        above = by_id.get((above.trace, above.parent))
+    return None
+
+
+def _agents_at_top(spans: Sequence[OtlpSpan], owners: Mapping[tuple[str, str], OtlpSpan | None]) -> set[str]:
+    """Return the conversations and traces in which more than one agent, by its name, was invoked at the top."""
+    names: dict[str, set[str]] = {}
+    for span in spans:
+        if span.operation == AGENT and owners[span.trace, span.id] is None:
+            names.setdefault(_conversation(span), set()).add(_agent_name(span))
+    return {conversation for conversation, known in names.items() if len(known) > 1}
+
+
+def _name(
+    span: OtlpSpan, agent: OtlpSpan | None, owners: Mapping[tuple[str, str], OtlpSpan | None], several: set[str]
+) -> str:
+    """Return the name of the run that a span belongs to; an agent that another one invoked has a run of its own."""
+    if agent is None:
+        return _conversation(span)
+    conversation = _conversation(agent)
+    if owners[agent.trace, agent.id] is not None:
+        return f"{conversation}/{agent.id}"
+    return f"{conversation}/{_agent_name(agent)}" if conversation in several else conversation
+
+
+def _conversation(span: OtlpSpan) -> str:
+    return string_of(span.attributes.get("gen_ai.conversation.id")) or span.trace
+
+
+def _agent_name(span: OtlpSpan) -> str:
+    return string_of(span.attributes.get("gen_ai.agent.name")) or span.id
+
+
+def _recording(document: Document, name: str, members: _Members) -> Recording:
+    builder = RunBuilder()
+    turns = turns_of(builder, members.spans)
+    told: Mapping[str, Any] = {}
+    for agent in members.agents:
+        told = facts_of(agent, RUN_FACTS) or told
+    reward, resolved = verdict_of([*members.spans, *members.agents])
+    goals, verdict = told.get("goal_files"), told.get("resolved")
+    ended = [agent.error for agent in members.agents if agent.error]
+    return Recording(
+        run_id=name,
+        task_id=string_of(told.get("task_id")) or name,
+        format="otlp",
+        source=document.source,
+        turns=turns,
+        model=string_of(told.get("model")) or _model([*members.agents, *members.spans]),
+        resolved=verdict if isinstance(verdict, bool) else resolved,
+        reward=number_of(told.get("reward")) if "reward" in told else reward,
+        goal_files=tuple(map(string_of, goals)) if isinstance(goals, list) else None,
+        prompt=builder.prompt,
+        submission=string_of(told.get("submission")) or None,
+        root=string_of(told.get("root")) or None,
+        exit_status=string_of(told.get("exit_status")) or (ended[-1] if ended else ""),
+        domain="entities" if told.get("domain") == "entities" else "files",
+        details={"agent": _agent_name(members.agents[0]) if members.agents else "", "parent_run": members.parent},
+    )
+
+
+def _model(spans: Sequence[OtlpSpan]) -> str:
+    for key in ("gen_ai.request.model", "gen_ai.response.model"):
+        for span in spans:
+            if model := string_of(span.attributes.get(key)):
+                return model
+    return ""

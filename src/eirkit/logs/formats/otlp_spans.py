@@ -1,0 +1,229 @@
+"""Spans of an OTLP/JSON export: the values of attributes, and what the GenAI conventions say with them.
+
+An encoded span comes in; a `Span` with plain attributes goes out, and from its attributes messages, calls and usage.
+What the conventions moved between versions is looked for in each place: attributes, events of the span, and the older
+numbered attributes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eirkit.facts import fact
+from eirkit.logs.formats.messages import arguments_of
+from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, number_of, string_of
+from eirkit.logs.trajectory import LoggedUsage
+
+AGENT = "invoke_agent"
+INFERENCE = frozenset({"chat", "generate_content", "text_completion"})
+TOOL = "execute_tool"
+MEMORY = frozenset({"search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory"})
+# What the conventions have no place for; docs/bridge-opentelemetry.md describes the three.
+RUN_FACTS, TURN_FACTS, CALL_FACTS = "eirkit.run", "eirkit.turn", "eirkit.call"
+
+_DEEPEST = 32  # levels of an attribute's value
+_DETAILS = "gen_ai.client.inference.operation.details"
+_EVALUATED = "gen_ai.evaluation.result"
+_VERDICTS = {"pass": True, "passed": True, "correct": True, "fail": False, "failed": False, "incorrect": False}
+_NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,6})\.(?:(role|content)|tool_calls\.(\d{1,4})\.(\w+))")
+_LATEST = 1 << 63  # nanoseconds; what lies beyond is no time
+
+
+@fact
+class OtlpSpan:
+    """One span with its attributes as plain values."""
+
+    trace: str
+    id: str
+    parent: str  # "" at the top
+    start: int  # nanoseconds; 0 where the export does not say
+    operation: str  # gen_ai.operation.name, "" for spans of something else
+    attributes: Mapping[str, Any]
+    events: tuple[tuple[str, Mapping[str, Any]], ...]
+    error: str  # its type, "" where it ended well
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePart:
+    """One part of a message: a text, a call, or the answer to one."""
+
+    kind: str  # text | call | answer
+    text: str = ""
+    id: str = ""
+    tool: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+
+def spans_of(export: Mapping[str, Any]) -> Iterator[OtlpSpan]:
+    """Yield the spans of one exported request."""
+    for resource in items_of(_either(export, "resourceSpans", "resource_spans")):
+        scopes = _either(resource, "scopeSpans", "scope_spans") or resource.get("instrumentationLibrarySpans")
+        for scope in items_of(scopes):
+            for span in items_of(scope.get("spans")):
+                if made := _span(span):
+                    yield made
+
+
+def _span(given: Mapping[str, Any]) -> OtlpSpan | None:
+    trace = string_of(_either(given, "traceId", "trace_id"))
+    id = string_of(_either(given, "spanId", "span_id"))
+    if not trace or not id:
+        return None
+    attributes = _attributes(given.get("attributes"))
+    events = tuple(
+        (string_of(event.get("name")), _attributes(event.get("attributes"))) for event in items_of(given.get("events"))
+    )
+    for name, more in events:
+        if name == _DETAILS:
+            attributes = {**more, **attributes}
+    failed = mapping_of(given.get("status")).get("code") in (2, "STATUS_CODE_ERROR")
+    return OtlpSpan(
+        trace=trace,
+        id=id,
+        parent=string_of(_either(given, "parentSpanId", "parent_span_id")),
+        start=_nanoseconds(_either(given, "startTimeUnixNano", "start_time_unix_nano")),
+        operation=string_of(attributes.get("gen_ai.operation.name")),
+        attributes=attributes,
+        events=events,
+        error=string_of(attributes.get("error.type")) or ("error" if failed else ""),
+    )
+
+
+def _either(given: Mapping[str, Any], one: str, other: str) -> Any:
+    return given[one] if one in given else given.get(other)
+
+
+def _nanoseconds(value: object) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
+        value = int(value)
+    return value if type(value) is int and 0 <= value < _LATEST else 0
+
+
+def _attributes(given: object) -> dict[str, Any]:
+    pairs = ((string_of(pair.get("key")), pair.get("value")) for pair in items_of(given))
+    return {key: _plain(value, _DEEPEST) for key, value in pairs if key}
+
+
+def _plain(value: object, levels: int) -> Any:
+    """Return the value that OTLP wraps in an object which names its type; None for what is none."""
+    if not isinstance(value, dict) or not levels:
+        return None
+    for kind, inner in value.items():
+        match kind.replace("_", "").lower():
+            case "intvalue":
+                return _integer(inner)
+            case "arrayvalue":
+                return [_plain(item, levels - 1) for item in items_of(mapping_of(inner).get("values"))]
+            case "kvlistvalue":
+                pairs = items_of(mapping_of(inner).get("values"))
+                return {string_of(pair.get("key")): _plain(pair.get("value"), levels - 1) for pair in pairs}
+            case "stringvalue" | "boolvalue" | "doublevalue":
+                return inner
+    return None
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,19}", value, re.ASCII):
+        return int(value)
+    return value if type(value) is int else None
+
+
+def structured(value: object) -> Any:
+    """Return an attribute that may be structured or a JSON text as plain data; None where it is neither."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def facts_of(span: OtlpSpan, name: str) -> Mapping[str, Any]:
+    """Return one of our own attributes."""
+    return mapping_of(structured(span.attributes.get(name)))
+
+
+def asked_parts(span: OtlpSpan) -> list[MessagePart]:
+    """Return what a model was given: its instructions, then the messages."""
+    instructions = list(_parts([{"parts": structured(span.attributes.get("gen_ai.system_instructions"))}]))
+    return instructions + (_messages(span, "gen_ai.input.messages") or _numbered(span, "prompt"))
+
+
+def said_parts(span: OtlpSpan) -> list[MessagePart]:
+    """Return what a model replied."""
+    return _messages(span, "gen_ai.output.messages") or _numbered(span, "completion")
+
+
+def _messages(span: OtlpSpan, name: str) -> list[MessagePart]:
+    return list(_parts(items_of(structured(span.attributes.get(name)))))
+
+
+def _parts(messages: Iterable[Mapping[str, Any]]) -> Iterator[MessagePart]:
+    for message in messages:
+        for part in items_of(message.get("parts")):
+            kind = part.get("type")
+            if kind == "text":
+                yield MessagePart("text", string_of(part.get("content")))
+            elif kind == "tool_call":
+                arguments = arguments_of(part.get("arguments"))
+                yield MessagePart("call", "", string_of(part.get("id")), string_of(part.get("name")), arguments)
+            elif kind == "tool_call_response":
+                yield MessagePart(
+                    "answer", as_text(part.get("response", part.get("result"))), string_of(part.get("id"))
+                )
+
+
+def _numbered(span: OtlpSpan, kind: str) -> list[MessagePart]:
+    """Return the parts that older instrumentations spell as `gen_ai.completion.0.content` and the like."""
+    texts: dict[int, str] = {}
+    calls: dict[tuple[int, int], dict[str, Any]] = {}
+    for name, value in span.attributes.items():
+        found = _NUMBERED.fullmatch(name)
+        if found is None or found[1] != kind:
+            continue
+        if found[3] == "content":
+            texts[int(found[2])] = string_of(value)
+        elif found[4]:
+            calls.setdefault((int(found[2]), int(found[4])), {})[found[5]] = value
+    parts = [MessagePart("text", texts[number]) for number in sorted(texts)]
+    return parts + [
+        MessagePart(
+            "call", "", string_of(call.get("id")), string_of(call.get("name")), arguments_of(call.get("arguments"))
+        )
+        for _, call in sorted(calls.items())
+    ]
+
+
+def usage_of(span: OtlpSpan) -> LoggedUsage | None:
+    """Return the tokens of one inference; input includes what was cached, as the conventions want it."""
+    given = span.attributes
+    names = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
+    inputs = next((given[name] for name in names if name in given), None)
+    names = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
+    outputs = next((given[name] for name in names if name in given), None)
+    if inputs is None and outputs is None:
+        return None
+    whole = count_of(inputs)
+    return LoggedUsage(
+        whole, count_of(outputs), min(whole, count_of(given.get("gen_ai.usage.cache_read.input_tokens")))
+    )
+
+
+def verdict_of(spans: Sequence[OtlpSpan]) -> tuple[float | None, bool | None]:
+    """Return the reward and the outcome that evaluations noted on these spans give, the last one first."""
+    results = [more for span in spans for name, more in span.events if name == _EVALUATED]
+    rewards = [number_of(more.get("gen_ai.evaluation.score.value")) for more in results]
+    labels = [_VERDICTS.get(string_of(more.get("gen_ai.evaluation.score.label")).lower()) for more in results]
+    reward = next((value for value in reversed(rewards) if value is not None), None)
+    return reward, next((label for label in reversed(labels) if label is not None), None)
+
+
+def as_text(value: object) -> str:
+    """Return a tool's result as text: a text as it is, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,276 @@
+"""Puts a run together from records that come one after another: replies, calls, and answers that may come late.
+
+For formats whose log is a stream of events rather than a list of messages. Records of a log go in piece by piece; the
+prompt and the turns come out. Whatever a log repeats under the same id is taken once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.trajectory import Break, Call, LoggedUsage, RecordedTurn, Recording
+
+_INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
+
+
+class _OpenCall:
+    """A call that may still be answered."""
+
+    __slots__ = ("answered", "arguments", "exit_code", "failed", "folder", "full_output", "output", "tool")
+
+    def __init__(self, tool: str, arguments: Mapping[str, Any], folder: str | None) -> None:
+        self.tool, self.arguments, self.folder = tool, arguments, folder
+        self.answered, self.failed, self.output = False, False, ""
+        self.exit_code: int | None = None
+        self.full_output: str | None = None
+
+    def close(self) -> Call:
+        return Call(self.tool, self.arguments, self.output, self.exit_code, self.failed, self.full_output, self.folder)
+
+
+class _OpenTurn:
+    """A reply to which more may still be added."""
+
+    __slots__ = ("broken", "calls", "carried", "rejected", "texts", "usage")
+
+    def __init__(self, broken: Break | None, carried: str) -> None:
+        self.broken, self.carried = broken, carried
+        self.calls: list[_OpenCall] = []
+        self.texts: list[str] = []
+        self.usage: LoggedUsage | None = None
+        self.rejected = False
+
+    def close(self) -> RecordedTurn:
+        return RecordedTurn(
+            calls=tuple(call.close() for call in self.calls),
+            text="\n".join(filter(None, self.texts)),
+            usage=self.usage,
+            broken=self.broken,
+            carried=self.carried,
+            rejected=self.rejected,
+        )
+
+
+class RunBuilder:
+    """A run in the making; verbs that speak of a turn mean the last one begun."""
+
+    def __init__(self) -> None:
+        self._turns: list[_OpenTurn] = []
+        self._calls: dict[str, _OpenCall] = {}
+        self._prompt: list[str] = []
+        self._break: Break | None = None
+        self._carried: list[str] = []
+
+    @property
+    def turn_count(self) -> int:
+        """How many turns have begun."""
+        return len(self._turns)
+
+    @property
+    def is_broken(self) -> bool:
+        """True between a break of the context and the next turn."""
+        return self._break is not None
+
+    @property
+    def last_usage(self) -> LoggedUsage | None:
+        """The usage of the last turn."""
+        return self._turns[-1].usage if self._turns else None
+
+    @property
+    def prompt(self) -> str:
+        """What was said before the first turn."""
+        return "\n\n".join(filter(None, self._prompt))
+
+    def hear(self, text: str) -> None:
+        """Take what people or scaffolds say: part of the prompt as long as no turn has begun."""
+        if not self._turns:
+            self._prompt.append(text)
+
+    def break_off(self, kind: Break) -> None:
+        """Note that the context is compacted or cleared before the next turn; of several breaks the last one counts."""
+        self._break, self._carried = kind, []
+
+    def carry(self, text: str) -> None:
+        """Take what stands in for the context after a break."""
+        if self._break is not None:
+            self._carried.append(text)
+
+    def begin(self) -> None:
+        """Begin a turn; a break before the first one is none, for nothing was there to lose."""
+        broken = self._break if self._turns else None
+        self._turns.append(_OpenTurn(broken, "\n\n".join(filter(None, self._carried)) if broken else ""))
+        if self._break is not None and not broken:
+            self._prompt += self._carried
+        self._break, self._carried = None, []
+
+    def say(self, text: str) -> None:
+        """Add to what the agent wrote in this turn."""
+        self._turns[-1].texts.append(text)
+
+    def use(self, usage: LoggedUsage | None) -> None:
+        """Set the usage of this turn; a log that repeats it as it grows gives the final one last."""
+        if usage is not None:
+            self._turns[-1].usage = usage
+
+    def reject(self) -> None:
+        """Note that the scaffold refused this reply."""
+        self._turns[-1].rejected = True
+
+    def ask(self, id: str, tool: str, arguments: Mapping[str, Any], folder: str | None = None) -> None:
+        """Add a call to this turn, once for each id; an empty id is nobody's."""
+        if id and id in self._calls:
+            return
+        call = _OpenCall(tool, arguments, folder)
+        self._turns[-1].calls.append(call)
+        if id:
+            self._calls[id] = call
+
+    def is_answered(self, id: str) -> bool:
+        """True if a call was made under an id and has its answer."""
+        return id in self._calls and self._calls[id].answered
+
+    def asked(self, id: str) -> tuple[str, Mapping[str, Any]] | None:
+        """Return the tool and the arguments of the call that an id stands for."""
+        call = self._calls.get(id)
+        return None if call is None else (call.tool, call.arguments)
+
+    def release(self, id: str) -> None:
+        """Let an id stand for another call from now on, as where they are counted anew in every turn."""
+        self._calls.pop(id, None)
+
+    def answer(
+        self,
+        id: str,
+        output: str,
+        *,
+        failed: bool = False,
+        exit_code: int | None = None,
+        full_output: str | None = None,
+    ) -> None:
+        """Give a call its answer, whichever turn it was made in; a second answer is a repetition."""
+        call = self._calls.get(id)
+        if call is not None and not call.answered:
+            call.answered, call.output, call.failed = True, output, failed
+            call.exit_code, call.full_output = exit_code, full_output
+
+    def answer_last(self, output: str, *, failed: bool = False) -> None:
+        """Give the last call of this turn an answer that names no call."""
+        if self._turns and self._turns[-1].calls:
+            call = self._turns[-1].calls[-1]
+            call.output = f"{call.output}\n{output}" if call.answered and call.output else output
+            call.answered, call.failed = True, call.failed or failed
+
+    def drop_from(self, first: int) -> None:
+        """Forget the turns from a number on, counted from 0: they were taken back."""
+        del self._turns[first:]
+
+    def turns(self) -> tuple[RecordedTurn, ...]:
+        """Return the turns so far."""
+        return tuple(turn.close() for turn in self._turns)
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """Return an object as it is, and an empty one in place of anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def string_of(value: object) -> str:
+    """Return a text as it is, a whole number as its digits, and an empty text for anything else."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def items_of(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects in a list; what is no object in it is left out."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def number_of(value: object) -> float | None:
+    """Return a finite number as it is, and None for anything else."""
+    if isinstance(value, bool):
+        return float(value)
+    if isinstance(value, int | float) and abs(value) < float(1 << 53):
+        return float(value)
+    return None
+
+
+def count_of(value: object) -> int:
+    """Return a count of tokens; 0 for what is none."""
+    number = number_of(value)
+    return int(number) if number is not None and number >= 0 else 0
+
+
+def whole_document(document: Document) -> Mapping[str, Any] | Skipped:
+    """Return the object that a document holds, or why it holds none."""
+    try:
+        value = document.json()
+    except InputFileError as error:
+        return skipped(document, error)
+    return value if isinstance(value, dict) else Skipped(document.source, "is no JSON object; restore the file")
+
+
+def read_one_run(
+    document: Document, make: Callable[[Mapping[str, Any], Document], Recording]
+) -> Iterator[Recording | Skipped]:
+    """Yield the one run that a JSON object is, or why it is none."""
+    content = whole_document(document)
+    if isinstance(content, Skipped):
+        yield content
+        return
+    try:
+        yield make(content, document)
+    except InputFileError as error:
+        yield skipped(document, error)
+
+
+def is_own_file(path: Path, folder: Path) -> bool:
+    """True for an ordinary file in a folder that no link leads out of it to reach."""
+    try:
+        return path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def skipped(document: Document, error: Exception | str, place: str = "") -> Skipped:
+    """Return what to say of a document, or of a place in it, that cannot be read."""
+    reason = str(error).removeprefix(f"{document.source}: ")
+    return Skipped(f"{document.source}:{place}" if place else document.source, reason)
+
+
+def objects_by_line(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
+    """Yield the objects of a document of JSON lines, and what cannot be read with the number of its line."""
+    lines: Iterable[tuple[int, Any | Exception]] = document.lines()
+    try:
+        for number, value in lines:
+            if isinstance(value, dict):
+                yield value
+            elif isinstance(value, Exception):
+                yield skipped(document, value, str(number))
+            else:
+                yield skipped(document, "is no JSON object; remove the line", str(number))
+    except InputFileError as error:
+        yield skipped(document, error)
+
+
+def begins_with_info(head: bytes) -> bool:
+    """True for an object whose first key is `info`, as in the logs of some scaffolds; a glance instead of a search."""
+    return _INFO_FIRST.match(head) is not None
+
+
+def first_objects(head: bytes, most: int = 12) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects on the first whole lines of a document's beginning."""
+    for line in head.split(b"\n", most)[:most]:
+        # A line that the beginning cuts is no JSON, and deep nesting is not worth a look.
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            yield value

@@ -1,0 +1,140 @@
+"""The marginal likelihood of a logistic model with a normal intercept per group, by adaptive Gauss–Hermite quadrature.
+
+Rows of a group that share all columns are one cell with a count, which changes nothing but the time. Nodes are laid
+around each group's own mode and curvature, so a few of them suffice for any size of group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.logs.inference.ascent import Point
+from eirkit.logs.inference.design import Codes, Floats
+
+NODES = 15
+_MODE_STEPS = 60
+_FARTHEST = 300.0  # log odds are cut there, so that the product of two odds is still a float
+_AT_THE_MODE = 1e-6  # standard deviations of the intercept; nodes need not lie exactly around it
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRows:
+    """Rows with the same columns in the same group, sorted by group."""
+
+    matrix: Floats  # cells × columns, the ones included
+    events: Floats
+    trials: Floats
+    groups: Codes
+    starts: NDArray[np.intp]  # first cell of each group
+
+
+@dataclass(frozen=True, slots=True)
+class _Nodes:
+    """Where the integrand of each group is evaluated: sets × groups × nodes."""
+
+    places: Floats  # of the standardised intercept
+    weights: Floats  # shares of the group's integral, adding up to one
+    odds: Floats  # sets × cells × nodes
+    log_integral: Floats  # sets × groups
+
+
+def collapse(outcome: Floats, matrix: Floats, codes: Codes) -> GroupedRows:
+    """Return the cells of a table of rows."""
+    keyed = np.column_stack([codes.astype(np.float64), matrix])
+    distinct, inverse = np.unique(keyed, axis=0, return_inverse=True)
+    inverse = inverse.reshape(len(outcome))
+    groups = distinct[:, 0].astype(np.int64)
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    trials = np.bincount(inverse).astype(np.float64)
+    events = np.asarray(np.bincount(inverse, outcome), dtype=np.float64)
+    return GroupedRows(distinct[:, 1:], events, trials, groups, starts)
+
+
+def log_marginal(cells: GroupedRows, slopes: Floats, log_sd: Floats, nodes: int = NODES) -> Floats:
+    """Return the log-likelihood of several sets of parameters: slopes is sets × columns, log_sd one per set."""
+    total: Floats = _lay(cells, slopes, np.exp(log_sd), nodes).log_integral.sum(axis=1)
+    return total
+
+
+def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> Point:
+    """Return the log-likelihood at (slopes, log sd) with derivatives, by the moments of the complete-data score."""
+    sd = float(np.exp(theta[-1]))
+    laid = _lay(cells, theta[None, :-1], np.array([sd]), nodes)
+    shift, weights, mean = sd * laid.places[0], laid.weights[0], laid.odds[0] / (1 + laid.odds[0])
+    residual = cells.events[:, None] - cells.trials[:, None] * mean
+    curvature = cells.trials[:, None] * mean * (1 - mean)
+    per_cell = weights[cells.groups]
+    of_slopes = np.stack([_sums(residual * x[:, None], cells) for x in cells.matrix.T])
+    of_sd, curved = _sums(residual, cells) * shift, _sums(curvature, cells)
+    scores = np.concatenate([of_slopes, of_sd[None]])  # parameters × groups × nodes
+    means = (scores * weights).sum(axis=2)
+    spread = np.einsum("pgq,rgq,gq->pr", scores, scores, weights, optimize=True) - means @ means.T
+    complete = np.zeros((len(theta), len(theta)))
+    complete[:-1, :-1] = (cells.matrix.T * (curvature * per_cell).sum(axis=1)) @ cells.matrix
+    complete[:-1, -1] = cells.matrix.T @ (curvature * per_cell * shift[cells.groups]).sum(axis=1)
+    complete[-1, :-1] = complete[:-1, -1]
+    complete[-1, -1] = float((weights * (shift**2 * curved - of_sd)).sum())
+    return Point(float(laid.log_integral.sum()), means.sum(axis=1), complete - spread)
+
+
+def _lay(cells: GroupedRows, slopes: Floats, sd: Floats, nodes: int) -> _Nodes:
+    fixed = _within(slopes @ cells.matrix.T)
+    fixed_odds = np.exp(fixed)
+    centre, curvature = _modes(cells, fixed_odds, sd)
+    width = np.sqrt(2 / curvature)
+    knots, knot_weights = _knots(nodes)
+    places = centre[..., None] + width[..., None] * knots
+    shift = _within(sd[:, None, None] * places)
+    # Odds multiply, so there are few exponentials; what is left per cell and node is one logarithm.
+    odds = fixed_odds[..., None] * np.exp(shift)[:, cells.groups]
+    events = np.add.reduceat(cells.events, cells.starts)
+    logs = shift * events[:, None] + np.add.reduceat(cells.events * fixed, cells.starts, axis=1)[..., None]
+    logs -= np.add.reduceat(cells.trials[:, None] * np.log(1 + odds), cells.starts, axis=1)
+    logs += np.log(knot_weights) + knots**2 - places**2 / 2
+    peak = logs.max(axis=2, keepdims=True)
+    shares = np.exp(logs - peak)
+    integral = shares.sum(axis=2, keepdims=True)
+    log_integral = np.log(width / np.sqrt(2 * np.pi)) + (peak + np.log(integral))[..., 0]
+    return _Nodes(places, shares / integral, odds, log_integral)
+
+
+@cache
+def _knots(nodes: int) -> tuple[Floats, Floats]:
+    knots, weights = np.polynomial.hermite.hermgauss(nodes)
+    return knots, weights
+
+
+def _modes(cells: GroupedRows, fixed_odds: Floats, sd: Floats) -> tuple[Floats, Floats]:
+    """Return each group's most likely standardised intercept and the curvature there: sets × groups.
+
+    Newton's steps are kept inside a bracket, since a steep group can throw them from one tail to the other.
+    """
+    spread = sd[:, None]
+    most = spread * np.add.reduceat(cells.trials, cells.starts)
+    low, high, mode = -most, most.copy(), np.zeros_like(most)
+    for _ in range(_MODE_STEPS):
+        odds = fixed_odds * np.exp(_within(spread * mode))[:, cells.groups]
+        mean = odds / (1 + odds)
+        slope = spread * np.add.reduceat(cells.events - cells.trials * mean, cells.starts, axis=1) - mode
+        curvature = spread**2 * np.add.reduceat(cells.trials * mean * (1 - mean), cells.starts, axis=1) + 1
+        low, high = np.where(slope > 0, mode, low), np.where(slope > 0, high, mode)
+        step = slope / curvature
+        if np.abs(step).max() < _AT_THE_MODE:
+            break
+        there = mode + step
+        mode = np.where((there >= low) & (there <= high), there, (low + high) / 2)
+    return mode, curvature
+
+
+def _sums(values: Floats, cells: GroupedRows) -> Floats:
+    total: Floats = np.add.reduceat(values, cells.starts, axis=0)
+    return total
+
+
+def _within(logs: Floats) -> Floats:
+    cut: Floats = np.clip(logs, -_FARTHEST, _FARTHEST)
+    return cut

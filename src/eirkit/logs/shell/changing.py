@@ -1,0 +1,255 @@
+"""The commands that make, change, move or remove files."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
+from eirkit.logs.shell.moving import ARCHIVERS, copy, make_folder, move
+from eirkit.logs.shell.patches import file_patches, files_in_diff
+from eirkit.logs.shell.viewing import edit_in_place
+from eirkit.logs.shell.walk import Handler, Invocation, Walk
+from eirkit.logs.shell.words import split_options
+
+_PATCHED = re.compile(r"(?m)^(?:patching|checking) file '?([^\n'(]+?)'?(?: \(.*)?$")
+_REJECTED = re.compile(r"(\d{1,5}) out of (\d{1,5}) hunks? (?:FAILED|ignored)(?:[^\n]*rejects to file ([^\n]+))?")
+
+
+def tee(walk: Walk, call: Invocation) -> Flow:
+    """`tee` writes what passes through it."""
+    options = split_options(call.arguments)
+    text = call.stdin.text if call.stdin.kind == "text" else None
+    if options.has("-a", "--append"):
+        walk.write(call, options.operands, "edit", added=text)
+    else:
+        walk.write(call, options.operands, "whole", content=text)
+    return call.stdin
+
+
+def remove(walk: Walk, call: Invocation) -> Flow:
+    """`rm`: of a folder, every file in it that the run has written or was shown; a folder itself is no file."""
+    options = split_options(call.arguments)
+    is_deep = options.has("-r", "-R", "--recursive")
+    known = dict.fromkeys([*_files(walk), *walk.place.shown])
+    for word in options.operands:
+        for path in walk.paths([word]):
+            walk.place.folders.pop(path, None)
+            below = [file for file in known if file.startswith(f"{path}/")]
+            for file in below:
+                walk.write_path(call, file, "delete")
+            if not below and (path in known or not is_deep or _is_source(path)):
+                walk.write_path(call, path, "delete")
+    return NOTHING
+
+
+def remove_folder(walk: Walk, call: Invocation) -> Flow:
+    """`rmdir`: a folder is no file."""
+    for path in walk.paths(split_options(call.arguments).operands):
+        walk.place.folders.pop(path, None)
+    return NOTHING
+
+
+def _files(walk: Walk) -> list[str]:
+    """Return the files that the run has written and that are still there."""
+    before = [path for path in walk.place.changed if path in walk.place.met]
+    now = [done.write.path for done in walk.written if done.write.kind != "delete"]
+    return list(dict.fromkeys([*before, *now]))
+
+
+def touch(walk: Walk, call: Invocation) -> Flow:
+    """`touch` writes a file only where it makes one."""
+    options = split_options(call.arguments, "dtr", ("--date", "--reference"))
+    known = {*walk.place.met, *_files(walk)}
+    for word in options.operands:
+        for path in walk.paths([word]):
+            if path not in known:
+                walk.write_path(call, path, "whole", "")
+    return NOTHING
+
+
+def perl(walk: Walk, call: Invocation) -> Flow:
+    """`perl -pi -e` and `ruby -pi -e` change files in place; without `-i` they show them."""
+    operands: list[str] = []
+    edits, has_program, waiting = False, False, False
+    for word in call.arguments:
+        if waiting:
+            waiting = False
+        elif word.startswith("-") and not operands:
+            letters = re.match(r"-[a-zA-Z0-9]*", word)
+            edits = edits or "i" in (letters[0] if letters else "")
+            waiting = word[-1] in "eE"
+            has_program = has_program or waiting
+        else:
+            operands.append(word)
+    if not has_program:
+        return OTHER
+    if edits:
+        edit_in_place(walk, call, operands)
+        return NOTHING
+    files = walk.paths(operands)
+    return Flow("files", files=files, chosen=True) if files else call.stdin
+
+
+def formatter(unless: tuple[str, ...] = (), only: tuple[str, ...] = (), command: str = "") -> Handler:
+    """Return a command that rewrites the files it is given, except with or only with some options."""
+
+    def run(walk: Walk, call: Invocation) -> Flow:
+        options = split_options(call.arguments, "l", ("--line-length", "--config", "--select", "--profile"))
+        operands = options.operands
+        if command and operands[:1] == [command]:
+            operands = operands[1:]
+        elif only and not options.has(*only):
+            return OTHER
+        if not options.has(*unless):
+            walk.write(call, [word for word in operands if _is_source(word)])
+        return OTHER
+
+    return run
+
+
+def _is_source(word: str) -> bool:
+    return "." in posixpath.basename(word.rstrip("/")).strip(".")
+
+
+def patch(walk: Walk, call: Invocation) -> Flow:
+    """`patch`: the files that its text or its output names."""
+    options = split_options(call.arguments, "pidoRB", ("--input", "--directory", "--strip"))
+    if options.has("--dry-run"):
+        return OTHER
+    level = options.first("-p", "--strip") or ""
+    strip = int(level) if level.isdigit() and len(level) < 3 else 0
+    source = options.first("-i", "--input") or (options.operands[1] if len(options.operands) > 1 else None)
+    folder = options.first("-d", "--directory")
+    told = list(_told(walk.output))
+    targets = told or options.operands[:1] or patched_files(walk, call, source, strip)
+    walk.write(call, [f"{folder}/{word}" for word in targets] if folder else targets, firm=not told)
+    return OTHER
+
+
+def _told(output: str) -> Iterator[str]:
+    """Yield the files that `patch` says it changed, and what it left beside those of which hunks failed."""
+    names = list(_PATCHED.finditer(output))
+    for found, after in zip(names, [*names[1:], None], strict=False):
+        name, report = found[1].strip(), output[found.end() : after.start() if after else len(output)]
+        rejected = _REJECTED.search(report)
+        if rejected is None or rejected[1] != rejected[2]:
+            yield name
+        if "Hunk #" in report or "FAILED" in report:  # it did not fit exactly, so a copy of the old file is kept
+            yield f"{name}.orig"
+        if rejected is not None and rejected[3]:
+            yield rejected[3].strip().rstrip(".") if rejected[3].endswith("..") else rejected[3].strip()
+
+
+def patched_files(walk: Walk, call: Invocation, source: str | None, strip: int = 1) -> list[str]:
+    """Return the files that a patch changes, from the file or the input that holds it."""
+    if text := patch_text(walk, call, source):
+        return files_in_diff(text, strip)
+    if call.stdin.kind == "diff" and source in (None, "-"):
+        return list(call.stdin.files)
+    for path in _patch_paths(walk, call, source):
+        if path in walk.place.patches:
+            return list(walk.place.patches[path])
+    return []
+
+
+def patch_text(walk: Walk, call: Invocation, source: str | None) -> str | None:
+    """Return the text of a patch in a file or on the input, where it is known."""
+    if source in (None, "-") and call.stdin.kind == "text":
+        return call.stdin.text
+    return next((text for path in _patch_paths(walk, call, source) if (text := walk.text_of(path))), None)
+
+
+def _patch_paths(walk: Walk, call: Invocation, source: str | None) -> Iterable[str]:
+    if source is None or source == "-":
+        return call.stdin.files if call.stdin.kind == "files" else ()
+    return walk.paths([source])
+
+
+def apply_patch(walk: Walk, call: Invocation) -> Flow:
+    """`apply_patch` with its patch as an argument or on its input."""
+    text = call.arguments[0] if call.arguments else call.stdin.text
+    for change in file_patches(text or ""):
+        content = change.added if change.kind == "whole" else None
+        for path in walk.paths([change.path]):
+            walk.write_path(call, path, change.kind, content)
+            if change.kind == "edit":
+                done = walk.written[-1]
+                shown = replace(done.write, removed=change.removed, added=change.added)
+                walk.written[-1] = replace(done, write=shown)
+    return OTHER
+
+
+def fetch(walk: Walk, call: Invocation) -> Flow:
+    """`curl -o` and `wget -O` write a file."""
+    options = split_options(call.arguments, "oOHXdu", ("--output", "--output-document"))
+    target = options.first("-o", "--output") if call.name == "curl" else options.first("-O", "--output-document")
+    if target and target != "-":
+        walk.write(call, [target], "whole")
+    return OTHER
+
+
+def truncate(walk: Walk, call: Invocation) -> Flow:
+    """`truncate`, `shred`, `dos2unix` and their like."""
+    walk.write(call, split_options(call.arguments, "sr").operands)
+    return NOTHING
+
+
+def dd(walk: Walk, call: Invocation) -> Flow:
+    """`dd of=…`, which writes; without it the input is shown."""
+    targets = [word[3:] for word in call.arguments if word.startswith("of=")]
+    files = walk.paths([word[3:] for word in call.arguments if word.startswith("if=")])
+    walk.write(call, targets, "whole")
+    return Flow("files", files=files, chosen=True) if files and not targets else OTHER
+
+
+def editor(walk: Walk, call: Invocation) -> Flow:
+    """`ed` and `ex`, which take their commands from the input or from `-c`."""
+    options = split_options(call.arguments, "cp")
+    if call.stdin.kind == "text" or options.has("-c"):
+        walk.write(call, [word for word in options.operands if not word.startswith("+")])
+    return OTHER
+
+
+CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
+    **ARCHIVERS,
+    "tee": tee,
+    "sponge": tee,
+    "cp": copy,
+    "install": copy,
+    "ln": copy,
+    "mv": move,
+    "rm": remove,
+    "unlink": remove,
+    "touch": touch,
+    "truncate": truncate,
+    "dos2unix": truncate,
+    "unix2dos": truncate,
+    "shred": truncate,
+    "dd": dd,
+    "perl": perl,
+    "ruby": perl,
+    "patch": patch,
+    "apply_patch": apply_patch,
+    "applypatch": apply_patch,
+    "curl": fetch,
+    "wget": fetch,
+    "ed": editor,
+    "ex": editor,
+    "vim": editor,
+    "vi": editor,
+    "black": formatter(("--check", "--diff")),
+    "isort": formatter(("--check", "--check-only", "-c", "--diff")),
+    "yapf": formatter(only=("-i", "--in-place")),
+    "autopep8": formatter(only=("-i", "--in-place")),
+    "ruff": formatter(("--check", "--diff"), only=("--fix",), command="format"),
+    "prettier": formatter(only=("--write", "-w")),
+    "gofmt": formatter(only=("-w",)),
+    "clang-format": formatter(only=("-i",)),
+    "2to3": formatter(only=("-w",)),
+    "mkdir": make_folder,
+    **dict.fromkeys(("chmod", "chown", "chgrp"), lambda walk, call: NOTHING),
+    "rmdir": remove_folder,
+}

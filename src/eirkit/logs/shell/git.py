@@ -1,0 +1,303 @@
+"""git: what it shows of files' content, and what it puts back, applies, moves or removes.
+
+What `git diff` shows are lines of the present files, so these count as read; old commits and their diffs do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from eirkit.logs.shell.changing import patch_text, patched_files, remove
+from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
+from eirkit.logs.shell.listing import grep_tracked
+from eirkit.logs.shell.moving import move
+from eirkit.logs.shell.walk import Invocation, Walk
+from eirkit.logs.shell.words import split_options
+from eirkit.logs.trajectory import WriteKind
+
+_NO_CONTENT = ("--stat", "--name-only", "--name-status", "--numstat", "--shortstat", "--summary", "--quiet", "--check")
+_REVISION = re.compile(r"HEAD(?:[~^]\d*)*|ORIG_HEAD|stash@\{\d+\}|[0-9a-f]{7,40}|(?:origin/)?(?:master|main|develop)")
+_BACK = re.compile(r"(?:HEAD|@)(?:~(\d{0,2})|(\^+))")
+_ON_BRANCH = ("Switched to ", "HEAD is now at ", "Already on ")
+_UPDATED = re.compile(r"(?m)^Updated (\d{1,6}) paths? from ")
+_COUNT = re.compile(r"(?m)^ (\d{1,6}) files? changed")
+_STAT = re.compile(r"(?m)^ (\S[^\n|]*?) +\| +(?:\d+ [+-]*|Bin .*)$")
+
+
+def git(walk: Walk, call: Invocation) -> Flow:
+    """Follow a git command."""
+    arguments, folder = list(call.arguments), walk.folder
+    while arguments and arguments[0].startswith("-"):
+        option = arguments.pop(0)
+        if option in ("-C", "-c", "--git-dir", "--work-tree") and arguments:
+            value = arguments.pop(0)
+            walk.folder = walk.place.absolute(value, walk.folder) if option == "-C" and value else walk.folder
+    handler = _VERBS.get(arguments[0]) if arguments else None
+    flow = handler(walk, call._replace(arguments=arguments[1:])) if handler else OTHER
+    walk.folder = folder
+    return flow
+
+
+def _diff(walk: Walk, call: Invocation) -> Flow:
+    if any(word.partition("=")[0] in _NO_CONTENT for word in call.arguments):
+        alone = call.arguments == ["--name-only"]
+        tracked = [path for path in _changed(walk, []) if path not in walk.place.created] if alone else []
+        return Flow("other", listed=tuple(map(walk.word_for, tracked)))
+    if "--no-index" in call.arguments:
+        files = walk.paths([word for word in call.arguments if not word.startswith("-")])
+        return Flow("files", files=files, chosen=True) if files else OTHER
+    words = _after_dashes(call.arguments)
+    before = call.arguments[: call.arguments.index("--")] if "--" in call.arguments else call.arguments
+    if any(word != "HEAD" and _REVISION.fullmatch(word) for word in before):
+        # What differs from an older commit is known only where it is asked for by name.
+        return Flow("diff", files=walk.paths([word for word in words if "." in word.strip("./")]), folder=_top(walk))
+    return Flow(
+        "diff", files=_changed(walk, words), folder=walk.folder if "--relative" in call.arguments else _top(walk)
+    )
+
+
+def _top(walk: Walk) -> str:
+    """Return the folder that names in a diff start from."""
+    return walk.place.roots[0] if walk.place.roots else walk.folder
+
+
+def _after_dashes(arguments: list[str]) -> list[str]:
+    if "--" in arguments:
+        return arguments[arguments.index("--") + 1 :]
+    return [word for word in arguments if not word.startswith("-") and not _REVISION.fullmatch(word)]
+
+
+def _changed(walk: Walk, words: list[str]) -> tuple[str, ...]:
+    """Return the changed files at or below some paths; all of them where none is given."""
+    now = [*walk.place.changed, *(done.write.path for done in walk.written)]
+    inside = [path for path in dict.fromkeys(now) if not path.startswith(("/", "~"))]
+    if not words:
+        return tuple(inside)
+    asked = walk.paths(words)
+    return tuple(p for p in inside if any(p == a or a == "." or p.startswith(f"{a}/") for a in asked))
+
+
+def _show(walk: Walk, call: Invocation) -> Flow:
+    if any(word.partition("=")[0] in _NO_CONTENT for word in call.arguments):
+        return OTHER
+    named = [word.partition(":")[2] for word in call.arguments if not word.startswith("-") and ":" in word]
+    files = tuple(walk.place.resolve_all([word for word in named if word], _top(walk)))
+    return Flow("files", files=files) if files else OTHER
+
+
+def _blame(walk: Walk, call: Invocation) -> Flow:
+    options = split_options(call.arguments, "LSC")
+    files = walk.paths([word for word in options.operands if not _REVISION.fullmatch(word)][-1:])
+    return Flow("files", files=files, chosen=True) if files else OTHER
+
+
+def _checkout(walk: Walk, call: Invocation) -> Flow:
+    """`git checkout`: files put back; a branch puts back nothing that can be told, unless it is forced."""
+    options = split_options(call.arguments)
+    if options.has("-b", "-B", "--orphan", "-p", "--patch"):
+        return NOTHING
+    words = _after_dashes(call.arguments)
+    if "--" not in call.arguments and any(sign in walk.output for sign in _ON_BRANCH):
+        words = [word for word in words if _changed(walk, [word])]
+    done = [_put_back(walk, call, word) for word in words]
+    if options.has("-f", "--force") and not any(done):
+        _undo(walk, call, _changed(walk, []))
+    return NOTHING
+
+
+def _restore(walk: Walk, call: Invocation) -> Flow:
+    """`git restore`: files put back, unless it is told to change the index alone."""
+    options = split_options(call.arguments, "s", ("--source",))
+    index_alone = options.has("--staged", "-S") and not options.has("--worktree", "-W")
+    if not index_alone and not options.has("-p", "--patch"):
+        for word in options.operands:
+            _put_back(walk, call, word)
+    return NOTHING
+
+
+def _switch(walk: Walk, call: Invocation) -> Flow:
+    if split_options(call.arguments).has("-f", "--force", "--discard-changes"):
+        _undo(walk, call, _changed(walk, []))
+    return NOTHING
+
+
+def _undo(walk: Walk, call: Invocation, paths: Iterable[str]) -> None:
+    """Note that files are put back to what the last commit has; those that the run made stay as they are."""
+    for path in paths:
+        if path not in walk.place.created:
+            walk.write_path(call, path, "edit")
+            walk.cleaned[path] = None
+
+
+def _put_back(walk: Walk, call: Invocation, word: str) -> bool:
+    """Note the files that a word puts back; False if it names no file."""
+    below = _changed(walk, [word])
+    paths = walk.paths([word])
+    _admit(walk, paths)
+    updated = _UPDATED.search(walk.output)
+    if updated and int(updated[1]) == len(below):
+        _admit(walk, below)
+    _undo(walk, call, below)
+    looks_like_file = "/" in word or "." in word.strip("./")
+    if below or not looks_like_file or word.endswith("/"):
+        return bool(below)
+    for path in paths:
+        walk.write_path(call, path, "edit")
+    return True
+
+
+def _admit(walk: Walk, paths: Iterable[str]) -> None:
+    """Take it that a commit has files which git took by their names: the run did not make them but write over them."""
+    if walk.exit_code == 0 or _UPDATED.search(walk.output):
+        for path in paths:
+            walk.place.created.pop(path, None)
+
+
+def _stash(walk: Walk, call: Invocation) -> Flow:
+    options = split_options(call.arguments, "m", ("--message",))
+    verb, words = options.operands[0] if options.operands else "push", options.operands[1:]
+    stashed = walk.place.stashed
+    if call.arguments[:1] == ["--"]:
+        verb, words = "push", options.operands
+    if verb in ("push", "save") and "No local changes" not in walk.output:
+        _set_aside(walk, call, words if verb == "push" else [], options.has("-u", "-a", "--include-untracked", "--all"))
+    elif verb in ("pop", "apply") and stashed and not words:
+        for path, kind in (stashed.pop() if verb == "pop" else stashed[-1]).items():
+            walk.write_path(call, path, kind)
+    elif verb in ("drop", "clear") and stashed:
+        del stashed[0 if verb == "clear" else -1 :]
+    return OTHER
+
+
+def _set_aside(walk: Walk, call: Invocation, words: list[str], untracked: bool) -> None:
+    """Put changed files back and keep what they were; of files that the run made, only if it is asked to."""
+    files = _changed(walk, words)
+    if words and not untracked:
+        _admit(walk, walk.paths(words))
+    made = [path for path in files if path in walk.place.created] if untracked else []
+    kept: dict[str, WriteKind] = {path: "edit" for path in files if path not in walk.place.created}
+    _undo(walk, call, kept)
+    for path in made:
+        walk.write_path(call, path, "delete")
+    walk.place.stashed.append({**kept, **dict.fromkeys(made, "whole")})
+
+
+def _reset(walk: Walk, call: Invocation) -> Flow:
+    if "--hard" in call.arguments:
+        _undo(walk, call, _changed(walk, []))
+        back = next((found for word in call.arguments if (found := _BACK.fullmatch(word))), None)
+        for _ in range(_steps(back) if back else 0):
+            _take_back(walk, call)
+    return OTHER
+
+
+def _steps(back: re.Match[str]) -> int:
+    return int(back[1] or 1) if back[1] is not None else len(back[2])
+
+
+def _take_back(walk: Walk, call: Invocation) -> None:
+    """Note that the last commit is undone, if the run made it and its files are known."""
+    files = walk.place.committed.pop() if walk.place.committed else ()
+    walk.place.unresolved += not files
+    for path in files:
+        walk.write_path(call, path, "edit")
+        walk.cleaned[path] = None
+
+
+def _revert(walk: Walk, call: Invocation) -> Flow:
+    """`git revert HEAD` names no file: they are known where the run made that commit."""
+    if split_options(call.arguments, "m").operands == ["HEAD"]:
+        _take_back(walk, call)
+    else:
+        walk.place.unresolved += 1
+    return OTHER
+
+
+def _clean(walk: Walk, call: Invocation) -> Flow:
+    options = split_options(call.arguments, "e")
+    if options.has("-f", "--force") and not options.has("-n", "--dry-run"):
+        # Without -d it leaves folders alone of which no commit has a file.
+        new = () if options.has("-d") else tuple(f"{folder}/" for folder in walk.place.folders)
+        for path in _changed(walk, options.operands):
+            if path in walk.place.created and not path.startswith(new):
+                walk.write_path(call, path, "delete")
+    return OTHER
+
+
+def _apply(walk: Walk, call: Invocation) -> Flow:
+    options = split_options(call.arguments, "pC", ("--directory", "--exclude", "--include"))
+    checks = options.has("--check", "--stat", "--numstat", "--summary") and not options.has("--apply")
+    if checks or (options.has("--cached") and not options.has("--index")):
+        return OTHER
+    level = options.first("-p") or "1"
+    strip = int(level) if level.isdigit() and len(level) < 3 else 1
+    below = options.first("--directory")
+    sources: list[str | None] = [*options.operands] or [None]
+    for source in sources:
+        text = patch_text(walk, call, source)
+        by_git = text is None or "diff --git " in text
+        for name in patched_files(walk, call, source, strip):
+            path = walk.place.resolve(f"{below}/{name}", _top(walk)) if below else _from_top(walk, name, by_git)
+            if path is not None:
+                walk.write_path(call, path)
+    return OTHER
+
+
+def _from_top(walk: Walk, name: str, by_git: bool) -> str | None:
+    """Return the file that a name in a patch means to `git apply`.
+
+    Names start from the top. Where it runs in a folder, it leaves out git's own patches of files elsewhere, and takes
+    such names in other patches from that folder.
+    """
+    path = walk.place.resolve(name, _top(walk))
+    here = walk.place.resolve(walk.folder, walk.folder) if walk.folder else "."
+    if path is None or here is None or here == "." or here.startswith(("/", "~")) or path.startswith(f"{here}/"):
+        return path
+    return None if by_git else walk.place.resolve(name, walk.folder)
+
+
+def _merging(walk: Walk, call: Invocation) -> Flow:
+    """A merge names the files that it changed in the summary that it prints."""
+    for name in _STAT.findall(walk.output):
+        if (path := walk.place.resolve(name.strip(), _top(walk))) is not None:
+            walk.write_path(call, path, "edit")
+    return OTHER
+
+
+def _commit(walk: Walk, call: Invocation) -> Flow:
+    """After a commit nothing differs from the last one; its files are known where git counts as many."""
+    if walk.exit_code == 0:
+        files, counted = _changed(walk, []), _COUNT.search(walk.output)
+        walk.place.committed.append(files if counted and int(counted[1]) == len(files) else ())
+        walk.cleaned.update(walk.place.changed)
+        walk.cleaned.update(dict.fromkeys(files))
+    return OTHER
+
+
+def _remove(walk: Walk, call: Invocation) -> Flow:
+    return NOTHING if "--cached" in call.arguments else remove(walk, call)
+
+
+_VERBS: dict[str, Callable[[Walk, Invocation], Flow]] = {
+    "diff": _diff,
+    "show": _show,
+    "blame": _blame,
+    "annotate": _blame,
+    "grep": grep_tracked,
+    "checkout": _checkout,
+    "restore": _restore,
+    "switch": _switch,
+    "revert": _revert,
+    "commit": _commit,
+    "stash": _stash,
+    "reset": _reset,
+    "clean": _clean,
+    "apply": _apply,
+    "am": _apply,
+    "merge": _merging,
+    "pull": _merging,
+    "mv": move,
+    "rm": _remove,
+    "add": lambda walk, call: NOTHING,
+}

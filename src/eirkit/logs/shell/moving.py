@@ -1,0 +1,211 @@
+"""The commands that copy and move files and make folders, and what tells a folder from a file.
+
+A folder that is copied or moved stands for the files in it that the run has met, be they none.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
+from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
+from eirkit.logs.shell.words import Parsed, split_options
+from eirkit.logs.trajectory import FileWrite
+
+_FOLDERS = frozenset({".", "..", "/", "~", "/tmp", "/root", "/home", "/opt", "/var/tmp", "/usr/local/bin"})
+
+
+def copy(walk: Walk, call: Invocation) -> Flow:
+    """`cp`, `install` and `ln`: the copy is written, the source is not read by the agent."""
+    options = split_options(call.arguments, "tSmog", ("--target-directory", "--mode"))
+    if call.name == "install" and options.has("-d", "--directory"):
+        return make_folder(walk, call)
+    _put_all(walk, call, options)
+    return NOTHING
+
+
+def move(walk: Walk, call: Invocation) -> Flow:
+    """`mv` removes one file and writes another."""
+    for path, word in _put_all(walk, call, split_options(call.arguments, "tS", ("--target-directory",))):
+        _note(walk, call, FileWrite(path, "delete"), word)
+    return NOTHING
+
+
+def make_folder(walk: Walk, call: Invocation) -> Flow:
+    """`mkdir`: a folder is no file, but what is copied to it lands inside."""
+    for path in walk.paths(split_options(call.arguments, "mZ", ("--mode",)).operands):
+        walk.place.folders[path] = None
+    return NOTHING
+
+
+def _put_all(walk: Walk, call: Invocation, options: Parsed) -> list[tuple[str, str]]:
+    """Note what copies write, and return the files that were copied, each with the word that complaints name it by."""
+    given = options.first("-t", "--target-directory")
+    sources = options.operands if given else options.operands[:-1]
+    target = given or (options.operands[-1] if options.operands else "")
+    goal = walk.place.resolve(target, walk.folder) if sources else None
+    if goal is None:
+        return []
+    into = bool(given) or len(sources) > 1 or target.endswith(("/", "/.")) or is_folder(walk, goal)
+    into = into or f" -> '{target}/" in walk.output
+    done: list[tuple[str, str]] = []
+    for source in sources:
+        word = _complaint(walk.output, source, target)
+        pairs = _pairs(walk, options, source, goal, into) if call.name != "ln" else _links(walk, source, goal, into)
+        for path, to in list(pairs):
+            _note(walk, call, FileWrite(to, "whole", content=walk.text_of(path)), word)
+            done.append((path, word))
+    return done
+
+
+def _complaint(output: str, *words: str) -> str:
+    """Return the way in which a complaint would name a file, which must not be taken for the start of another name."""
+    ways = [way for word in words for way in (f"'{word}'", f" {word}: ")]
+    return next((way for way in ways if way in output), ways[0])
+
+
+def _note(walk: Walk, call: Invocation, write: FileWrite, word: str) -> None:
+    walk.written.append(ShellWrite(write, call.step, call.name, word))
+
+
+def _pairs(walk: Walk, options: Parsed, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
+    """Yield each file that a word stands for, and where it goes."""
+    for path in walk.paths([word]):
+        inside = files_below(walk, path)
+        # `folder/.` means what is in the folder, not the folder.
+        to = _joined(goal, posixpath.basename(path)) if into and not word.endswith("/.") else goal
+        deep = options.has("-r", "-R", "-a", "--recursive") and not _is_file(walk, path)
+        if inside:
+            yield from ((file, _joined(to, file[len(path) + 1 :])) for file in inside)
+        elif path not in walk.place.folders and not deep and (into or _is_file(walk, path, goal)):
+            yield path, to
+        else:
+            walk.place.unresolved += 1
+
+
+def _links(walk: Walk, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
+    for path in walk.paths([word]):
+        yield path, _joined(goal, posixpath.basename(path)) if into else goal
+
+
+def _joined(folder: str, name: str) -> str:
+    return name if folder == "." else f"{folder.rstrip('/')}/{name}"
+
+
+def is_folder(walk: Walk, path: str) -> bool:
+    """True if a path is a folder by its name, by what the run made, or by a file below it that the run has met."""
+    return path in _FOLDERS or path in walk.place.folders or bool(files_below(walk, path))
+
+
+def files_below(walk: Walk, path: str) -> list[str]:
+    """Return the files in a folder that the run has named, written or was shown and that are still there."""
+    start = "" if path == "." else f"{path}/"
+    now = {done.write.path: done.write.kind for done in walk.written if done.write.path.startswith(start)}
+    if any(file.startswith(start) for file in walk.place.texts) or not _has_suffix(path):
+        known = [file for file in walk.place.known() if file.startswith(start)]
+    else:
+        known = [file for file in walk.place.met if file.startswith(start)]
+    made = [file for file, kind in now.items() if kind != "delete"]
+    return [file for file in dict.fromkeys([*known, *made]) if now.get(file) != "delete"]
+
+
+def _is_file(walk: Walk, path: str, goal: str = "") -> bool:
+    """True if a path that is no known folder is a file: a known one, or one that looks it and goes where a file goes.
+
+    `cp a.py docs` may write `docs` or `docs/a.py`, so a name with an ending that goes to one without is not told.
+    """
+    if any(done.write.path == path for done in walk.written) or path in walk.place.met:
+        return not goal or _has_suffix(goal) or not _has_suffix(path)
+    if not goal:
+        return _has_suffix(path)
+    return _has_suffix(goal) or (not _has_suffix(path) and posixpath.basename(path)[:1].isupper())
+
+
+def _has_suffix(path: str) -> bool:
+    return "." in posixpath.basename(path).strip(".")
+
+
+_UNZIPPED = re.compile(r"(?m)^ *(?:inflating|extracting): ([^\n]+?) *$")
+_NAME = re.compile(r"[\w.@+~/ -]{1,400}")
+_PACKED = {
+    **dict.fromkeys(("gzip", "gunzip"), ".gz"),
+    **dict.fromkeys(("bzip2", "bunzip2"), ".bz2"),
+    **dict.fromkeys(("xz", "unxz"), ".xz"),
+    "zstd": ".zst",
+}
+
+
+def tar(walk: Walk, call: Invocation) -> Flow:
+    """`tar`: the archive that it makes, or the files that it says it takes out."""
+    words = list(call.arguments)
+    if words and re.fullmatch(r"[a-zA-Z]{1,8}", words[0]):
+        words[0] = f"-{words[0]}"
+    options = split_options(words, "fCTXI", ("--file", "--directory", "--exclude"))
+    archive = options.first("-f", "--file")
+    if options.has("-c", "--create", "-r", "--append", "-u", "--update"):
+        walk.write(call, [archive] if archive and archive != "-" else [], "whole")
+    elif options.has("-x", "--extract"):
+        names = walk.output.split("\n") if options.has("-v", "--verbose") and walk.exit_code == 0 else []
+        _unpack(walk, call, names, options.first("-C", "--directory"))
+    return OTHER
+
+
+def _unpack(walk: Walk, call: Invocation, names: list[str], folder: str | None) -> None:
+    """Note files that came out, if nothing else stands among their names."""
+    files = [name for name in names if name and not name.endswith("/")]
+    if not files or not all(_NAME.fullmatch(name) for name in files):
+        walk.place.unresolved += 1
+        return
+    walk.write(call, [f"{folder}/{name}" for name in files] if folder else files, "whole")
+
+
+def pack(walk: Walk, call: Invocation) -> Flow:
+    """`zip` writes its archive."""
+    words = split_options(call.arguments, "xit").operands
+    if words and words[0] != "-":
+        walk.write(call, [words[0] if "." in posixpath.basename(words[0]) else f"{words[0]}.zip"], "whole")
+    return OTHER
+
+
+def unpack(walk: Walk, call: Invocation) -> Flow:
+    """`unzip` names what it takes out, with the folder it puts it in."""
+    options = split_options(call.arguments, "dx")
+    if options.has("-l", "-p", "-t", "-v", "-Z"):
+        return OTHER
+    names = _UNZIPPED.findall(walk.output)
+    walk.place.unresolved += not names
+    walk.write(call, names, "whole")
+    return OTHER
+
+
+def squeeze(walk: Walk, call: Invocation) -> Flow:
+    """`gzip` and its like put a packed file in the place of each."""
+    options = split_options(call.arguments, "ST")
+    if options.has("-c", "-l", "-t", "--stdout", "--list", "--test"):
+        return OTHER
+    suffix = _PACKED[call.name]
+    unpacks = options.has("-d", "--decompress") or "un" in call.name
+    for word in options.operands:
+        goal = word.removesuffix(suffix) if unpacks else word + suffix
+        if goal != word:
+            walk.write(call, [goal], "whole")
+            walk.write(call, [word] if not options.has("-k", "--keep") and call.name != "zstd" else [], "delete")
+    return NOTHING
+
+
+def split(walk: Walk, call: Invocation) -> Flow:
+    """`split` and `csplit` make files as many as the text asks for, which nobody can tell."""
+    walk.place.unresolved += 1
+    return OTHER
+
+
+ARCHIVERS = {
+    "tar": tar,
+    "zip": pack,
+    "unzip": unpack,
+    **dict.fromkeys(_PACKED, squeeze),
+    "split": split,
+    "csplit": split,
+}

@@ -1,0 +1,286 @@
+"""Gives the output of a call to the files that it shows: whole where one stream alone was printed, else split where the
+text itself says how (echoed headings, names before lines, line numbers, ranges of known length).
+
+What cannot be told apart has no content; its tokens are shared equally among the streams that printed it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from eirkit.facts import fact
+from eirkit.logs.shell.flow import SHOWING, Flow, may_complain, without_complaints
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.trajectory import FileRead, Lines
+from eirkit.logs.views import clip_marks
+
+_SHORTEST_CLIPPED = 1000  # characters: no scaffold cuts what is shorter
+_LOOK_AHEAD = 20  # streams
+CHOSEN = Lines(1, 0)  # an empty range: lines were picked by what they hold, none was asked for by number
+_TAB_LINE = re.compile(r"(?m)^(?:\d+[:-])?[ ]*(\d{1,9})\t(.*)$")
+_COLON_LINE = re.compile(r"(?m)^(\d{1,9})[:-](.*)$")
+_FOUND = re.compile(r"(?m)^([^\s:][^:\n]{0,400}):(?:(\d{1,9})[:])?(.*)$")
+_CONTEXT = re.compile(r"(?m)^([^\s:][^:\n]{0,400}?)-(\d{1,9})-(.*)$")
+_HEADING = re.compile(r"(?m)^==> ([^\n]+) <==\n")
+_DIFF_FILE = re.compile(r"(?m)^diff (?:--git|--cc|-\w*r?\w*) [^\n]*\n|^--- [^\n]+\n(?=\+\+\+ )")
+_NEW_NAME = re.compile(r"(?m)^\+\+\+ (?:b/|w/)?([^\t\n]+)")
+_PATHLIKE = re.compile(r"[\w.@+~/-]+")
+
+
+@fact
+class _Region:
+    """A stretch of the output and the streams that made it."""
+
+    text: str
+    flows: tuple[Flow, ...]
+
+
+def reads_of(flows: Sequence[Flow], output: str, place: ShellState) -> Iterator[FileRead]:
+    """Yield the reads that streams and the output they made together come to."""
+    if not output or not any(flow.kind in SHOWING for flow in flows):
+        return
+    clipped = bool(clip_marks(output))
+    if may_complain(output):
+        flows, output = without_complaints(flows, output, place)
+    if not flows or not output or output.isspace():
+        return
+    for region in _regions(output, flows) if len(flows) > 1 else (_Region(output, tuple(flows)),):
+        for read in _region_reads(region, place):
+            yield replace(read, clipped=True) if clipped and (len(flows) == 1 or clip_marks(region.text)) else read
+
+
+def _regions(output: str, flows: Sequence[Flow]) -> Iterator[_Region]:
+    """Yield the stretches between texts that the command itself spelt out."""
+    start, waiting = 0, list[Flow]()
+    for number, flow in enumerate(flows):
+        text = (flow.text or "").strip("\n")
+        if flow.kind != "text" or not text.strip():
+            waiting.append(flow)
+            continue
+        at = _find_line(output, text, start)
+        if at < 0 or (flow.optional and at > _next_heading(output, flows[number + 1 :], start)):
+            continue  # not printed: the other side of a condition, or left out by the scaffold
+        if waiting:
+            yield _Region(output[start:at], tuple(waiting))
+        start = at + len(text)
+        start += output.startswith("\n", start)
+        waiting = []
+    if waiting:
+        yield _Region(output[start:], tuple(waiting))
+
+
+def _next_heading(output: str, flows: Sequence[Flow], start: int) -> int:
+    """Return where the next text stands that was printed for certain."""
+    for flow in flows[:_LOOK_AHEAD]:
+        if flow.kind == "text" and not flow.optional and (text := (flow.text or "").strip("\n")).strip():
+            at = _find_line(output, text, start)
+            return at if at >= 0 else len(output)
+    return len(output)
+
+
+def _find_line(output: str, text: str, start: int) -> int:
+    if output.startswith(text, start):
+        return start
+    at = output.find(f"\n{text}", start)
+    return at + 1 if at >= 0 else -1
+
+
+def _region_reads(region: _Region, place: ShellState) -> Iterator[FileRead]:
+    if not region.text or region.text.isspace():
+        return
+    if len(region.flows) > 1:
+        # A search that found nothing printed nothing, so what there is belongs to the others.
+        region = replace(region, flows=tuple(flow for flow in region.flows if flow.may_be_in(region.text)))
+    if len(region.flows) <= 1:
+        for flow in region.flows:
+            yield from _flow_reads(flow, region.text, place)
+        return
+    if (only := _one_file(region)) is not None:
+        yield _file_read(only, only.files[0], region.text)
+        return
+    parts = _split(region)
+    if parts is not None:
+        for flow, text in parts:
+            if text.strip():
+                yield from _flow_reads(flow, text, place)
+        return
+    yield from _shared(region, place)
+
+
+def _one_file(region: _Region) -> Flow | None:
+    """Return one stream in place of several that all show the same file."""
+    first = region.flows[0]
+    if any(flow.kind != "files" or flow.files != first.files for flow in region.flows) or len(first.files) != 1:
+        return None
+    same = len({(flow.numbering, flow.offset) for flow in region.flows}) == 1 and first.numbering
+    if not same and _split(region) is not None:
+        return None
+    return first._replace(chosen=True, numbering=first.numbering if same else "")
+
+
+def _split(region: _Region) -> list[tuple[Flow, str]] | None:
+    """Return the text of each stream where their lengths or their line numbers tell them apart."""
+    flows = region.flows
+    lines = region.text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    sizes = [_size(flow) for flow in flows]
+    if None not in sizes and sum(size or 0 for size in sizes) == len(lines):
+        return _dealt(flows, lines, [size or 0 for size in sizes])
+    if all(flow.numbering == "tab" for flow in flows):
+        runs = _runs(lines)
+        if len(runs) == len(flows):
+            return _dealt(flows, lines, runs)
+    return None
+
+
+def _size(flow: Flow) -> int | None:
+    if flow.kind != "files" or flow.chosen or flow.headed or flow.last is None or len(flow.files) != 1:
+        return None
+    return max(0, flow.last - flow.first + 1)
+
+
+def _dealt(flows: Sequence[Flow], lines: list[str], sizes: Sequence[int]) -> list[tuple[Flow, str]]:
+    parts, at = [], 0
+    for flow, size in zip(flows, sizes, strict=True):
+        parts.append((flow, "\n".join(lines[at : at + size]) + "\n"))
+        at += size
+    return parts
+
+
+def _runs(lines: list[str]) -> list[int]:
+    """Return the lengths of the stretches in which line numbers follow one another."""
+    runs: list[int] = []
+    before = -2
+    for line in lines:
+        number = line.split("\t", 1)[0].strip()
+        current = int(number) if number.isdigit() and len(number) < 10 else before + 1
+        if current == before + 1 and runs:
+            runs[-1] += 1
+        else:
+            runs.append(1)
+        before = current
+    return runs
+
+
+def _shared(region: _Region, place: ShellState) -> Iterator[FileRead]:
+    """Yield the reads of streams that cannot be told apart: those whose text has names in it first."""
+    told: dict[str, FileRead] = {}
+    telling = 0
+    for flow in region.flows:
+        if flow.kind in ("search", "diff") or flow.headed:
+            reads = [read for read in _flow_reads(flow, region.text, place) if read.content is not None]
+            telling += bool(reads)
+            told.update((read.path, read) for read in reads if read.path not in told)
+    yield from told.values()
+    shows = {path: flow for flow in region.flows if flow.kind == "files" for path in flow.files}
+    sharing = len(shows) + telling + sum(flow.kind in ("other", "text", "none") for flow in region.flows)
+    tokens = place.count(region.text) // sharing if shows else 0
+    for path, flow in shows.items():
+        if path not in told:
+            yield FileRead(path, tokens=tokens, requested=_requested(flow))
+
+
+def _requested(flow: Flow) -> Lines | None:
+    if flow.chosen:
+        return CHOSEN
+    if flow.first == 1 and flow.last is None:
+        return None
+    return Lines(flow.first, flow.last if flow.last is not None else 1 << 30)
+
+
+def _flow_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+    if flow.kind == "search":
+        yield from _search_reads(flow, text, place)
+    elif flow.kind == "diff":
+        yield from _diff_reads(flow, text, place)
+    elif flow.kind == "files":
+        if flow.headed and (headings := list(_HEADING.finditer(text))):
+            yield from _headed_reads(flow, text, headings, place)
+        elif len(flow.files) == 1:
+            yield _file_read(flow, flow.files[0], text)
+        else:
+            yield from _shared(_Region(text, (flow._replace(headed=False),)), place)
+
+
+def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], place: ShellState) -> Iterator[FileRead]:
+    """Yield the reads of files printed one after the other with `==> name <==` and a blank line between them."""
+    most = None if flow.last is None else max(0, flow.last - flow.first + 1)
+    for found, after in zip(headings, [*headings[1:], None], strict=True):
+        path = place.resolve(found[1], flow.folder)
+        body = text[found.end() : after.start() - 1 if after else len(text)]
+        if most is not None and body.count("\n") > most:
+            body = "\n".join(body.split("\n", most)[:most]) + "\n"
+        if path is not None and body.strip():
+            yield _file_read(flow, path, body)
+
+
+def _file_read(flow: Flow, path: str, text: str) -> FileRead:
+    lines = None
+    if flow.numbering:
+        pattern = _TAB_LINE if flow.numbering == "tab" else _COLON_LINE
+        found = pattern.findall(text)
+        lines = {int(number) + flow.offset: line for number, line in found} or None
+    elif not flow.chosen:
+        lines = _counted(text, flow)
+    return FileRead(path, content=text, lines=lines, requested=_requested(flow))
+
+
+def _counted(text: str, flow: Flow) -> dict[int, str] | None:
+    """Return lines by number, counted from the first that was asked for; only up to where the text was cut."""
+    if len(text) >= _SHORTEST_CLIPPED and (marks := clip_marks(text)):
+        text = text[: text.rfind("\n", 0, marks[0].start) + 1]
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if flow.last is not None and len(lines) > flow.last - flow.first + 1:
+        return None
+    return dict(enumerate(lines, flow.first)) or None
+
+
+def _search_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+    resolved: dict[str, str | None] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
+    accepts = _accepts(flow.bases)
+    for pattern in (_FOUND, _CONTEXT):
+        for name, number, line in pattern.findall(text):
+            if name not in resolved:
+                known = pattern is _FOUND and accepts(name)
+                resolved[name] = place.resolve(name, flow.folder) if known else None
+            path = resolved[name]
+            if path is not None:
+                found.setdefault(path, []).append((number, line))
+        if "-" not in text or not found:
+            break
+    for path, lines in found.items():
+        numbered = {int(number): line for number, line in lines if number}
+        yield FileRead(
+            path, content="\n".join(line for _, line in lines) + "\n", lines=numbered or None, requested=CHOSEN
+        )
+
+
+def _accepts(bases: tuple[str, ...]) -> Callable[[str], bool]:
+    """Return whether a name before a line can be a file that the search looked through."""
+    starts = tuple(base.rstrip("/") for base in bases if base.rstrip("/") not in ("", "."))
+    anything = not starts or len(starts) < len(bases)
+
+    def accepts(name: str) -> bool:
+        if not _PATHLIKE.fullmatch(name) or name.endswith("/"):
+            return False
+        return bool(starts and name.startswith(starts)) or (anything and ("/" in name or "." in name))
+
+    return accepts
+
+
+def _diff_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+    starts = [found.start() for found in _DIFF_FILE.finditer(text)]
+    merged: dict[str, list[str]] = {}
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
+        body = text[start:end]
+        named = _NEW_NAME.search(body)
+        if named and named[1] != "/dev/null" and (path := place.resolve(named[1].strip(), flow.folder)) is not None:
+            merged.setdefault(path, []).append(body)
+    for path, bodies in merged.items():
+        yield FileRead(path, content="".join(bodies), requested=CHOSEN)

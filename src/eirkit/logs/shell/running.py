@@ -1,0 +1,250 @@
+"""The commands that start others or run scripts: interpreters, prefixes such as `sudo`, `xargs`, `find -exec`, `cd`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, merged
+from eirkit.logs.shell.grammar import parse
+from eirkit.logs.shell.listing import LISTERS
+from eirkit.logs.shell.python_text import effects_of
+from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
+from eirkit.logs.shell.walk import Handler, Invocation, Walk
+from eirkit.logs.shell.words import UNKNOWN, Glob
+
+_STACK = "DIRSTACK"
+_MOST_FOLDERS = 32  # that `pushd` remembers
+_ECHO_ESCAPE = re.compile(r"\\([nt\\\"'])")
+_ECHO_MEANING = {"n": "\n", "t": "\t"}
+_STDIN = "open('/dev/stdin')"  # what a program's input means where another command feeds it
+
+
+def change_folder(walk: Walk, call: Invocation) -> Flow:
+    """`cd` and `pushd`; where the target cannot be told, the folder stays."""
+    words = [word for word in call.arguments if word not in ("-P", "-L", "--", "-e")]
+    if not words:
+        _go(walk, "~")
+    elif words[0] == "-":
+        _go(walk, walk.variables.get("OLDPWD", walk.folder))
+    elif UNKNOWN not in words[0] and words[0] and len(words[0]) < 1000 and f"cd: {words[0]}: " not in walk.output:
+        _go(walk, walk.place.absolute(words[0], walk.folder))
+    return NOTHING
+
+
+def _go(walk: Walk, folder: str) -> None:
+    walk.variables["OLDPWD"] = walk.folder
+    walk.variables["PWD"] = folder if folder[:1] in ("/", "~") else UNKNOWN
+    walk.folder = folder
+
+
+def push_folder(walk: Walk, call: Invocation) -> Flow:
+    """`pushd` remembers the folder it leaves; without a folder it changes places with the last."""
+    stack = [folder for folder in walk.variables.get(_STACK, "").split("\n") if folder]
+    before = walk.folder
+    if not call.arguments and stack:
+        _go(walk, stack.pop())
+    elif call.arguments and not re.fullmatch(r"[-+]\d+|-n", call.arguments[0]):
+        change_folder(walk, call)
+    walk.variables[_STACK] = "\n".join([*stack, before][-_MOST_FOLDERS:])
+    return NOTHING
+
+
+def pop_folder(walk: Walk, call: Invocation) -> Flow:
+    """`popd` goes back to where `pushd` left."""
+    stack = [folder for folder in walk.variables.get(_STACK, "").split("\n") if folder]
+    if stack and not call.arguments:
+        _go(walk, stack.pop())
+        walk.variables[_STACK] = "\n".join(stack)
+    return NOTHING
+
+
+def echo(walk: Walk, call: Invocation) -> Flow:
+    """`echo` spells out what it prints."""
+    words = list(call.arguments)
+    ends, escapes = "\n", False
+    while words and re.fullmatch(r"-[neE]+", words[0]):
+        option = words.pop(0)
+        ends = "" if "n" in option else ends
+        escapes = escapes or "e" in option
+    text = " ".join(words)
+    if UNKNOWN in text:
+        return OTHER
+    if escapes:
+        text = _ECHO_ESCAPE.sub(lambda found: _ECHO_MEANING.get(found[1], found[1]), text)
+    return Flow("text", text=text + ends)
+
+
+def printf(walk: Walk, call: Invocation) -> Flow:
+    """`printf` of a text without anything to fill in, or of one `%s`."""
+    if not call.arguments or UNKNOWN in "".join(call.arguments):
+        return OTHER
+    form = _ECHO_ESCAPE.sub(lambda found: _ECHO_MEANING.get(found[1], found[1]), call.arguments[0])
+    rest = call.arguments[1:]
+    if form.count("%") == 1 and "%s" in form and rest:
+        return Flow("text", text="".join(form.replace("%s", word) for word in rest))
+    return OTHER if "%" in form else Flow("text", text=form)
+
+
+def prefix(valued: str = "", operands: int = 0) -> Handler:
+    """Return a command that starts the one after its own options and operands."""
+
+    def run(walk: Walk, call: Invocation) -> Flow:
+        words, skipped = list(call.arguments), operands
+        while words:
+            if words[0].startswith("-") and len(words[0]) > 1:
+                takes_value = len(words[0]) == 2 and words[0][1] in valued
+                words = words[2 if takes_value else 1 :]
+            elif re.fullmatch(r"[A-Za-z_]\w*=.*", words[0], re.DOTALL):
+                words = words[1:]
+            elif skipped:
+                words, skipped = words[1:], skipped - 1
+            else:
+                break
+        return walk.invoke(words, call.stdin) if words else OTHER
+
+    return run
+
+
+def shell(walk: Walk, call: Invocation) -> Flow:
+    """`bash -c`, `bash script.sh`, or commands on the input."""
+    words = list(call.arguments)
+    while words and re.fullmatch(r"[-+][a-zA-Z]+|--\w+", words[0]) and "c" not in words[0].strip("-+"):
+        words = words[2 if words[0] == "-o" else 1 :]
+    if words and words[0].startswith("-") and len(words) > 1:
+        return walk.within(parse(words[1]))
+    if words:
+        return script(walk, call._replace(arguments=words))
+    return walk.within(parse(call.stdin.text)) if call.stdin.kind == "text" and call.stdin.text else OTHER
+
+
+def script(walk: Walk, call: Invocation) -> Flow:
+    """Run a file: if the run itself wrote it, its effects count."""
+    path = walk.place.resolve(call.arguments[0], walk.folder)
+    text = walk.text_of(path) if path is not None else None
+    if path is None or text is None:
+        return OTHER
+    first = text.split("\n", 1)[0]
+    if path.endswith(".py") or (first.startswith("#!") and "python" in first):
+        return _python(walk, call, text)
+    if path.endswith((".sh", ".bash")) or first.startswith("#!") or call.name in _SHELLS:
+        outer = walk.variables
+        given = {str(place): word for place, word in enumerate(call.arguments[1:10], 1)}
+        walk.variables = {**outer, **given, "@": " ".join(call.arguments[1:])}
+        flow = walk.within(parse(text))
+        walk.variables = outer
+        return flow
+    return OTHER
+
+
+def source(walk: Walk, call: Invocation) -> Flow:
+    """`source` runs a script in this very shell."""
+    path = walk.place.resolve(call.arguments[0], walk.folder) if call.arguments else None
+    text = walk.text_of(path) if path is not None else None
+    return walk.capture(parse(text)) if text else NOTHING
+
+
+def python(walk: Walk, call: Invocation) -> Flow:
+    """Python with its program in an argument, on its input, or in a file."""
+    words = list(call.arguments)
+    while words and words[0].startswith("-") and words[0] not in ("-c", "-m", "-"):
+        words = words[2 if words[0] in ("-W", "-X") else 1 :]
+    if words[:1] == ["-c"]:
+        return _python(walk, call._replace(arguments=words[1:]), words[1]) if len(words) > 1 else OTHER
+    if words[:1] == ["-m"]:
+        return _module(walk, call._replace(arguments=words[1:]))
+    if words and words[0] != "-":
+        return script(walk, call._replace(arguments=words))
+    text = call.stdin.text
+    if text is None and call.stdin.kind == "files" and len(call.stdin.files) == 1:
+        text = walk.text_of(call.stdin.files[0])
+    return _python(walk, call._replace(arguments=words or ["-"]), text) if text else OTHER
+
+
+def _module(walk: Walk, call: Invocation) -> Flow:
+    """`python -m`: formatters and the JSON viewer act as commands, anything else is only run."""
+    if call.arguments[:1] == ["json.tool"]:
+        return walk.invoke(["cat", *call.arguments[1:2]], call.stdin)
+    known = call.arguments and call.arguments[0] in ("black", "isort", "autopep8", "yapf", "ruff")
+    return walk.invoke(call.arguments, call.stdin) if known else OTHER
+
+
+def _python(walk: Walk, call: Invocation, text: str) -> Flow:
+    """Note the effects of a Python program: `arguments` begins with its own name."""
+    piped = call.stdin.shows_files and "sys.stdin" in text
+    effects = effects_of(text.replace("sys.stdin", _STDIN) if piped else text, tuple(call.arguments[:10]))
+    for change in effects.writes:
+        if change.command:
+            _as_shell(walk, call, change)
+        elif GLOB in change.path:
+            walk.write(call, [Glob(change.path.replace(GLOB, ""))], change.kind, line=change.line)
+        else:
+            walk.write(call, [change.path], change.kind, content=change.content, line=change.line)
+    flows = [walk.within(parse(command)) for command in effects.commands]
+    shows_input = piped and "/dev/stdin" in effects.shown
+    return merged([*flows, chosen(call.stdin) if shows_input else _printed(walk, effects)])
+
+
+def _as_shell(walk: Walk, call: Invocation, change: ProgramWrite) -> None:
+    """Follow what a program does like a command of the shell, as an act of the program."""
+    before, last_step = len(walk.written), walk.last_step
+    walk.invoke(change.command)
+    walk.last_step = last_step
+    acts = [replace(done, step=call.step, command=call.name, line=change.line) for done in walk.written[before:]]
+    walk.written[before:] = acts
+
+
+def _printed(walk: Walk, effects: ProgramEffects) -> Flow:
+    if not effects.shown:
+        return OTHER
+    # Where all that came out are lines of the program's own words, its prints of content stand in branches not taken.
+    if walk.output and all(line in effects.said for line in walk.output.split("\n") if line.strip()):
+        return OTHER
+    files = walk.paths(effects.shown)
+    return Flow("files", files=files, chosen=True) if files else OTHER
+
+
+_SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
+RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
+    "cd": change_folder,
+    "pushd": push_folder,
+    "popd": pop_folder,
+    "echo": echo,
+    "printf": printf,
+    **dict.fromkeys(_SHELLS, shell),
+    "./": script,
+    "source": source,
+    ".": source,
+    "python": python,
+    "python3": python,
+    **LISTERS,
+    "env": prefix("uCS"),
+    "sudo": prefix("ugCp"),
+    "nohup": prefix(),
+    "time": prefix("fo"),
+    "timeout": prefix("ks", operands=1),
+    "nice": prefix("n"),
+    "stdbuf": prefix("ioe"),
+    "command": prefix(),
+    "exec": prefix(),
+    "eval": lambda walk, call: walk.capture(parse(" ".join(call.arguments))),
+    **dict.fromkeys(
+        (
+            "true",
+            "false",
+            "test",
+            "[",
+            ":",
+            "export",
+            "set",
+            "unset",
+            "sleep",
+            "exit",
+            "return",
+            "read",
+            "shift",
+        ),
+        lambda walk, call: NOTHING,
+    ),
+}

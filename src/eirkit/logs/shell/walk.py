@@ -1,0 +1,336 @@
+"""Follows a parsed command from part to part: what each shows and writes, in which folder, with which variables.
+
+The table of commands comes in through the constructor; the streams that reach the agent and the writes go out. Nothing
+is executed, and loops, functions and nesting are followed only so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from eirkit.facts import fact
+from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, files_complained_of, merged
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
+from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
+from eirkit.logs.trajectory import FileWrite, WriteKind
+
+_MOST_STEPS = 2000  # commands that are followed in one call
+_TESTS = frozenset({"test", "["})
+_DEEPEST = 12  # functions, scripts and shells inside one another
+
+
+@fact
+class ShellWrite:
+    """A write, and what decides whether it happened."""
+
+    write: FileWrite
+    step: int  # the place of its command among all that ran
+    command: str  # its name, as errors give it
+    word: str  # its target as the command line spells it
+    firm: bool = True  # it happens only if its command succeeds; a redirection happens either way
+    line: int = 0  # of the script that wrote it, for telling by a traceback how far the script came
+
+
+class Invocation(NamedTuple):
+    """One command with its arguments."""
+
+    name: str
+    arguments: list[str]
+    stdin: Flow
+    step: int
+
+
+Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
+
+
+class Walk:
+    """One call on its way through the shell."""
+
+    def __init__(
+        self, place: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
+    ) -> None:
+        self.place, self.commands, self.output, self.exit_code = place, commands, output, exit_code
+        self.folder = place.folder
+        self.variables: dict[str, str] = {}
+        self.functions: dict[str, Node] = {}
+        self.shown: list[Flow] = []
+        self.written: list[ShellWrite] = []
+        self.steps = 0
+        self.rounds = 0  # of loops
+        self.last_step = 0  # the command whose exit code the call has
+        self.names: list[str] = []  # of the commands, by step
+        self.cleaned: dict[str, None] = {}  # files that are as the last commit has them again
+        self.held: dict[str, Flow] = {}  # variables that hold a stream, as `x=$(cat f)` and `read` make them
+        self.hushed = 0  # the last step whose complaints do not reach the agent
+        self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
+        self.depth = 0
+
+    def run(self, node: Node, stdin: Flow = NOTHING) -> None:
+        """Follow a part whose output goes where the call's output goes."""
+        if isinstance(node, Command):
+            self.show(self.command(node, stdin))
+        elif isinstance(node, Chain):
+            self._chain(node, stdin)
+        elif isinstance(node, Pipeline):
+            self._pipeline(node, stdin)
+        elif isinstance(node, Loop):
+            self._loop(node, stdin)
+        elif isinstance(node, Group):
+            self._group(node, stdin)
+        else:
+            self.functions[node.name] = node.body
+
+    def show(self, flow: Flow) -> None:
+        """Let a stream reach the agent."""
+        if flow.kind == "mixed":
+            self.shown.extend(flow.parts)
+        elif flow.kind != "none":
+            self.shown.append(flow)
+
+    def capture(self, node: Node, stdin: Flow = NOTHING) -> Flow:
+        """Follow a part and return its output instead of showing it."""
+        if isinstance(node, Command):
+            return self.command(node, stdin)
+        outer, self.shown = self.shown, []
+        self.run(node, stdin)
+        inner, self.shown = self.shown, outer
+        return merged(inner)
+
+    def invoke(self, words: Sequence[str], stdin: Flow = NOTHING) -> Flow:
+        """Follow a command given by its words, as `xargs` or `sudo` start one."""
+        if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
+            return OTHER
+        name = words[0].rpartition("/")[2]
+        self.steps += 1
+        self.last_step = self.steps
+        self.names.append(name)
+        self.depth += 1
+        flow = self._dispatch(name, Invocation(name, list(words[1:]), stdin, self.steps), words[0])
+        self.depth -= 1
+        return flow
+
+    def _dispatch(self, name: str, call: Invocation, word: str) -> Flow:
+        body = self.functions.get(name)
+        if body is not None:
+            return self._function(body, call)
+        handler = self.commands.get(name)
+        if handler is None and name.startswith("python"):
+            handler = self.commands["python"]
+        if handler is None and "/" in word:
+            handler = self.commands["./"]
+            call = call._replace(arguments=[word, *call.arguments])
+        return handler(self, call) if handler else OTHER
+
+    def within(self, node: Node, stdin: Flow = NOTHING) -> Flow:
+        """Follow a part in a shell of its own, whose folder and variables end with it."""
+        folder, variables = self.folder, self.variables
+        self.variables = dict(variables)
+        flow = self.capture(node, stdin)
+        self.folder, self.variables = folder, variables
+        return flow
+
+    def write(
+        self,
+        call: Invocation,
+        words: Sequence[str],
+        kind: WriteKind = "edit",
+        *,
+        content: str | None = None,
+        added: str | None = None,
+        firm: bool = True,
+        line: int = 0,
+    ) -> None:
+        """Note that a command writes the files that words name."""
+        for word in words:
+            paths = self.place.resolve_all([word], self.folder)
+            for path in paths:
+                change = FileWrite(path, kind, content=content, added=added)
+                self.written.append(ShellWrite(change, call.step, call.name, word, firm, line))
+
+    def write_path(self, call: Invocation, path: str, kind: WriteKind = "edit", content: str | None = None) -> None:
+        """Note that a command writes a file whose path is already known."""
+        self.written.append(ShellWrite(FileWrite(path, kind, content=content), call.step, call.name, path))
+
+    def paths(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return the files that words name."""
+        return tuple(self.place.resolve_all(words, self.folder))
+
+    def text_of(self, path: str) -> str | None:
+        """Return a file's text where the run itself wrote it, in this call or before."""
+        for done in reversed(self.written):
+            if done.write.path == path:
+                return done.write.content
+        return self.place.texts.get(path)
+
+    def command(self, node: Command, stdin: Flow) -> Flow:
+        """Follow a simple command and return its output, as far as it is not redirected."""
+        seen = [self._substituted(inner) for inner in node.inner] if node.inner else ()
+        if not node.words:
+            self._assign(node, seen)
+        words = expand(node.words, self.variables)
+        if node.redirects:
+            stdin = self._input(node.redirects, stdin)
+        if seen and any(isinstance(part, Group) and part.feeds for part in node.inner):
+            words, stdin = self._fed(node, seen, stdin)
+        flow = self._spoken(node, words, seen) if seen or self.held else NOTHING
+        if flow is NOTHING and words:
+            flow = self.invoke(words, stdin)
+            if words[0] == "read" and stdin.shows_files:
+                self.held.update(dict.fromkeys(words[1:], chosen(stdin)))
+        return self._output(node.redirects, flow) if node.redirects else flow
+
+    def _substituted(self, inner: Node) -> Flow:
+        """Follow a substitution, and keep what it stands for where that is known."""
+        flow = self.within(inner)
+        if isinstance(inner, Group) and inner.source:
+            known = flow.text if flow.kind == "text" else "\n".join(flow.listed) or None
+            self.variables[inner.source] = UNKNOWN if known is None else known.rstrip("\n")
+        return flow
+
+    def _assign(self, node: Command, seen: Sequence[Flow]) -> None:
+        for name, values in node.assignments:
+            self.variables[name] = assigned(values, self.variables)
+            self.held.pop(name, None)
+        if len(node.assignments) == len(seen) == 1 and seen[0].shows_files:
+            self.held[node.assignments[0][0]] = seen[0]
+
+    def _fed(self, node: Command, seen: Sequence[Flow], stdin: Flow) -> tuple[list[str], Flow]:
+        """Return the words and the input of a command that reads `<(…)` as if it were its input."""
+        fed = [flow for part, flow in zip(node.inner, seen, strict=True) if isinstance(part, Group) and part.feeds]
+        words = ["-" if isinstance(word, tuple) and word[0].text == FED else word for word in node.words]
+        return expand(words, self.variables), merged(fed)
+
+    def _spoken(self, node: Command, words: Sequence[str], seen: Sequence[Flow]) -> Flow:
+        """Return what `echo` and its like pass on: outputs of other commands, or variables that hold them."""
+        if not words or words[0] not in ("echo", "printf", "diff"):
+            return NOTHING
+        names = (piece.text for word in node.words if isinstance(word, tuple) for piece in word)
+        passed = [*seen, *(self.held[name] for name in dict.fromkeys(names) if name in self.held)]
+        return chosen(merged(passed)) if passed else NOTHING
+
+    def _input(self, redirects: Sequence[Redirect], stdin: Flow) -> Flow:
+        for redirect in redirects:
+            if redirect.operator == "here":
+                text = expand_text(redirect.target, self.variables, unknown="")
+                is_string = text.startswith("\ue001")
+                stdin = Flow("text", text=f"{text[1:]}\n" if is_string else text)
+            elif redirect.operator == "<":
+                paths = self.paths(expand([redirect.target], self.variables))
+                stdin = Flow("files", files=paths) if len(paths) == 1 else OTHER
+        return stdin
+
+    def _output(self, redirects: Sequence[Redirect], flow: Flow) -> Flow:
+        for redirect in redirects:
+            if redirect.operator in ("<", "here"):
+                continue
+            words = expand([redirect.target], self.variables)
+            to_error = redirect.descriptor == 2 and not redirect.operator.startswith("&")
+            self.hushed = self.steps if to_error else self.hushed
+            content = "" if to_error else _spelt(flow)
+            call = Invocation("", [], NOTHING, self.steps)
+            if words != ["/dev/null"] and words != ["/dev/stderr"]:
+                self._redirected(call, words, redirect.operator.endswith(">>"), None if to_error else content)
+            if flow.kind == "diff" and not to_error:
+                self.place.patches.update(dict.fromkeys(self.paths(words), flow.files))
+            if not to_error and words not in (["/dev/stderr"], ["/dev/stdout"], ["/dev/tty"]):
+                flow = NOTHING
+        return flow
+
+    def _redirected(self, call: Invocation, words: list[str], appends: bool, content: str | None) -> None:
+        targets = [word for word in words if not isinstance(word, Glob)]
+        if appends:
+            self.write(call, targets, "edit", added=content, firm=False)
+        else:
+            self.write(call, targets, "whole", content=content, firm=False)
+
+    def _chain(self, chain: Chain, stdin: Flow) -> None:
+        start, step = len(self.shown), self.steps
+        left: Node = EMPTY
+        for connector, node in chain.items:
+            if connector == "&&":
+                self.guards[self.steps + 1] = self.steps
+            if connector == "||":
+                self._otherwise(node, stdin, self._left_held(self.shown[start:], left, step))
+            else:
+                self.run(node, stdin)
+            left = node
+
+    def _otherwise(self, node: Node, stdin: Flow, held: bool | None) -> None:
+        """Follow what stands after `||`: None says that nobody can tell which side was printed."""
+        before = len(self.shown)
+        self.run(node, stdin)
+        after = self.shown[before:]
+        if held is None:
+            held = not any(flow.shows_files for flow in after)
+        # A text that was perhaps not printed still tells where one file ends, if it is found.
+        self.shown[before:] = [flow._replace(optional=True) for flow in after if not held or flow.kind == "text"]
+
+    def _left_held(self, left: Sequence[Flow], node: Node, step: int) -> bool | None:
+        """True if what stands before `||` showed a file and the call ended well: the right side was not needed."""
+        if self.exit_code or not self.output or not left or not left[-1].shows_files:
+            return False
+        last = left[-1]
+        if last.sought is not None:
+            return last.may_be_in(self.output)
+        if isinstance(node, Pipeline) and len(node.stages) > 1:
+            return True  # its end only passes on what it is given
+        if files_complained_of(self.output, last.files, self.place):
+            return False
+        doubtful = self.hushed > step or _TESTS.intersection(self.names[step:])
+        return None if doubtful and not self._met(last.files) else True
+
+    def _met(self, paths: Sequence[str]) -> bool:
+        """True if the run has been shown every one of these files, or has written it."""
+        place = self.place
+        return all(path in place.shown or path in place.changed or path in place.texts for path in paths)
+
+    def _pipeline(self, pipeline: Pipeline, stdin: Flow) -> None:
+        folder = self.folder
+        for stage in pipeline.stages[:-1]:
+            stdin = self.capture(stage, stdin)
+        if pipeline.stages:
+            self.run(pipeline.stages[-1], stdin)
+        if len(pipeline.stages) > 1:
+            self.folder = folder
+
+    def _loop(self, loop: Loop, stdin: Flow) -> None:
+        self.held.pop(loop.variable, None)
+        for word in expand(loop.words, self.variables) or [UNKNOWN]:
+            names = self.place.match(word, self.folder) if isinstance(word, Glob) else [word]
+            for name in names:
+                self.rounds += 1  # a round may have no command
+                if max(self.steps, self.rounds) >= _MOST_STEPS:
+                    return
+                self.variables[loop.variable] = self.word_for(name) if isinstance(word, Glob) else name
+                self.run(loop.body, stdin)
+
+    def word_for(self, path: str) -> str:
+        """Return a path as a word that means it in any folder."""
+        return path if path.startswith(("/", "~")) or not self.place.roots else f"{self.place.roots[0]}/{path}"
+
+    def _group(self, group: Group, stdin: Flow) -> None:
+        stdin = self._input(group.redirects, stdin)
+        if any(redirect.operator not in ("<", "here") for redirect in group.redirects):
+            flow = self.within(group.body, stdin) if group.subshell else self.capture(group.body, stdin)
+            self.show(self._output(group.redirects, flow))
+        elif group.subshell:
+            folder, variables = self.folder, self.variables
+            self.variables = dict(variables)
+            self.run(group.body, stdin)
+            self.folder, self.variables = folder, variables
+        else:
+            self.run(group.body, stdin)
+
+    def _function(self, body: Node, call: Invocation) -> Flow:
+        outer = self.variables
+        positional = {str(place): word for place, word in enumerate(call.arguments[:9], 1)}
+        self.variables = {**outer, **positional, "@": " ".join(call.arguments)}
+        flow = self.capture(body, call.stdin)
+        self.variables = outer
+        return flow
+
+
+def _spelt(flow: Flow) -> str | None:
+    return flow.text if flow.kind == "text" else "" if flow.kind == "none" else None

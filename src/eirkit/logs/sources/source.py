@@ -1,0 +1,378 @@
+"""Opens what people have: files, folders, `.gz`, `.zst`, `.zip` and Parquet, each read in place and within bounds.
+
+Paths come in; documents go out, one for every log file, whose bytes are read only when a format asks for them. Nothing
+is unpacked to disk and nothing is written.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader, BytesIO
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Protocol, TypeAlias
+
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.logs.sources.parquet import read_rows
+from eirkit.logs.sources.parsing import PARSER_NESTING, parse_json
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.logs.sources.unpacking import (
+    EMPTY_ZIP_MAGIC,
+    PARQUET_MAGIC,
+    ZIP_MAGIC,
+    Archive,
+    Opener,
+    as_label,
+    cause_of,
+    open_file,
+    open_unpacked,
+    read_bounded,
+    why_not_a_file,
+    without_compression,
+)
+
+HEAD_BYTES = 1 << 16
+_MARKS = (ZIP_MAGIC, EMPTY_ZIP_MAGIC, PARQUET_MAGIC)
+_MARK_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a stranger's file is taken in."""
+
+    document_bytes: int = 1 << 30  # of one whole document, decompressed
+    line_bytes: int = 1 << 28  # of one line of JSON lines
+    nesting: int = PARSER_NESTING  # levels of JSON; fewer cost a walk through every document
+
+
+@dataclass(frozen=True, slots=True)
+class LineRange:
+    """Whole lines of a file."""
+
+    start: int  # bytes
+    stop: int
+    lines_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Some rows of a Parquet file."""
+
+    start: int  # rows before them
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Some members of an archive, in the order of their names, and all that do not begin with a prefix."""
+
+    start: int  # members before them, of those with the prefix
+    stop: int
+    prefix: str = ""
+
+
+Section: TypeAlias = LineRange | RowRange | Members
+
+
+NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A part of the input that could not be read, and why."""
+
+    source: str
+    reason: str
+
+
+class Document(Protocol):
+    """One log file, wherever it lies; every verb raises InputFileError with the source and the remedy."""
+
+    @property
+    def source(self) -> str:
+        """How people call it: a path relative to what was given, with the member of an archive after a colon."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The last part of its path, without the endings of compression."""
+        ...
+
+    @property
+    def head(self) -> bytes:
+        """Its first 64 KiB, decompressed; of an archive or a Parquet file only the mark at its beginning."""
+        ...
+
+    @property
+    def parent(self) -> Path | None:
+        """The folder it lies in, for files beside it; None inside an archive."""
+        ...
+
+    def json(self) -> Any:
+        """Return the whole document as one JSON value."""
+        ...
+
+    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+        """Yield each line's JSON value with its number, or an error whose text is the reason alone.
+
+        Blank lines are left out, but counted.
+        """
+        ...
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
+        """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
+        ...
+
+    def members(self) -> Sequence[Document]:
+        """Return the documents inside an archive; none for anything else."""
+        ...
+
+
+class StoredDocument:
+    """A file on disk or a member of an archive."""
+
+    def __init__(
+        self,
+        open_stored: Opener,
+        source: str,
+        name: str,
+        parent: Path | None,
+        limits: Limits,
+        path: Location | None = None,
+        section: Section | None = None,
+    ) -> None:
+        self.open_stored, self.limits = open_stored, limits
+        self.source, self.name, self.parent = source, name, parent
+        self.path = path  # where it lies; None inside an archive
+        self.section = section  # None: it is all of the file
+        self.inner = ""  # of a member: its path inside the archive
+        self._head: bytes | None = None
+
+    @property
+    def head(self) -> bytes:
+        """Its first 64 KiB, decompressed; of an archive or a Parquet file only the mark at its beginning."""
+        if self._head is None:
+            with self._open() as stream:
+                beginning = stream.read(HEAD_BYTES)
+            # What is stored in them uncompressed must not make them look like what they hold.
+            self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
+        return self._head
+
+    def json(self) -> Any:
+        """Return the whole document as one JSON value."""
+        try:
+            return parse_json(self._content(), self.limits.nesting)
+        except InputFileError as error:
+            raise InputFileError(self._named(error)) from error
+
+    def text(self) -> str:
+        """Return the whole document as text, whatever is no UTF-8 replaced."""
+        return self._content().decode("utf-8-sig", "replace")
+
+    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+        """Yield each JSON line with its number, or an error whose text is the reason alone."""
+        with self._open() as stream:
+            number = self.section.lines_before if isinstance(self.section, LineRange) else 0
+            while line := stream.readline(self.limits.line_bytes + 1):
+                number += 1
+                if len(line) > self.limits.line_bytes:
+                    yield number, InputFileError(f"longer than {self.limits.line_bytes:,} bytes; remove the line")
+                    if not self._finds_next_line(stream, line):
+                        return
+                elif line.isspace():
+                    number += _pass_blank_lines(stream)
+                else:
+                    yield number, _parse_line(line, self.limits.nesting)
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
+        """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
+        if self.is_parquet:
+            part = (self.section.start, self.section.stop) if isinstance(self.section, RowRange) else (0, None)
+            with self.open_seekable() as stored:
+                yield from read_rows(stored, self.source, self.limits.document_bytes, *part)
+
+    def members(self) -> Sequence[StoredDocument]:
+        """Return the documents inside an archive; none for anything else."""
+        return _within(self.section, self.all_members()) if isinstance(self.section, Members) else self.all_members()
+
+    def all_members(self) -> Sequence[StoredDocument]:
+        """Return the documents inside an archive, whatever section of it this is."""
+        if not self.is_archive:
+            return ()
+        archive = Archive(self.open_stored, self.source, self.limits.document_bytes)
+        return [_member_document(archive, entry, self.source, self.limits) for entry in archive.members()]
+
+    @property
+    def is_archive(self) -> bool:
+        """True for a zip archive, whatever its name."""
+        return self.head.startswith((ZIP_MAGIC, EMPTY_ZIP_MAGIC))
+
+    @property
+    def is_parquet(self) -> bool:
+        """True for a Parquet file, whatever its name."""
+        return self.head.startswith(PARQUET_MAGIC)
+
+    @contextmanager
+    def _open(self) -> Iterator[BufferedReader]:
+        try:
+            with open_unpacked(self.open_stored, self.source, self.limits.document_bytes) as stream:
+                yield stream
+        except OSError as error:
+            raise InputFileError(f"{self.source}: cannot be read ({cause_of(error)}); restore the file") from error
+
+    def open_seekable(self) -> IO[bytes]:
+        """Open what is stored of a Parquet file."""
+        stored = self.open_stored()
+        if stored.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC and stored.seekable():
+            return stored
+        stored.close()
+        return BytesIO(self._content())
+
+    def _content(self) -> bytes:
+        with self._open() as stream:
+            return read_bounded(stream, self.source, self.limits.document_bytes)
+
+    def _named(self, error: InputFileError) -> str:
+        text = str(error)
+        return text if text.startswith(self.source) else f"{self.source}: {text}"
+
+    def _finds_next_line(self, stream: IO[bytes], line: bytes) -> bool:
+        # Past an endless line there may be another, but not for any price.
+        passed = len(line)
+        while not line.endswith(b"\n"):
+            line = stream.readline(HEAD_BYTES)
+            passed += len(line)
+            if not line or passed > self.limits.document_bytes:
+                return False
+        return True
+
+
+def open_document(path: Location, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+    """Return the document at a path; nothing is read yet.
+
+    Raises:
+        InputFileError: the path is missing, a folder, a pipe, a socket or a device.
+    """
+    source = as_label(path.name if source is None else source)
+    reason = None if isinstance(path, Remote) else why_not_a_file(path)
+    if reason:
+        raise InputFileError(f"{as_label(str(path))} {reason}")
+    name = without_compression(as_label(path.name))
+    beside = None if isinstance(path, Remote) else path.parent
+    return StoredDocument(lambda: open_file(path, source), source, name, beside, limits, path)
+
+
+def open_lines(path: Location, span: LineRange, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+    """Return some lines of a file as a document of their own; it must not be compressed."""
+    whole = open_document(path, limits, source)
+
+    def open_span() -> IO[bytes]:
+        with open_file(path, whole.source) as stream:
+            stream.seek(span.start)
+            return BytesIO(stream.read(span.stop - span.start))
+
+    return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span)
+
+
+def open_section(path: Location, section: Section | None, limits: Limits, source: str) -> StoredDocument:
+    """Return a document, or a section of it as a document of its own."""
+    if isinstance(section, LineRange):
+        return open_lines(path, section, limits, source)
+    whole = open_document(path, limits, source)
+    whole.section = section
+    return whole
+
+
+Claims = Callable[[Path, Sequence[str]], Collection[str]]
+"""Says which of a folder's names are read together with another document there."""
+
+
+def find_documents(
+    paths: Sequence[Location],
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    claims: Claims | None = None,
+) -> Iterator[StoredDocument | Skipped]:
+    """Yield what lies at the paths and in the folders there, in the order of names.
+
+    Names that begin with a dot and claimed ones are left out, and links inside a folder are not followed: one that
+    leads out of the folder is yielded as skipped, the others are read where their target lies.
+
+    Raises:
+        InputFileError: a path that was given is missing, a pipe, a socket or a device, or a store says no.
+    """
+    for path in paths:
+        if not path.is_dir():
+            yield open_document(path, limits)
+        elif isinstance(path, Remote):
+            yield from (open_document(file, limits, f"{path.name}/{inside}") for inside, file in path.files())
+        else:
+            yield from _walk(path, limits, claims or _claim_nothing)
+
+
+def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:
+    return ()
+
+
+def _walk(folder: Path, limits: Limits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
+    home = folder.resolve()
+    waiting = [(folder, home.name)]
+    while waiting:
+        path, source = waiting.pop()
+        if path.is_symlink() and path != folder:
+            if not path.resolve().is_relative_to(home):
+                yield Skipped(as_label(source), "is a link that leads out of the folder; give its target as well")
+        elif path.is_dir():
+            try:
+                names = sorted(entry.name for entry in path.iterdir())
+            except OSError as error:
+                yield Skipped(as_label(source), f"cannot be listed ({error.strerror}); check its permissions")
+                continue
+            claimed = claims(path, names)
+            mine = (name for name in reversed(names) if not name.startswith(".") and name not in claimed)
+            waiting += [(path / name, f"{source}/{name}") for name in mine]
+        else:
+            yield _document_or_reason(path, limits, source)
+
+
+def _document_or_reason(path: Path, limits: Limits, source: str) -> StoredDocument | Skipped:
+    reason = why_not_a_file(path)
+    return Skipped(as_label(source), reason) if reason else open_document(path, limits, source)
+
+
+def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: Limits) -> StoredDocument:
+    label = as_label(f"{source}:{entry.filename}")
+    name = without_compression(as_label(PurePosixPath(entry.filename.replace("\\", "/")).name))
+    member = StoredDocument(lambda: archive.open(entry, label), label, name, None, limits)
+    member.inner = label.removeprefix(f"{source}:")
+    return member
+
+
+def _within(section: Members, members: Sequence[StoredDocument]) -> list[StoredDocument]:
+    chosen, place = [], 0
+    for member in members:
+        counts = member.inner.startswith(section.prefix)
+        if not counts or section.start <= place < section.stop:
+            chosen.append(member)
+        place += counts
+    return chosen
+
+
+def _pass_blank_lines(stream: BufferedReader) -> int:
+    """Read on while there are only blank lines, in large steps, and return how many there were."""
+    passed = 0
+    while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
+        end = waiting.rindex(b"\n") + 1
+        passed += waiting.count(b"\n", 0, end)
+        stream.read(end)
+    return passed
+
+
+def _parse_line(line: bytes, nesting: int) -> Any | Exception:
+    try:
+        return parse_json(line, nesting)
+    except MissingExtraError:
+        raise
+    except EirkitError as error:
+        return error

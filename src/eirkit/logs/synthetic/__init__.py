@@ -1,0 +1,1 @@
+"""Corpora whose truth is known, for validating the analysis."""

@@ -1,0 +1,289 @@
+"""The folder of an analysis: one Parquet file for each table, and `analysis.json`, which says what was done.
+
+Columns come in run by run and leave in row groups, so that memory does not grow with the corpus; equal input gives
+equal bytes. A file gets its name only when it is complete, and the folder's `analysis.json` says so last of all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from pathlib import Path
+from types import NoneType, TracebackType
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from eirkit.errors import InputFileError, MissingExtraError, UsageError
+from eirkit.records import read_document, sync_folder, write_document
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows has no flock; one analysis a folder there
+    fcntl = None  # type: ignore[assignment]
+
+Columns: TypeAlias = Mapping[str, Sequence[object]]
+
+FILE, SCHEMA = "analysis.json", "analysis/1"
+RUN = "run_id"  # the first column of every table
+GROUP_ROWS = 1 << 15
+LOCK, PARTS = ".lock", ".parts"  # held while somebody writes; where parts of a large analysis wait
+
+
+def arrow() -> Any:
+    """Return pyarrow."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("reading and writing tables", "vestige") from None
+    return pyarrow
+
+
+@cache
+def column_names(row: type) -> tuple[str, ...]:
+    """Return the columns of a table whose rows are such records, without the run's."""
+    return tuple(field.name for field in fields(row) if field.name != RUN)
+
+
+def columns_of(row: type, records: Sequence[object]) -> Columns:
+    """Return records of one kind as columns."""
+    return {name: [getattr(record, name) for record in records] for name in column_names(row)}
+
+
+class TableWriter:
+    """Writes tables into a folder; use it in a with statement, and `finish` what is whole.
+
+    What is not finished leaves no trace: an earlier analysis in the folder stays as it was.
+
+    Args:
+        logs: what the tables are made of; a folder with tables of other logs is refused.
+    """
+
+    def __init__(self, folder: Path, rows: Mapping[str, type], logs: LogSources | None = None) -> None:
+        self.folder, self.rows, self.logs = folder, rows, logs
+        self._arrow = arrow()
+        self._schemas = {name: _schema(self._arrow, row) for name, row in rows.items()}
+        self._pending = {name: _no_rows(schema) for name, schema in self._schemas.items()}
+        self._waiting: dict[str, list[Any]] = {name: [] for name in rows}  # flushed, and fewer than a row group
+        self._open: dict[str, Any] = {}
+        self._is_new = False
+
+    def __enter__(self) -> TableWriter:
+        self._is_new = claim(self.folder, self.logs)
+        for name, schema in self._schemas.items():
+            path = self._unfinished(name)
+            self._open[name] = self._arrow.parquet.ParquetWriter(path, schema, compression="zstd")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open:
+            self._abandon()
+
+    def add(self, run_id: str, tables: Mapping[str, Columns]) -> None:
+        """Append one run's rows."""
+        for name, columns in tables.items():
+            pending = self._pending[name]
+            rows = len(next(iter(columns.values())))
+            if not rows:
+                continue
+            pending[RUN] += [run_id] * rows
+            for column, values in columns.items():
+                pending[column] += values
+            if len(pending[RUN]) >= GROUP_ROWS:
+                self._flush(name)
+
+    def copy(self, name: str, table: Any) -> None:
+        """Append rows of a table as it was read from another folder."""
+        if table.num_rows:
+            self._waiting[name].append(table)
+            self._write_groups(name, whole=False)
+
+    def finish(self, document: Mapping[str, Any]) -> None:
+        """Close every table, give it its name, and say what was done."""
+        for name, writer in self._open.items():
+            self._flush(name)
+            self._write_groups(name, whole=True)
+            writer.close()
+        if not self._is_new:
+            write_document(self.folder / FILE, SCHEMA, {"complete": False, **_about(self.logs)})
+        for name in self._open:
+            self._unfinished(name).replace(self.folder / f"{name}.parquet")
+        self._open = {}
+        sync_folder(self.folder)
+        write_document(self.folder / FILE, SCHEMA, {"complete": True, **_about(self.logs), **document})
+
+    def _abandon(self) -> None:
+        for name, writer in self._open.items():
+            writer.close()
+            self._unfinished(name).unlink(missing_ok=True)
+        self._open = {}
+        if self._is_new:
+            (self.folder / FILE).unlink(missing_ok=True)
+            with suppress(OSError):
+                self.folder.rmdir()
+
+    def _flush(self, name: str) -> None:
+        pending, schema = self._pending[name], self._schemas[name]
+        if not pending[RUN]:
+            return
+        self._pending[name] = _no_rows(schema)
+        try:
+            table = self._arrow.table(pending, schema=schema)
+        except UnicodeEncodeError:
+            # A log may hold half of a surrogate pair, which no table can.
+            clean = {column: [_encodable(value) for value in values] for column, values in pending.items()}
+            table = self._arrow.table(clean, schema=schema)
+        self._waiting[name].append(table)
+        self._write_groups(name, whole=False)
+
+    def _write_groups(self, name: str, *, whole: bool) -> None:
+        """Write row groups of the same number of rows each, whatever pieces they came in; all that is left if whole."""
+        waiting = self._waiting[name]
+        rows = sum(table.num_rows for table in waiting)
+        if not rows or (rows < GROUP_ROWS and not whole):
+            return
+        joined = self._arrow.concat_tables(waiting)
+        end = rows if whole else rows - rows % GROUP_ROWS
+        for start in range(0, end, GROUP_ROWS):
+            group = joined.slice(start, min(GROUP_ROWS, end - start)).combine_chunks()
+            self._open[name].write_table(group, row_group_size=GROUP_ROWS)
+        self._waiting[name] = [joined.slice(end)] if end < rows else []
+
+    def _unfinished(self, name: str) -> Path:
+        return self.folder / f".{name}.parquet.unfinished"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Let nobody else write to an analysis folder meanwhile.
+
+    Raises:
+        UsageError: somebody does already.
+    """
+    path = folder / LOCK
+    with path.open("ab") as stream:
+        try:
+            if fcntl is not None:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
+                raise OSError  # whoever held it has just gone, and somebody else was quicker
+        except OSError as error:
+            raise UsageError(
+                f"another analysis is writing to {folder}; wait for it, or choose another --out"
+            ) from error
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSources:
+    """What tables are made of, as far as one corpus is to be told from another."""
+
+    names: tuple[str, ...]  # of what was given
+    digest: str  # of where it lies
+
+
+def claim(folder: Path, logs: LogSources | None = None) -> bool:
+    """Make a folder ours, or refuse one that holds anything else; True if it was not ours before."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; give a folder after --out")
+    if (folder / FILE).is_file():
+        _refuse_others(folder, read_document(folder / FILE, SCHEMA).get("logs"), logs)
+        return False
+    # A claim that was killed leaves its unfinished document and nothing else.
+    if folder.is_dir() and any(path.name not in (f".{FILE}.unfinished", LOCK, PARTS) for path in folder.iterdir()):
+        raise UsageError(f"{folder} holds files that are no analysis; give a new or empty folder after --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_document(folder / FILE, SCHEMA, {"complete": False, **_about(logs)})
+    return True
+
+
+def _about(logs: LogSources | None) -> dict[str, Any]:
+    return {} if logs is None else {"logs": asdict(logs)}
+
+
+def _refuse_others(folder: Path, held: Any, logs: LogSources | None) -> None:
+    if logs is None or not isinstance(held, dict) or held.get("digest") == logs.digest:
+        return
+    names = ", ".join(map(str, held.get("names", ())))
+    raise UsageError(f"{folder} holds the analysis of other logs ({names}); choose another --out, or remove it first")
+
+
+def is_analysis(folder: Path) -> bool:
+    """True if a folder is one of ours, finished or not."""
+    try:
+        with (folder / FILE).open("rb") as stream:
+            return f'"{SCHEMA}"'.encode() in stream.read(64)
+    except OSError:
+        return False
+
+
+def read_analysis(folder: Path) -> dict[str, Any]:
+    """Return what `analysis.json` says about a complete analysis."""
+    if not (folder / FILE).is_file():
+        raise InputFileError(f"{folder} holds no analysis; make one with `eirkit vestige analyze PATH --out {folder}`")
+    document = read_document(folder / FILE, SCHEMA)
+    if not document.get("complete"):
+        raise InputFileError(f"the analysis in {folder} was not finished; run `eirkit vestige analyze` again")
+    return document
+
+
+def read_rows(folder: Path, name: str, run_id: str | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a table, all or those of one run, in the order of writing."""
+    chosen = None if run_id is None else [(RUN, "=", run_id)]
+    rows: list[dict[str, Any]] = _read(folder, name, filters=chosen).to_pylist()
+    return rows
+
+
+def run_ids(folder: Path) -> list[str]:
+    """Return the names of all analysed runs."""
+    names: list[str] = _read(folder, "runs", columns=[RUN])[RUN].to_pylist()
+    return names
+
+
+def read_table(folder: Path, name: str) -> Any:
+    """Return a whole table as pyarrow has it."""
+    return _read(folder, name)
+
+
+def _read(folder: Path, name: str, **how: Any) -> Any:
+    path, pyarrow = folder / f"{name}.parquet", arrow()
+    try:
+        return pyarrow.parquet.read_table(path, **how)
+    except (OSError, pyarrow.ArrowException) as error:
+        cause = " ".join(str(error).split())
+        raise InputFileError(f"cannot read {path}: {cause}; run `eirkit vestige analyze` again") from error
+
+
+def _no_rows(schema: Any) -> dict[str, list[object]]:
+    return {column: [] for column in schema.names}
+
+
+def _encodable(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return [_encodable(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+def _schema(pyarrow: Any, row: type) -> Any:
+    hints = get_type_hints(row)
+    own = [(name, _column_type(pyarrow, hints[name])) for name in column_names(row)]
+    return pyarrow.schema([(RUN, pyarrow.string()), *own])
+
+
+def _column_type(pyarrow: Any, hint: Any) -> Any:
+    if get_origin(hint) is Literal:
+        return pyarrow.string()
+    if get_origin(hint) is tuple:
+        return pyarrow.list_(_column_type(pyarrow, get_args(hint)[0]))
+    plain = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string()}
+    if hint in plain:
+        return plain[hint]
+    (inner,) = [part for part in get_args(hint) if part is not NoneType]  # `int | None`
+    return _column_type(pyarrow, inner)

@@ -1,0 +1,208 @@
+"""How a tool that shows files was asked and how it answered: the lines asked for, the heading, the lines by number.
+
+A call or its text goes in. Some viewers say "truncated" of any view that is not the whole file; where it shows just the
+lines that were asked for, nothing was cut.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from eirkit.facts import fact
+from eirkit.logs.trajectory import Call, Lines
+
+_FIRST_WORDS = (
+    "response clipped>",
+    "</elided_chars>",
+    "runcated",
+    "TRUNCATED]",
+    " omitted",
+    " elided",
+    "too long",
+    "too large",
+)
+_BEFORE, _AFTER = 160, 480  # characters around a first word that hold the whole of any mark
+_KEPT = 256  # texts whose marks are remembered: those of a run are asked for again by its audits
+_STEP = 320  # first words closer to each other are looked at together
+_N = r"[\d,]{1,15}"
+_MARKS = re.compile(
+    r"(?=[<\[.…OTRCI])(?:"  # what a mark can begin with: one look instead of fourteen
+    r"(?P<response_clipped><response clipped>(?:\s{0,4}<NOTE>[^<]{0,300}</NOTE>)?)"
+    r"|(?P<elided_middle><elided_chars>[^<]{0,80}</elided_chars>)"
+    r"|(?P<observation>\[\.\.\. ?Observation truncated[^\]\n]{0,200}\])"
+    rf"|(?P<counted>(?:\.\.\. ?|… ?)?\[(?:\.\.\. ?|… ?)?{_N} (?:more )?(?:characters|chars|lines|bytes|tokens)"
+    r" (?:were )?(?:truncated|omitted|elided|clipped)[^\]\n]{0,100}\])"
+    rf"|(?P<spread>…{_N} (?:tokens|chars|characters|lines) truncated…)"
+    rf"|(?P<codex>\[\.\.\. (?:omitted {_N} of {_N} lines|output truncated)[^\]\n]{{0,100}}\])"
+    r"|(?P<bracketed>\[(?:\.\.\.|…) ?(?:output |content )?truncated ?(?:\.\.\.|…)?[^\]\n]{0,100}\])"
+    r"|(?P<capital>(?:\.\.\. ?)?\[(?:CONTENT |OUTPUT )?TRUNCATED\](?: ?\.\.\.)?)"
+    r"|(?P<content>\[File content truncated[^\]\n]{0,300}\])"
+    r"|(?P<note><(?:NOTE|note|warning)>[^<\n]{0,80}(?:too long|truncated)[^<]{0,400}</(?:NOTE|note|warning)>)"
+    r"|(?P<abbreviated><NOTE>This file is too large to display entirely[^<]{0,300}</NOTE>)"
+    r"|(?P<saved><persisted-output>\s{0,4}Output too large \([^()\n]{1,20}\)\. Full output saved to[^\n]{0,300})"
+    r"|(?P<truncated_view>IMPORTANT: The file content has been truncated\.\nStatus: Showing (?:lines \d|partial))"
+    r"|(?P<stated>(?m:^)(?:Output|The output|Result|Command output) (?:was |is )?(?:too long|truncated)[^\n]{0,200}))",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClipMark:
+    """One place at which a text was cut."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@lru_cache(maxsize=_KEPT)
+def clip_marks(text: str) -> tuple[ClipMark, ...]:
+    """Return the marks of clipping in a text, in order."""
+    # Nearly every output ends here, and there are as many as turns: a loop over the words would cost twice as much.
+    if not (
+        "elided" in text
+        or "clipped" in text
+        or "runcated" in text
+        or "TRUNCATED" in text
+        or "omitted" in text
+        or "too l" in text
+    ):
+        return ()
+    return tuple(
+        ClipMark(str(found.lastgroup), found.start(), found.end())
+        for start, end in _neighbourhoods(text)
+        for found in _MARKS.finditer(text, start, end)
+    )
+
+
+def _neighbourhoods(text: str) -> list[tuple[int, int]]:
+    """Return the stretches around the first words, joined where they overlap; the pattern is slow on a whole text."""
+    places = []
+    for word in _FIRST_WORDS:
+        place = text.find(word)
+        while place >= 0:
+            places.append(place)
+            place = text.find(word, place + _STEP)
+    joined: list[tuple[int, int]] = []
+    for place in sorted(places):
+        start, end = max(0, place - _BEFORE), place + _STEP + _AFTER
+        if joined and start <= joined[-1][1]:
+            start = joined.pop()[0]
+        joined.append((start, end))
+    return joined
+
+
+_TO_THE_END = 1 << 30
+_HEADING = re.compile(
+    r"\A\s{0,4}IMPORTANT: The file content has been truncated\.\n(?:Status: Showing lines (\d{1,9})-(\d{1,9})"
+    r" of (\d{1,9}) total lines\.)?[^\0]{0,2000}?--- FILE CONTENT \(truncated\) ---\n"
+)
+_TITLE = re.compile(
+    r"\A(?:Here's the result of running `cat -n` on [^\n]*\n|\[File: [^\n]*\n(?:\(\d+ more lines above\)\n)?)"
+)
+_NUMBERED = re.compile(r"(?m)^ {0,12}L?(\d{1,9})(?:\t|→|\| ?|: ?)(.*)$")
+_MAPPED = re.compile(r"(?m)^ {0,5}(\d{1,9}) (?!\.\.\. eliding lines )(.*)$")
+
+
+@fact
+class View:
+    """What a viewer showed."""
+
+    text: str  # without the words about it
+    lines: Mapping[int, str] | None  # by number, where they are known
+    asked: Lines | None  # None: the whole file
+    picked: bool  # lines were chosen by what they hold: an outline of the file
+    clipped: bool
+
+
+@fact
+class _Heading:
+    """The lines that a heading says are shown, of how many; zeros where it does not say."""
+
+    first: int
+    last: int
+    total: int
+    end: int  # where the file's own text begins
+
+
+def view_of(call: Call) -> View:
+    """Return what a call that shows one file showed of it."""
+    heading, marks = _heading(call.output), cuts(call)
+    asked = asked_lines(call.arguments, from_zero=heading is not None)
+    text = call.output[heading.end :] if heading else _TITLE.sub("", call.output)
+    text = text.partition("<system-reminder>")[0]
+    outlined = "... eliding lines " in text
+    lines = _mapped(text) if outlined else _mostly_numbered(text)
+    if lines is None and (not marks or (heading and len(marks) == 1)):
+        first = (heading.first if heading else 0) or (asked.first if asked else 1)
+        lines = dict(enumerate(text.removesuffix("\n").split("\n"), first))
+    return View(text, lines or None, asked, outlined and not marks, bool(marks))
+
+
+def cuts(call: Call) -> tuple[ClipMark, ...]:
+    """Return the marks of clipping in what a call returned, save a heading over just the lines that were asked for."""
+    marks = clip_marks(call.output)
+    if not marks or marks[0].kind != "truncated_view" or (heading := _heading(call.output)) is None:
+        return marks
+    asked = asked_lines(call.arguments, from_zero=True)
+    whole = asked is not None and (heading.first, heading.last) == (asked.first, min(asked.last, heading.total))
+    return marks[1:] if whole else marks
+
+
+def asked_lines(arguments: Mapping[str, Any], *, from_zero: bool = False) -> Lines | None:
+    """Return the range of lines that the arguments of a viewer ask for; `offset` may count from 0."""
+    given = arguments.get("view_range")
+    if isinstance(given, str):
+        given = [int(number) for number in re.findall(r"-?\d{1,9}", given)]
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(number, int) for number in given):
+        return Lines(max(1, given[0]), given[1] if given[1] > 0 else _TO_THE_END)
+    first = _first_number(arguments, ("start_line", "line_start"))
+    if first is None and (skipped := _first_number(arguments, ("offset",))) is not None:
+        first = skipped + from_zero
+    last, limit = _first_number(arguments, ("end_line", "line_end")), _first_number(arguments, ("limit", "head"))
+    if first is None and last is None and limit is None:
+        return None
+    start = max(1, first or 1)
+    return Lines(start, last if last is not None else start + limit - 1 if limit else _TO_THE_END)
+
+
+def numbered(text: str) -> dict[int, str]:
+    """Return the lines of a text that begin with their numbers."""
+    return {int(number): line for number, line in _NUMBERED.findall(text)}
+
+
+def untitled(text: str) -> str:
+    """Return a view without the line that names the file."""
+    return _TITLE.sub("", text)
+
+
+def _mostly_numbered(text: str) -> dict[int, str] | None:
+    found = _NUMBERED.findall(text)
+    return {int(number): line for number, line in found} if 2 * len(found) > text.count("\n") else None
+
+
+def _mapped(text: str) -> dict[int, str]:
+    return {int(number): line for number, line in _MAPPED.findall(text)}
+
+
+def _heading(output: str) -> _Heading | None:
+    found = _HEADING.match(output) if "IMPORTANT: " in output[:20] else None
+    if found is None:
+        return None
+    first, last, total = (int(number or 0) for number in found.groups())
+    return _Heading(first, last, total, found.end())
+
+
+def _first_number(arguments: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((_number(arguments[name]) for name in names if name in arguments), None)
+
+
+def _number(value: object) -> int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, str) and value.isdigit() and len(value) < 10 else None

@@ -1,0 +1,1 @@
+"""The paper's tables and figures: studies, what was published, and verdicts."""

@@ -1,0 +1,268 @@
+"""Rows of a study as tables: one a section, with a column for each agent where there are several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.paper.runner import StudyOutcome
+from eirkit.paper.study import (
+    DIFFERS,
+    JUDGED,
+    KINDS,
+    MEANINGS,
+    REPRODUCED,
+    SPREAD,
+    VERDICTS,
+    Findings,
+    Study,
+    StudyRow,
+    document_of,
+)
+from eirkit.records import write_document
+from eirkit.show.exports import FigureForm, TableForm, write_figures, write_page, write_tables
+from eirkit.show.page import Headline, Listing, Page, Section, anchor
+from eirkit.show.pages.page_factory import pages
+from eirkit.show.phrases import counted
+from eirkit.show.table import Cell, Column, Table
+
+_LARGE, _HUGE = 1e4, 1e6
+
+
+def all_rows(identity: str, findings: Findings) -> Table:
+    """Return every row with all it says, for other programs."""
+    columns = tuple(Column(name, name) for name in StudyRow.__slots__)
+    rows = tuple({name: getattr(row, name) for name in StudyRow.__slots__} for row in findings.rows)
+    return Table(f"{identity}-rows", "Rows", columns, rows)
+
+
+def row_tables(identity: str, findings: Findings) -> tuple[Table, ...]:
+    """Return the rows of each section as a table."""
+    sections: dict[str, list[StudyRow]] = {}
+    for row in findings.rows:
+        sections.setdefault(row.section, []).append(row)
+    return tuple(_table(identity, title, rows) for title, rows in sections.items())
+
+
+def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
+    name = f"{identity}-{anchor(title)}"
+    made = [row.ours_by for row in rows if row.ours_by or row.ours is not None]  # what is not here is nobody's column
+    agents = list(dict.fromkeys(made)) or [""]
+    models = {row.published_by for row in rows}
+    note = f"Published figures by {rows[0].published_by}." if len(models) == 1 and rows[0].published_by else ""
+    if len(agents) > 1:
+        return _by_agent(name, title, rows, agents, note)
+    columns = [Column("label", "figure"), *([Column("by", "by")] if len(models) > 1 else []), *_COMPARED]
+    columns += [Column("basis", "judged by")] if any(row.basis for row in rows) else []
+    whole = all(value is None or value == int(value) for row in rows for value in (row.published, row.ours))
+    cells = tuple({"label": row.label, "by": row.published_by, **_compared(row, whole)} for row in rows)
+    note = " ".join(filter(None, (note, f"Ours by {agents[0]}." if agents[0] else "")))
+    return Table(name, title, tuple(columns), cells, note)
+
+
+_COMPARED = (
+    Column("published", "published"),
+    Column("ours", "ours"),
+    Column(
+        "range",
+        "range",
+        meaning="where 99.7% of our means over as many seeds as the paper's lie, unless “judged by” says otherwise",
+    ),
+    Column("verdict", "verdict"),
+)
+
+
+def _compared(row: StudyRow, whole: bool) -> Mapping[str, Cell]:
+    spread = None if row.low is None or row.low == row.high else f"{number(row.low)} … {number(row.high)}"
+    published, ours = (_cell(value, whole) for value in (row.published, row.ours))
+    return {"published": published, "ours": ours, "range": spread, "verdict": row.verdict, "basis": row.basis}
+
+
+def _cell(value: float | None, whole: bool) -> Cell:
+    """Return a figure as a number, so that it keeps its precision; as text where only powers of ten can be read."""
+    if value is not None and whole:
+        return int(value)
+    return value if value is None or abs(value) < _LARGE else number(value)
+
+
+def _by_agent(name: str, title: str, rows: Sequence[StudyRow], agents: Sequence[str], note: str) -> Table:
+    """Return one line a published figure, with a column and a verdict for each agent."""
+    figures: dict[tuple[str, float | None, str], dict[str, StudyRow]] = {}
+    for row in rows:
+        figures.setdefault((row.label, row.published, row.published_by), {})[row.ours_by] = row
+    is_named = not note
+    columns = [Column("label", "figure"), *([Column("by", "by")] if is_named else []), Column("published", "published")]
+    columns += [Column(agent, agent or "ours") for agent in agents]
+    lines: list[Mapping[str, Cell]] = []
+    for (label, published, by), of in figures.items():
+        shown = {agent: _figure(of.get(agent)) for agent in agents}
+        lines.append(
+            {"label": label, "by": by, "published": number(published), **shown, "verdict": _verdicts(of, agents)}
+        )
+    return Table(name, title, (*columns, Column("verdict", "verdict")), tuple(lines), note)
+
+
+def _verdicts(of: Mapping[str, StudyRow], agents: Sequence[str]) -> str:
+    """Return the verdicts in the order of the columns; once where they agree."""
+    found = [of[agent].verdict for agent in agents if agent in of] or [row.verdict for row in of.values()]
+    return found[0] if len(set(found)) == 1 else " / ".join(found)
+
+
+def _figure(row: StudyRow | None) -> str | None:
+    if row is None or row.ours is None:
+        return None
+    if row.low is None or row.high is None or row.low == row.high:
+        return number(row.ours)
+    return f"{number(row.ours)} ± {number((row.high - row.low) / 6)}"
+
+
+def number(value: float | None) -> str | None:
+    """Return a figure as people read it: three digits behind the point, none where it is large, then powers of ten."""
+    if value is None:
+        return None
+    if abs(value) >= _HUGE:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= _LARGE else f"{value:z.3f}"
+
+
+PAGE, DOCUMENT, SCHEMA = "index.html", "reproduction.json", "reproduction/1"
+FORMS: tuple[TableForm, ...] = ("csv", "markdown", "latex")
+
+
+def overview(outcomes: Sequence[StudyOutcome]) -> Table:
+    """Return one line a study."""
+    lines: list[Mapping[str, Cell]] = []
+    for outcome in outcomes:
+        study, found = outcome.study, outcome.findings
+        counts = Counter(row.verdict for row in found.rows) if found else Counter[str]()
+        judged = {verdict: counts[verdict] if found else None for verdict in (REPRODUCED, SPREAD, DIFFERS)}
+        extent = found.extent if found else None
+        lines.append({"id": study.id, "kind": study.kind, "verdict": outcome.verdict, "extent": extent, **judged})
+    columns = (
+        Column("id", "study"),
+        Column("kind", "kind"),
+        Column("verdict", "verdict"),
+        Column("extent", "judged", meaning="the others need a model, recorded runs or a memory system"),
+        Column(REPRODUCED, "reproduced"),
+        Column(SPREAD, "in spread"),
+        Column(DIFFERS, "differ"),
+    )
+    return Table("studies", "Studies", columns, tuple(lines), "Numbers count published figures.")
+
+
+def reproduction_page(outcomes: Sequence[StudyOutcome]) -> Page:
+    """Return the page of all studies."""
+    awaited = sum(one.is_awaited for one in outcomes)
+    headline = _headline([one.findings for one in outcomes if one.findings], awaited)
+    meanings = Table(
+        "verdicts",
+        "What the verdicts mean",
+        (Column("verdict", "verdict"), Column("meaning", "meaning")),
+        tuple({"verdict": verdict, "meaning": MEANINGS[verdict]} for verdict in VERDICTS),
+    )
+    first = Section("All studies", items=(overview(outcomes), meanings))
+    sections = [_section(one.study, one.findings) for one in outcomes if one.findings]
+    answers = {one.study.id: one.findings.verdict for one in outcomes if one.findings}
+    return Page("The paper reproduced", headline, (first, *sections), "eirkit reproduce", answers, "study")
+
+
+def _headline(found: Sequence[Findings], awaited: int) -> Headline:
+    studies = Counter(findings.verdict for findings in found if findings.is_mostly_judged)
+    scarcely = sum(findings.judged > 0 and not findings.is_mostly_judged for findings in found)
+    intervals = sum(bool(row.basis) for findings in found for row in findings.rows)
+    rows = Counter(row.verdict for findings in found for row in findings.rows)
+    agree, judged = studies[REPRODUCED] + studies[SPREAD], sum(studies[verdict] for verdict in JUDGED)
+    compared = sum(rows[verdict] for verdict in JUDGED)
+    sentences = (
+        *(
+            (f"Still awaited: {counted(awaited, 'study', 'studies')}; this page is written with each.",)
+            if awaited
+            else ()
+        ),
+        f"{studies[REPRODUCED]} studies reproduce every published figure that could be judged, {studies[SPREAD]} lie "
+        f"within the spread of as many seeds as the paper used; in {studies[DIFFERS]} some figure differs, and the "
+        "study says why.",
+        f"{compared} comparisons were judged, several for a figure where several reference agents stand in for a "
+        f"model: {rows[REPRODUCED] + rows[SPREAD]} agree. {sum(rows.values()) - compared} more need a "
+        "model, recorded runs or a memory system.",
+        *((f"Studies judged on less than half of their figures are not counted: {scarcely}.",) if scarcely else ()),
+        *((f"Estimates judged by our 95% interval and not by a spread over seeds: {intervals}.",) if intervals else ()),
+    )
+    return Headline(f"{agree} of {judged}", "judged studies agree with the paper", sentences)
+
+
+def study_page(study: Study, findings: Findings) -> Page:
+    """Return the page of one study, of which its files are made."""
+    headline = Headline(findings.verdict, f"{study.title}; judged: {findings.extent} figures", ())
+    return Page(study.title, headline, (_section(study, findings),), study.id, kind="study")
+
+
+def _section(study: Study, findings: Findings) -> Section:
+    words = (
+        f"{study.title}. Verdict: {findings.verdict}, {findings.extent} figures judged. In the paper: {study.place}. "
+        f"{KINDS[study.kind].capitalize()}.",
+    )
+    why = tuple(f"Why: {reason}." for reason in findings.reasons)
+    tables = tuple(_own(study, table) for table in (*row_tables(study.id, findings), *findings.tables))
+    said = (Listing(f"{study.id}-commands", "With what is not configured here", "\n".join(findings.commands)),)
+    items = (*tables, *findings.figures, *(said if findings.commands else ()))
+    return Section(study.id, (*words, *findings.words, *why), items, study.id)
+
+
+def _own(study: Study, table: Table) -> Table:
+    """Return a table under an id that no other study has."""
+    return table if table.id.startswith(study.id) else replace(table, id=f"{study.id}-{table.id}")
+
+
+def write_reproduction(outcomes: Sequence[StudyOutcome], folder: Path, form: FigureForm | None) -> Path:
+    """Write the page, and each study's tables and, where a form is given, figures; return the page's path."""
+    for outcome in outcomes:
+        write_study(outcome, folder, form)
+    return write_overview(outcomes, folder)
+
+
+def write_study(outcome: StudyOutcome, folder: Path, form: FigureForm | None) -> None:
+    """Write the tables of one study, the data of its charts and, where a form is given, its figures."""
+    if outcome.findings is None:
+        return
+    page, own = study_page(outcome.study, outcome.findings), folder / outcome.study.id
+    for table_form in FORMS:
+        write_tables(page, own, table_form)
+    (own / "rows.csv").write_text(all_rows(outcome.study.id, outcome.findings).csv(), "utf-8")
+    for figure in outcome.findings.figures:
+        for chart in figure.panels:
+            (own / f"{chart.id}.csv").write_text(chart.csv(), "utf-8")
+    if form is not None:
+        write_figures(page, own, form)
+
+
+def write_overview(outcomes: Sequence[StudyOutcome], folder: Path) -> Path:
+    """Write what all studies share: the page, the same as a document, and the list; return the page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "studies.md").write_text(overview(outcomes).markdown() + "\n", "utf-8")
+    page, *_ = write_page(reproduction_page(outcomes), folder / PAGE)
+    write_document(folder / DOCUMENT, SCHEMA, document_of_all(outcomes))
+    return page
+
+
+def document_of_all(outcomes: Sequence[StudyOutcome]) -> dict[str, Any]:
+    """Return all studies as scripts read them."""
+    ended = [one for one in outcomes if not one.is_awaited]
+    return {
+        "studies": [document_of(one.study, one.findings) for one in ended if one.findings is not None],
+        "lost": [{"id": one.study.id, "reason": one.reason} for one in ended if one.findings is None],
+        "awaited": [one.study.id for one in outcomes if one.is_awaited],
+    }
+
+
+@pages.add("reproduction")
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Refuse in favour of the page that is there."""
+    raise InputFileError(
+        f"{folder} is a reproduction, whose page is {folder / 'index.html'}; "
+        f"open that one, or make it anew with `eirkit reproduce --out {folder}`"
+    )

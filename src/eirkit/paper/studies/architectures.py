@@ -1,0 +1,254 @@
+"""Memory architectures: the paper's conditions and external systems on six workloads, and Full Lookup in two panels.
+
+External systems take up to a second a call, so they run only where `--memory` names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+
+from eirkit.paper.studies.agents import (
+    FOUR,
+    Who,
+    accuracy,
+    cast,
+    commands,
+    in_threes,
+    pooled,
+    repeated,
+    row_of,
+    run_cell,
+    seeds_of,
+)
+from eirkit.paper.studies.judging import absent, in_section, sectioned
+from eirkit.paper.studies.memory_runs import MemoryRun, external, how_to_get, run_memories
+from eirkit.paper.studies.retention import READS
+from eirkit.paper.study import NEEDS_MEMORY, Findings, Setting, StudyRow
+from eirkit.runs.cells import Access
+from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.tasks.task import TaskSpec
+
+SEEDS = 12
+SYSTEM_SEEDS = 3  # as published
+SYSTEM_STEPS = 24  # a real system takes up to a second a call; the published runs have 64
+TITLES = {
+    "store-recall": "Store–Recall",
+    "stepwise-topk": "Stepwise Top-k",
+    "stepwise-sum": "Stepwise Sum",
+    "stepwise-max": "Stepwise Maximum",
+    "full-lookup": "Full Lookup",
+    "running-max": "Running Maximum",
+}
+SYSTEMS = {"mem0": "Mem0", "amem": "A-MEM", "graphiti": "Graphiti", "letta": "Letta"}
+# Published accuracy, m = 8, pooled over h = 2 and 4, four models and three seeds: conditions, then external systems,
+# with how many of 24 cells were scored.
+CONDITIONS = {
+    "store-recall": {"paging": 1.000, "fifo": 0.811},
+    "stepwise-topk": {
+        "paging": 0.501,
+        "fifo": 0.283,
+        "floor": 0.342,
+        "scratch": 0.062,
+        "belady": 0.060,
+        "lru": 0.053,
+        "scratch-lru": 0.012,
+    },
+}
+EXTERNAL: dict[str, dict[str, tuple[float | None, int]]] = {
+    "store-recall": {"mem0": (0.996, 24), "amem": (0.959, 24), "graphiti": (1.000, 24), "letta": (0.370, 24)},
+    "stepwise-topk": {"mem0": (0.289, 24), "amem": (0.429, 24), "graphiti": (0.440, 24), "letta": (0.000, 24)},
+    "stepwise-sum": {"mem0": (0.411, 12), "amem": (0.436, 24), "graphiti": (0.767, 24), "letta": (0.370, 24)},
+    "stepwise-max": {"mem0": (None, 0), "amem": (0.942, 24), "graphiti": (0.941, 21), "letta": (0.012, 8)},
+    "full-lookup": {"mem0": (0.482, 19), "amem": (0.949, 24), "graphiti": (0.986, 24), "letta": (0.177, 24)},
+    "running-max": {"mem0": (0.952, 15), "amem": (0.955, 24), "graphiti": (0.969, 24), "letta": (0.016, 24)},
+}
+# Full Lookup, 16 STOREs and 48 queries, at h = 4 and 8.
+STRICT = {
+    "belady": (0.490, 0.668),
+    "fifo": (0.396, 0.625),
+    "lru": (0.396, 0.626),
+    "lfu": (0.396, 0.626),
+    "fixed": (0.397, 0.628),
+}
+STRICT_MEM0 = (0.417, 0.621)
+NATIVE = {"paging": (1.000, 1.000), "scratch": (0.266, 0.281)}
+NAMES = {
+    "paging": "Forced paging (unbounded)",
+    "fifo": "FIFO",
+    "lru": "LRU",
+    "lfu": "LFU",
+    "fixed": "Fixed",
+    "belady": "Belady",
+    "floor": "No-recovery floor",
+    "scratch": "Scratch",
+    "scratch-lru": "Scratch–LRU",
+}
+
+NEVER_SLIPS = (
+    "the recoverer never slips, keeps what it is told to keep and, with reads, fetches whatever is missing while its "
+    "200 actions last; the four models also lose steps to arithmetic, to thrashing and to the limit"
+)
+EXECUTES = (
+    "four models over three seeds against one scripted agent: ours is what the system stores and finds over 24 steps, "
+    "with 10,000 actions; theirs also has what the models made of it over 64, at most 200 turns, and versions and "
+    "settings that the paper does not give"
+)
+BELADY = (
+    "Belady with hindsight holds the records that will be asked for soonest; the models' runs stay far below it, which "
+    "the paper puts down to their execution"
+)
+LOST = "no seed was scored at both capacities"
+TEXT = "the recoverer's notes are flawless; bounded text cost the four models even STORE steps"
+
+
+def condition(name: str, h: int, reads: int | None) -> Access:
+    """Return the paper's condition; forced paging reads, and the floor does not, whatever is asked."""
+    fixed: Mapping[str, int | None] = {"paging": None, "floor": 0}
+    return Access(name, None, h=h, reads=fixed.get(name, reads))
+
+
+def named(who: Who, budget: str) -> Who:
+    return who.called(f"{who.name}, {budget}")
+
+
+def architectures(setting: Setting) -> Findings:
+    """Compare Store–Recall and Stepwise Top-k under every architecture of the table."""
+    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    both = ("store-recall", "stepwise-topk")
+    sections = {
+        "Without external systems, m = 8, pooled over h = 2 and 4": list(condition_rows(who, seeds)),
+        "External systems": list(external_rows(setting, who, both)),
+    }
+    return Findings(sectioned(sections), commands=wanted(setting, "architectures"))
+
+
+def extended_architectures(setting: Setting) -> Findings:
+    """Compare the four external systems on six workloads."""
+    who = cast(setting, "recoverer")[0]
+    rows = in_section("External systems, pooled over two capacities", external_rows(setting, who, tuple(EXTERNAL)))
+    return Findings(rows, commands=wanted(setting, "extended-architectures"))
+
+
+def wanted(setting: Setting, study: str) -> tuple[str, ...]:
+    """Return what would run the systems that did not, and a model with them."""
+    missing = [name for name in SYSTEMS if name not in setting.memories]
+    install = [name for name in missing if how_to_get(name) is not None]
+    lines = [f"eirkit doctor --install {','.join(install)}"] if install else []
+    if missing:
+        lines.append(f"eirkit reproduce {study} --memory {','.join(SYSTEMS)}")
+    return (*lines, *commands(setting, study))
+
+
+def condition_rows(who: Who, seeds: Sequence[int]) -> Iterator[StudyRow]:
+    """Yield the rows of the architecture table that need no external system."""
+    for workload, by_name in CONDITIONS.items():
+        spec = TaskSpec(workload, m=8)
+        for name, published in by_name.items():
+            for budget in ("reads",) if name == "paging" else ("no reads",) if name == "floor" else READS:
+                cells = [run_cell(spec, condition(name, h, READS[budget]), who, seeds) for h in (2, 4)]
+                label = f"{TITLES[workload]}, {NAMES[name]}"
+                yield row_of(named(who, budget), label, published, pooled(cells, accuracy), FOUR, NEVER_SLIPS)
+
+
+def external_rows(setting: Setting, who: Who, workloads: Sequence[str]) -> Iterator[StudyRow]:
+    """Yield the published figures of external systems beside ours, for those that were asked for and are here."""
+    ran = {name: run_system(name, who, workloads) for name in setting.memories if how_to_get(name) is None}
+    for workload in workloads:
+        for name, (published, scored) in EXTERNAL[workload].items():
+            label = f"{TITLES[workload]}, {SYSTEMS[name]} ({scored}/24 scored)"
+            runs = ran.get(name, {}).get(workload)
+            if runs is None or not by_seed(runs):
+                why = how_to_get(name) or (f"not asked for: --memory {name}" if runs is None else LOST)
+                yield absent(label, published, NEEDS_MEMORY, why, FOUR)
+            elif published is not None:
+                yield row_of(who, label, published, repeated(by_seed(runs)), FOUR, EXECUTES, is_trait=True)
+
+
+def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
+    """Return accuracy seed by seed, pooled over capacities; a seed that lost a run at one of them has none."""
+    found = [{run.seed: run.score.accuracy for run in runs} for runs in cells]
+    whole = sorted(set.intersection(*(set(one) for one in found)))
+    return [fmean(one[seed] for one in found) for seed in whole]
+
+
+def run_system(
+    name: str, who: Who, workloads: Sequence[str], seeds: Sequence[int] = range(SYSTEM_SEEDS)
+) -> dict[str, list[list[MemoryRun]]]:
+    """Return the runs of a system at each of two capacities: m = 8, h = 2, 4; Full Lookup 16, 4, 8."""
+    cells = [(_spec(w), external(name, h * (2 if w == "full-lookup" else 1))) for w in workloads for h in (2, 4)]
+    runs = run_memories(cells, seeds, who)
+    return {w: runs[2 * i : 2 * i + 2] for i, w in enumerate(workloads)}
+
+
+def _spec(workload: str) -> TaskSpec:
+    return TaskSpec(workload, n=SYSTEM_STEPS, m=16 if workload == "full-lookup" else 8)
+
+
+def full_lookup_panels(setting: Setting) -> Findings:
+    """Compare Full Lookup where h records are all there is, and where systems are not held to h."""
+    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    strict = [*panel_rows(STRICT, who, seeds), *strict_mem0_rows(setting, who)]
+    sections = {
+        "Strict panel: h records and nothing else": strict,
+        "Native panel: not held to h": list(panel_rows(NATIVE, who, seeds)),
+    }
+    return Findings(sectioned(sections), commands=wanted(setting, "full-lookup-architectures"))
+
+
+def panel_rows(panel: Mapping[str, tuple[float, float]], who: Who, seeds: Sequence[int]) -> Iterator[StudyRow]:
+    """Yield Full Lookup under one panel's conditions, without recovery but for paging."""
+    spec = TaskSpec("full-lookup")
+    for name, figures in panel.items():
+        for h, published in zip((4, 8), figures, strict=True):
+            threes = in_threes(run_cell(spec, condition(name, h, 0), who, seeds), accuracy)
+            reason = {"belady": BELADY, "scratch": TEXT}.get(name, NEVER_SLIPS)
+            yield row_of(who, f"{NAMES[name]}, h = {h}", published, threes, FOUR, reason)
+
+
+def strict_mem0_rows(setting: Setting, who: Who) -> Iterator[StudyRow]:
+    """Yield Mem0 limited to h records, with nothing else in sight."""
+    runs = None
+    if "mem0" in setting.memories and how_to_get("mem0") is None:
+        cells = [(TaskSpec("full-lookup"), external("mem0", h, "strict")) for h in (4, 8)]
+        runs = run_memories(cells, range(SYSTEM_SEEDS), who)
+    for place, (h, published) in enumerate(zip((4, 8), STRICT_MEM0, strict=True)):
+        label = f"Mem0 limited to h, h = {h}"
+        if not runs or not runs[place]:
+            why = how_to_get("mem0") or "not asked for: --memory mem0"
+            yield absent(label, published, NEEDS_MEMORY, why, FOUR)
+        else:
+            right = repeated([run.score.accuracy for run in runs[place]])
+            yield row_of(who, label, published, right, FOUR, EXECUTES, is_trait=True)
+
+
+def architecture_outcomes(setting: Setting) -> Findings:
+    """Draw the published and our outcomes of every architecture on three workloads."""
+    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    rows = [row for row in condition_rows(who, seeds) if not row.ours_by.endswith(", reads") or "paging" in row.label]
+    lookups = [*panel_rows(STRICT, who, seeds), *panel_rows(NATIVE, who, seeds)]
+    panels = [_outcome_chart(TITLES[w], [row for row in rows if row.label.startswith(TITLES[w])]) for w in CONDITIONS]
+    panels.append(_outcome_chart("Full Lookup", lookups))
+    sections = {"Store–Recall and Stepwise Top-k": rows, "Full Lookup": lookups}
+    figure = Figure("architecture-outcomes", "Outcomes depend on storage and execution", tuple(panels))
+    return Findings(sectioned(sections), figures=(figure,), commands=wanted(setting, "architecture-outcomes"))
+
+
+def _outcome_chart(title: str, rows: Sequence[StudyRow]) -> Chart:
+    names = tuple(row.label.removeprefix(f"{title}, ") for row in rows)
+    ours = tuple(row.ours for row in rows)
+    low, high = tuple(max(0.0, row.low or 0.0) for row in rows), tuple(min(1.0, row.high or 0.0) for row in rows)
+    best = max(rows, key=lambda row: row.ours or 0.0)
+    worst = min(rows, key=lambda row: row.ours or 0.0)
+    return Chart(
+        f"outcomes-{title.lower().replace('–', '-').replace(' ', '-')}",
+        title,
+        f"{title}: ours from {worst.ours:.3f} ({worst.label}) to {best.ours:.3f} ({best.label}); published "
+        f"{worst.published:.3f} and {best.published:.3f}.",
+        Axis("architecture", "category"),
+        Axis("accuracy", low=0, high=1, percent=True),
+        (
+            Series(rows[0].ours_by.split(",")[0], "bars", names, ours, low, high),
+            Series("published", "points", names, tuple(row.published for row in rows), dashed=True),
+        ),
+    )

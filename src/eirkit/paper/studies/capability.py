@@ -1,0 +1,78 @@
+"""The full-information control: what agents compute when nothing is missing, with and without a calculator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eirkit.paper.studies.agents import (
+    GPT,
+    HAIKU,
+    MINI,
+    OPUS,
+    Who,
+    cast,
+    commands,
+    groups,
+    of_groups,
+    reference,
+    row_of,
+    seeds_of,
+)
+from eirkit.paper.studies.judging import sectioned
+from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.capability import CapabilityCell, Control, assess
+from eirkit.tasks.task import TaskSpec
+
+SEEDS = 18
+WORKLOADS = ("stepwise-sum", "store-recall", "running-max", "stepwise-max", "stepwise-topk")
+# Model → accuracy on those workloads, h = m, mean over m in {4, 8, 16} and three seeds.
+TABLE = {
+    GPT: (1.000, 1.000, 1.000, 1.000, 0.908),
+    OPUS: (1.000, 1.000, 0.998, 1.000, 0.918),
+    HAIKU: (1.000, 1.000, 1.000, 1.000, 0.754),
+    MINI: (0.040, 1.000, 0.474, 0.547, 0.221),
+}
+COMPUTES = "the published figure is what that model can compute unaided; the calculator computes everything"
+SLOPPY = (
+    "Unaided figures are traits of the published models; what does not depend on a model is that with a calculator at "
+    "hand every cell is perfect, which is judged with an agent that slips (`reference/sloppy`)."
+)
+
+
+def capability(setting: Setting) -> Findings:
+    """Compare the control; unaided figures are traits of models."""
+    seeds = seeds_of(setting, SEEDS)
+    exact = cast(setting, "calculator")[0]
+    sloppy = exact if setting.model is not None else reference("sloppy")
+    plain, aided = _threes(exact, seeds), _threes(sloppy, seeds)
+    sections = {
+        "Unaided, h = m in {4, 8, 16}, recovery off": list(_unaided(exact, plain, seeds)),
+        "With a calculator": [
+            row_of(
+                sloppy,
+                name,
+                1.0,
+                of_groups([cells[name].calculator_accuracy for cells in aided], seeds),
+                "every model",
+                "",
+            )
+            for name in WORKLOADS
+        ],
+    }
+    words = (SLOPPY,) if setting.model is None else ()
+    return Findings(sectioned(sections), words=words, commands=commands(setting, "capability"))
+
+
+def _unaided(who: Who, threes: Sequence[dict[str, CapabilityCell]], seeds: Sequence[int]) -> Iterator[StudyRow]:
+    for model, published in TABLE.items():
+        for name, accuracy in zip(WORKLOADS, published, strict=True):
+            ours = of_groups([cells[name].accuracy for cells in threes], seeds)
+            yield row_of(who, name, accuracy, ours, model, COMPUTES, is_trait=True)
+
+
+def _threes(who: Who, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:
+    specs, found = [TaskSpec(name) for name in WORKLOADS], []
+    for group in groups(seeds):
+        cells = assess([who.model], specs, Control(seeds=group), who.options, who.bench)
+        found.append({cell.workload: cell for cell in cells})
+    return found

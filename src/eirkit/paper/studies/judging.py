@@ -1,0 +1,200 @@
+"""How a published figure is put beside ours: many of ours come in, in threes of seeds; one row goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, pstdev
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.findings.behaviour import Valley, valley
+from eirkit.paper.study import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, StudyRow, verdict_of
+from eirkit.show.chart import Mark, Series, Value
+from eirkit.show.table import Column, Table
+
+Level = tuple[float, float, float] | None  # ours, low, high; None: nothing to show
+
+
+def banded(name: str, mark: Mark, x: Sequence[Value], levels: Sequence[Level], *, is_share: bool = False) -> Series:
+    """Return levels with their ranges; those of a share stay between 0 and 1."""
+    shown = [(place, level) for place, level in zip(x, levels, strict=True) if level is not None]
+    ours, low, high = ([level[part] for _, level in shown] for part in range(3))
+    if is_share:
+        low, high = [max(0.0, value) for value in low], [min(1.0, value) for value in high]
+    return Series(name, mark, tuple(place for place, _ in shown), tuple(ours), tuple(low), tuple(high))
+
+
+def numbers(series: Series) -> list[float]:
+    """Return the heights of a series."""
+    return [float(value) for value in series.y if isinstance(value, (int, float))]
+
+
+THREE = 3  # seeds behind a published mean
+TOLERANCE = 3.0  # standard deviations of three-seed means
+COUNTED = 1000  # repetitions from which on the range is counted and not taken from their deviation
+TAILS = (0.00135, 0.99865)  # what three standard deviations leave out on either side of a normal distribution
+NOTHING = "no run of ours has this figure, where the paper prints one; more seeds may have it"
+
+Repetitions = Sequence[float] | NDArray[np.float64]
+By = tuple[str, str]  # who made the published figure, who made ours
+
+
+def compare(
+    label: str, published: float, repetitions: Repetitions, by: By = ("", ""), why: str = "", digits: int = 3
+) -> StudyRow:
+    """Return a judged row.
+
+    Args:
+        repetitions: ours, once for each repetition of the published experiment: a mean over three seeds, mostly.
+        why: what is known of the difference, shown where there is one; it never changes the verdict.
+        digits: with which the published figure is printed.
+    """
+    level = spread(repetitions)
+    if level is None:
+        return replace(absent(label, published, DIFFERS, NOTHING, by[0]), ours_by=by[1])
+    ours, low, high = level
+    verdict = verdict_of(published, ours, low, high, digits)
+    return StudyRow(label, published, ours, low, high, verdict, why if verdict == DIFFERS else "", "", *by)
+
+
+def exact(label: str, published: float, ours: float, why: str = "", digits: int = 3, by: By = ("", "")) -> StudyRow:
+    """Return a judged row of a figure that has no spread."""
+    return compare(label, published, [ours], by, why, digits)
+
+
+def trait(label: str, published: float, repetitions: Repetitions, by: By, why: str) -> StudyRow:
+    """Return a row that is shown and never judged: near or far, the two figures belong to different models."""
+    ours, low, high = spread(repetitions) or (None, None, None)
+    return StudyRow(label, published, ours, low, high, NEEDS_MODEL, why, "", *by)
+
+
+def absent(label: str, published: float | None, verdict: str, why: str, published_by: str = "") -> StudyRow:
+    """Return a row without a figure of ours: what it needs is not here."""
+    return StudyRow(label, published, None, None, None, verdict, why, "", published_by)
+
+
+def spread(repetitions: Repetitions) -> tuple[float, float, float] | None:
+    """Return the mean and the range in which 99.7% of repetitions lie; None where there is no repetition."""
+    values = np.asarray(repetitions, dtype=float)
+    if not len(values):
+        return None
+    ours = float(values.mean())
+    if len(values) >= COUNTED:
+        low, high = (float(bound) for bound in np.quantile(values, TAILS))
+        return ours, low, high
+    return ours, ours - TOLERANCE * float(values.std()), ours + TOLERANCE * float(values.std())
+
+
+def in_section(title: str, rows: Iterable[StudyRow], source: str = "") -> tuple[StudyRow, ...]:
+    """Return rows under the title of their table, with where in the paper their figures stand."""
+    return tuple(replace(row, section=title, source=source or row.source) for row in rows)
+
+
+def sectioned(sections: Mapping[str, Iterable[StudyRow]]) -> tuple[StudyRow, ...]:
+    return tuple(row for title, rows in sections.items() for row in in_section(title, rows))
+
+
+EQUAL = 1e-9  # figures are shares of 64 steps: what is nearer than this differs by rounding
+
+Threes = Sequence[float]  # one mean for each three of seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Whether ours has a shape."""
+
+    ours: str
+    holds: int  # repetitions that have it
+    repetitions: int
+    in_mean: bool  # the means over all seeds have it
+
+    @property
+    def verdict(self) -> str:
+        if not self.in_mean:
+            return DIFFERS
+        return REPRODUCED if 2 * self.holds > self.repetitions else SPREAD
+
+
+def above(high: Threes, low: Threes) -> Judged:
+    """Judge that one condition is better than another."""
+    apart = [a - b for a, b in zip(high, low, strict=True)]
+    return _judged([apart], f"{_signed(fmean(apart))} ± {pstdev(apart):.3f}", lambda levels: levels[0] > EQUAL)
+
+
+def below(low: Threes, high: Threes) -> Judged:
+    """Judge that one condition is worse than another."""
+    apart = [a - b for a, b in zip(low, high, strict=True)]
+    return _judged([apart], f"{_signed(fmean(apart))} ± {pstdev(apart):.3f}", lambda levels: levels[0] < -EQUAL)
+
+
+def ordered(curves: Mapping[str, Threes], least: float = EQUAL) -> Judged:
+    """Judge that conditions fall in the order in which they are given, from one to the next by more than `least`."""
+    shown = ", ".join(f"{name} {fmean(values):.3f} ± {pstdev(values):.3f}" for name, values in curves.items())
+    return _judged(list(curves.values()), shown, lambda levels: all(a - b > least for a, b in pairwise(levels)))
+
+
+def never_rises(curves: Mapping[str, Threes]) -> Judged:
+    """Judge that conditions fall or stay in the order in which they are given."""
+    return ordered(curves, least=-EQUAL)
+
+
+def lowest_at(h: int, curve: Mapping[int, Threes], floor: Mapping[int, Threes]) -> Judged:
+    """Judge that accuracy lies below the floor, and furthest below it at this capacity."""
+    sizes = tuple(curve)
+
+    def lowest(levels: Sequence[float]) -> Valley:
+        half = len(sizes)
+        return valley(dict(zip(sizes, levels[:half], strict=True)), dict(zip(sizes, levels[half:], strict=True)))
+
+    def is_there(levels: Sequence[float]) -> bool:
+        return lowest(levels).depth < -EQUAL and lowest(levels).h == h
+
+    threes = [*curve.values(), *(floor[size] for size in sizes)]
+    depths = [lowest(levels).depth for levels in zip(*threes, strict=True)]
+    place = lowest([fmean(values) for values in threes]).h
+    return _judged(threes, f"{_signed(fmean(depths))} ± {pstdev(depths):.3f} at h = {place}", is_there)
+
+
+def _judged(threes: Sequence[Threes], ours: str, holds: Callable[[Sequence[float]], bool]) -> Judged:
+    each = [holds(levels) for levels in zip(*threes, strict=True)]
+    return Judged(ours, sum(each), len(each), holds([fmean(values) for values in threes]))
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}" if abs(value) >= EQUAL else "0.000"
+
+
+BUDGETS = ("no reads", "reads")
+
+
+def shape(
+    claim: str, published: str, found: Mapping[str, Judged], why: str, columns: Sequence[str] = BUDGETS, **more: str
+) -> dict[str, str]:
+    """Return one line: what the paper says and who there, then what came out here.
+
+    Args:
+        found: by column; one may be left out.
+        why: what is known where the shape does not come out.
+        more: further columns, before those of what came out.
+    """
+    shown = {name: f"{judged.ours} ({judged.holds} of {judged.repetitions})" for name, judged in found.items()}
+    verdicts = [found[name].verdict for name in columns if name in found]
+    return {
+        "shape": claim,
+        "published": published,
+        **more,
+        **{name: shown.get(name, "–") for name in columns},
+        "verdict": verdicts[0] if len(set(verdicts)) == 1 else " / ".join(verdicts),
+        "why not": "" if set(verdicts) == {REPRODUCED} else why,
+    }
+
+
+def listed(identity: str, title: str, lines: Iterable[Mapping[str, Any]], note: str = "") -> Table:
+    """Return lines that share their keys as a table."""
+    rows = tuple(lines)
+    keys = tuple(dict.fromkeys(key for row in rows for key in row))
+    return Table(identity, title, tuple(Column(key, key) for key in keys), rows, note)

@@ -1,0 +1,321 @@
+"""Agent-managed retention: the 2×2 and its valleys, the behaviour of Stepwise Maximum, and recovery under pressure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from eirkit.findings.behaviour import valley
+from eirkit.findings.pooling import mean
+from eirkit.paper.studies.agents import (
+    GPT,
+    HAIKU,
+    MINI,
+    OPUS,
+    Run,
+    Who,
+    accuracy,
+    cast,
+    commands,
+    in_threes,
+    pooled,
+    reference,
+    row_of,
+    seeds_of,
+)
+from eirkit.paper.studies.judging import in_section, listed, sectioned
+from eirkit.paper.studies.retention import (
+    CAPACITIES,
+    CHOICE,
+    FLOOR,
+    JUST_IN_TIME,
+    MAXIMUM,
+    MEANS,
+    NAMES,
+    PANELS,
+    READS,
+    RECOVERY,
+    STORAGE,
+    TEXT_LRU_WRITES,
+    TWO_BY_TWO,
+    VALLEYS,
+    WRITES,
+    Cells,
+    Panel,
+    Recoveries,
+    by_h,
+    over_h,
+    panel_accuracy,
+    panel_shapes,
+    recovery_reads,
+    recovery_shapes,
+    run_cells,
+    run_note_taker,
+    run_panel,
+    run_recovery,
+    store_recall_shapes,
+)
+from eirkit.paper.study import Findings, Setting, StudyRow
+
+SEEDS = 36
+
+KEEPS = "how well a model keeps and uses its memory is its own; the recoverer keeps every STORE that fits"
+FLAWLESS = (
+    "the recoverer's notes are flawless and hold STOREs only, where key–value LRU also keeps copies of RECALL answers; "
+    "what text costs a model is the note-taker's trait"
+)
+ALL_READ = "with reads allowed the recoverer fetches whatever is missing, so that no condition is better than another"
+LOST = (
+    "0.487 is less than the STOREs alone would give, so even they went wrong or unanswered; 0.539 under Belady is less "
+    "than our floor without it"
+)
+NO_VALLEY = "a valley is a model that does worse with a memory than without; with notes the recoverer never does"
+WRITTEN = (
+    "the note-taker has a published rate of writing, from one capacity, at all of them, drops the oldest note, and has "
+    "nothing else of the model; with reads only actions are lost"
+)
+TAKES = (
+    "the substituter takes the visible record with the nearest label, never slips and, without reads, answers as long "
+    "as actions last; of the models' own 200 actions the paper says only how many reads were just in time"
+)
+OMITS = (
+    "with reads it fetches whatever is missing while actions last, and is right; without recovery it omits what is "
+    "missing, which loses most maxima"
+)
+HABITS = (
+    "a habit of the model; the recoverer reads what it needs once, the thrasher three times, and the note-taker "
+    "writes at the rate it is given"
+)
+GIVES_UP = "a perfect recoverer never goes on without; the quitter (p = 0.5, as shipped) does at every second chance"
+COUNTED = (
+    "READ brings each missing reference once, at most 2 · 62 + 1 = 125 a run, and RECOMPUTE evaluates its whole cone; "
+    "184.0 and 322.3 exceed the former, so the published count has rereads or reads inside the cone. Which, and "
+    "under which retention, the paper does not say"
+)
+UNNAMED = "models that the paper does not name"
+
+
+def _as(who: Who, name: str) -> Who:
+    """Return an agent under the name of a column."""
+    return who.called(f"{who.name}, {name}")
+
+
+def two_by_two(setting: Setting) -> Findings:
+    """Compare who chooses what is kept, in what form it is kept, and where a memory is worse than none."""
+    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    cells = run_cells(who, seeds)
+    takers = {p: run_note_taker(p, seeds, cells) for p in WRITES.values()} if setting.model is None else {}
+    sections = {
+        "Store–Recall, the 2×2 pooled over h = 16, 8, 4, 2": [*_square_rows(who, cells), *_taker_rows(takers)],
+        "Effects": [*_effect_rows(who, cells), *_taker_effects(takers)],
+        "Capacity and valleys": [*_capacity_rows(who, cells), *_valley_rows(who, cells, takers)],
+    }
+    agents: dict[str, Cells] = {who.name: cells}
+    tables = []
+    if setting.model is None:
+        agents["thrasher"] = run_cells(reference("thrasher"), seeds, ["reads"])
+        agents |= {f"note-taker, p = {p:.1f}": own for p, own in takers.items()}
+        lines = store_recall_shapes(cells, takers, agents["thrasher"])
+        tables.append(listed("shapes", "Shapes: signs, orders, trends and places", lines))
+        tables.append(listed("valleys", "Valleys on Store–Recall: lowest accuracy − floor", _valley_lines(agents)))
+    sections["Behaviour with reads"] = list(_behaviour_rows(agents, who))
+    tables.append(listed("cells", "Store–Recall, every cell: 64 steps, at most 200 actions", _cell_lines(agents)))
+    made = commands(setting, "two-by-two")
+    return Findings(sectioned(sections), tuple(tables), commands=made)
+
+
+def _square_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
+    for condition, by_model in TWO_BY_TWO.items():
+        for model, published in by_model.items():
+            for budget in READS:
+                threes = over_h(cells, condition, budget)
+                yield row_of(_as(who, budget), f"{NAMES[condition]}: accuracy", published, threes, model, KEEPS)
+
+
+def _taker_rows(takers: dict[float, Cells]) -> Iterator[StudyRow]:
+    """Yield the rows of agents that write at a model's published rate."""
+    for condition, by_model in TWO_BY_TWO.items():
+        for model, published in by_model.items():
+            if takers and model in WRITES and condition != "lru":
+                for budget in READS:
+                    threes = over_h(takers[WRITES[model]], condition, budget)
+                    label = f"{NAMES[condition]}: accuracy"
+                    yield row_of(_taker(budget), label, published, threes, model, WRITTEN)
+
+
+def _taker(budget: str) -> Who:
+    return _as(reference("note-taker"), f"its rate, {budget}")
+
+
+CONTRASTS = (
+    ("Scratch − LRU: accuracy", CHOICE, "scratch", "lru"),
+    ("LRU − Scratch–LRU: accuracy", STORAGE, "lru", "scratch-lru"),
+)
+
+
+def _effect_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
+    """Yield both effects of the 2×2: who chooses, and in what form it is kept."""
+    for label, by_model, better, worse in CONTRASTS:
+        for model, published in by_model.items():
+            for budget in READS:
+                why = ALL_READ if budget == "reads" else FLAWLESS if better == "lru" else KEEPS
+                apart = _apart(cells, better, worse, budget)
+                yield row_of(_as(who, budget), label, published, apart, model, why)
+
+
+def _taker_effects(takers: dict[float, Cells]) -> Iterator[StudyRow]:
+    for label, by_model, better, worse in CONTRASTS if takers else ():
+        for model, published in by_model.items():
+            for budget in READS if model in WRITES else ():
+                apart = _apart(takers[WRITES[model]], better, worse, budget)
+                yield row_of(_taker(budget), label, published, apart, model, WRITTEN)
+
+
+def _apart(cells: Cells, better: str, worse: str, budget: str) -> list[float]:
+    return [a - b for a, b in zip(over_h(cells, better, budget), over_h(cells, worse, budget), strict=True)]
+
+
+def _capacity_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
+    for condition, h, published, model, why in (
+        ("scratch", 2, 0.487, OPUS, LOST),
+        ("belady", 2, 0.539, OPUS, LOST),
+        ("scratch", 16, 0.953, HAIKU, KEEPS),
+        ("belady", 8, 1.0, MINI, KEEPS),
+    ):
+        threes = in_threes(cells[condition, "no reads", h], accuracy)
+        label = f"{NAMES.get(condition, 'Belady')}, h = {h}: accuracy"
+        yield row_of(_as(who, "no reads"), label, published, threes, model, why, is_trait=why == LOST)
+
+
+def _valley_rows(who: Who, cells: Cells, takers: dict[float, Cells]) -> Iterator[StudyRow]:
+    for condition, published, model, _ in VALLEYS:
+        label = f"{NAMES[condition]}: valley"
+        for budget in READS:
+            depths = _valleys(cells, condition, budget)
+            yield row_of(_as(who, budget), label, published, depths, model, NO_VALLEY)
+            if takers:
+                own = takers[WRITES.get(model, TEXT_LRU_WRITES)]
+                yield row_of(_taker(budget), label, published, _valleys(own, condition, budget), model, WRITTEN)
+
+
+def _valleys(cells: Cells, condition: str, budget: str) -> list[float]:
+    """Return the depth against the floor for each three of seeds."""
+    curves, floors = by_h(cells, condition, budget).values(), by_h(cells, "floor", "no reads").values()
+    both = zip(zip(*curves, strict=True), zip(*floors, strict=True), strict=True)
+    return [valley(dict(zip(CAPACITIES, a, strict=True)), dict(zip(CAPACITIES, b, strict=True))).depth for a, b in both]
+
+
+Habit = tuple[str, str, int, float, str, Callable[[Run], float | None]]
+HABIT_FIGURES: tuple[Habit, ...] = (
+    ("just-in-time", "scratch", 2, 0.727, OPUS, lambda run: run.behaviour.just_in_time_rate),
+    ("just-in-time", "scratch", 2, 0.471, HAIKU, lambda run: run.behaviour.just_in_time_rate),
+    ("redundant", "scratch", 2, 0.35, f"{MINI}, {GPT}: 0.3–0.4", lambda run: run.behaviour.redundant_rate),
+    ("thrash episodes", "lru", 2, 12, "all, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
+    ("thrash episodes", "scratch", 2, 12, f"{OPUS}, peak: 12+", lambda run: float(run.behaviour.thrash_episodes)),
+    ("write-through", "scratch", 16, WRITES[OPUS], OPUS, lambda run: run.behaviour.write_through_rate),
+    ("write-through", "scratch-lru", 2, WRITES[MINI], MINI, lambda run: run.behaviour.write_through_rate),
+)
+
+
+def _behaviour_rows(agents: dict[str, Cells], who: Who) -> Iterator[StudyRow]:
+    for name, condition, h, published, model, figure in HABIT_FIGURES:
+        for agent, cells in agents.items():
+            threes = in_threes(cells[condition, "reads", h], figure)
+            if threes:
+                named = who.called(agent)
+                label = f"{NAMES[condition]}, h = {h}: {name}"
+                yield row_of(named, label, published, threes, model, HABITS, is_trait=True)
+
+
+CELL: dict[str, Callable[[Run], float | None]] = {
+    "accuracy": accuracy,
+    "miss rate": lambda run: run.score.miss_rate,
+    "answered": lambda run: run.score.answered_fraction,
+    "at limit": lambda run: float(run.score.max_turn),
+    "just in time": lambda run: run.behaviour.just_in_time_rate,
+    "redundant": lambda run: run.behaviour.redundant_rate,
+    "thrash (a)": lambda run: float(run.behaviour.thrash_episodes),
+    "thrash (b)": lambda run: float(run.behaviour.thrash_cycles),
+    "write-through": lambda run: run.behaviour.write_through_rate,
+}
+
+
+def _cell_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Any]]:
+    """Yield every cell of the 2×2 with its behaviour, pooled over all seeds; shared cells once."""
+    shown: set[int] = set()
+    for agent, cells in agents.items():
+        for (condition, budget, h), runs in cells.items():
+            if id(runs) not in shown:
+                shown.add(id(runs))
+                entry = {"cell": f"{agent}, {condition}, {budget}", "h": h}
+                yield {**entry, **{name: mean(figure(run) for run in runs) for name, figure in CELL.items()}}
+
+
+def _valley_lines(agents: dict[str, Cells]) -> Iterator[dict[str, Any]]:
+    """Yield where each curve lies lowest against the recoverer's floor, pooled over all seeds."""
+    curves: dict[tuple[str, str, str], dict[int, float]] = {}
+    for agent, cells in agents.items():
+        for (condition, budget, h), runs in cells.items():
+            if agent in ("recoverer", "thrasher") or condition.startswith("scratch"):
+                curves.setdefault((agent, condition, budget), {})[h] = mean(map(accuracy, runs)) or 0.0
+    floor = curves["recoverer", "floor", "no reads"]
+    for name, curve in curves.items():
+        lowest = valley(curve, floor)
+        yield {"curve": ", ".join(name), "valley": lowest.depth, "at h": lowest.h, "dip": lowest.dip}
+
+
+def maximum_behaviour(setting: Setting) -> Findings:
+    """Compare the behaviour table of Stepwise Maximum."""
+    seeds = seeds_of(setting, SEEDS)
+    if setting.model is not None:
+        who = cast(setting)[0]
+        panels = {f"{who.name}, {budget}": (who, budget) for budget in READS}
+    else:
+        panels = {name: (reference(agent, p), budget) for name, (agent, p, budget) in PANELS.items()}
+    made = {name: run_panel(who, budget, seeds) for name, (who, budget) in panels.items()}
+    rows = [row for name, (who, budget) in panels.items() for row in _panel_rows(name, who, budget, made[name])]
+    shapes = panel_shapes(made) if setting.model is None else ()
+    tables = (listed("shapes", "Shapes: orders and the floor", shapes),) if setting.model is None else ()
+    section = in_section("Stepwise Maximum, m = 8, pooled over h = 2 and 4", rows)
+    return Findings(section, tables, commands=commands(setting, "agent-managed-behaviour"))
+
+
+def _panel_rows(name: str, who: Who, budget: str, panel: Panel) -> Iterator[StudyRow]:
+    named = who.called(name)
+    reason = TAKES if name.startswith("substituter") else OMITS
+    for condition, threes in panel_accuracy(panel).items():
+        label = f"{NAMES.get(condition, FLOOR)}: accuracy"
+        for model, published in MAXIMUM[condition].items():
+            yield row_of(named, label, published, threes, model, reason)
+    for condition, by_model in JUST_IN_TIME.items() if budget == "reads" else ():
+        timely = pooled(panel[condition], lambda run: run.behaviour.just_in_time_rate)
+        for model, published in by_model.items() if timely else ():
+            label = f"{NAMES[condition]}: just-in-time"
+            yield row_of(named, label, published, timely, model, HABITS, is_trait=True)
+
+
+def recovery_enabled(setting: Setting) -> Findings:
+    """Compare Stepwise Maximum with recovery, its last 32 steps scored; reads are those of the whole run."""
+    seeds = seeds_of(setting, SEEDS)
+    if setting.model is None:
+        people = {name: (reference(agent), how) for name, (agent, *how) in MEANS.items()}
+    else:
+        people = {f"{setting.model}, LRU, READ": (cast(setting)[0], ["lru", None, 0])}
+    runs: Recoveries = {
+        (name, h): run_recovery(who, h, seeds, (how[0], how[1], how[2]))  # type: ignore[arg-type]
+        for h in RECOVERY
+        for name, (who, how) in people.items()
+    }
+    rows = list(_recovery_rows(runs, {name: who.called(name) for name, (who, _) in people.items()}))
+    shapes = (listed("shapes", "Shapes", recovery_shapes(runs)),) if setting.model is None else ()
+    section = in_section("Stepwise Maximum with recovery, m = 16, the last 32 steps", rows)
+    return Findings(section, shapes, commands=commands(setting, "recovery-enabled-maximum"))
+
+
+def _recovery_rows(runs: Recoveries, people: dict[str, Who]) -> Iterator[StudyRow]:
+    for h, (right, reads) in RECOVERY.items():
+        for name, who in people.items():
+            threes = in_threes(runs[name, h], accuracy)
+            yield row_of(who, f"m/h = {16 // h}: accuracy", right, threes, UNNAMED, GIVES_UP)
+            spent: Sequence[float] = in_threes(runs[name, h], recovery_reads)
+            yield row_of(who, f"m/h = {16 // h}: recovery reads", reads, spent, UNNAMED, COUNTED)

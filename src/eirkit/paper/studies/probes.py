@@ -1,0 +1,176 @@
+"""Recovery probes: a model reads its way back to a lost result; success, overhead, early stops, and read traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from eirkit.experiments.probe import ProbePlan, ProbeRow, ProbeScore, run_probes
+from eirkit.findings.prediction import Recovery, reads_given_cone
+from eirkit.paper.studies.agents import (
+    FOUR,
+    GPT,
+    HAIKU,
+    MINI,
+    OPUS,
+    Who,
+    cast,
+    commands,
+    groups,
+    of_groups,
+    reference,
+    row_of,
+    seeds_of,
+)
+from eirkit.paper.studies.judging import in_section, listed
+from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.table import Table
+from eirkit.tasks.task import TaskSpec
+
+SEEDS = 24
+DRAWN = 3  # seeds whose probes are drawn one by one
+SPECS = [TaskSpec(name, m=8) for name in ("stepwise-sum", "stepwise-max", "stepwise-topk")]
+TITLES = {"stepwise-sum": "Stepwise Sum", "stepwise-max": "Stepwise Maximum", "stepwise-topk": "Stepwise Top-k"}
+QUITS = (0.02, 0.1, 0.3)  # probabilities a reply, for no reason but that they differ; the share completed is theirs
+# Workload → completed, probes; four models and two fan-ins pooled.
+COMPLETED = {"stepwise-sum": (32, 40), "stepwise-max": (18, 24), "stepwise-topk": (19, 24)}
+# Model → success rate, off-cone reads, early stops on Stepwise Sum; overhead 1.000 and no rereads for all.
+BY_MODEL = {GPT: (1.0, 0.0, 0.0), OPUS: (1.0, 0.0, 0.0), HAIKU: (1.0, 0.0, 0.0), MINI: (0.5, 1.0, 2.0)}
+TRACED = (14, 16)  # completed probes, probes in the figure
+STOPS = "how often an agent stops early is its own; the quitter stops as often as it is told to, so nothing is compared"
+
+
+def quitters() -> tuple[Who, ...]:
+    return tuple(replace(reference("quitter", p), name=f"quitter, p = {p}") for p in QUITS)
+
+
+Probed = tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]  # of a group of seeds
+
+
+def _probed(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[Probed]:
+    return [run_probes(specs, group, ProbePlan(), [who.model], who.options, who.bench) for group in groups(seeds)]
+
+
+def _rows_of(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[tuple[ProbeRow, ...]]:
+    return [rows for rows, _ in _probed(who, specs, seeds)]
+
+
+def _overheads(rows: Sequence[ProbeRow], seeds: Sequence[int]) -> list[float]:
+    return of_groups([row.read_overhead for row in rows], seeds)
+
+
+def recovery_probes(setting: Setting) -> Findings:
+    """Compare traversal on Stepwise Sum, model by model."""
+    seeds = seeds_of(setting, SEEDS)
+    people = cast(setting, "recoverer") if setting.model is not None else (*cast(setting, "recoverer"), *quitters())
+    rows: list[StudyRow] = []
+    for who in people:
+        found = [group[0] for group in _rows_of(who, SPECS[:1], seeds)]
+        rows += _traversal(who, found, seeds)
+    section = in_section("Stepwise Sum, m = 8, n = 64, fan-ins 2 and 4", rows)
+    tables = (_independence(),) if setting.model is None else ()
+    return Findings(section, tables, commands=commands(setting, "recovery-probes"))
+
+
+def _traversal(who: Who, rows: Sequence[ProbeRow], seeds: Sequence[int]) -> Iterator[StudyRow]:
+    """Yield a traversal beside the models that it stands for: the recoverer for those that never stop early."""
+    steady = {name: figures for name, figures in BY_MODEL.items() if figures[0] == 1}
+    everyone = ", ".join(BY_MODEL)
+    stops = who.is_reference and who.name != "recoverer"
+    models = {MINI: BY_MODEL[MINI]} if stops else {", ".join(steady): steady[GPT]}
+    share = of_groups([row.successful / row.probes for row in rows], seeds)
+    early = of_groups([float(row.early_stops) for row in rows], seeds)
+    for model, (success, _, stopped) in models.items():
+        yield row_of(who, "success rate", success, share, model, STOPS, is_trait=stops)
+        yield row_of(who, "early stops", stopped, early, model, STOPS, is_trait=stops)
+    if overheads := _overheads(rows, seeds):
+        yield row_of(who, "read overhead of successes", 1.0, overheads, everyone, "")
+    again = of_groups([float(row.redundant) for row in rows], seeds)
+    yield row_of(who, "redundant rereads", 0.0, again, everyone, "")
+    off = of_groups([float(row.off_cone) for row in rows], seeds)
+    yield row_of(who, "off-cone reads", 0.0, off, ", ".join(steady), "")
+
+
+def _independence() -> Table:
+    """Return the test that reads depend on the cone and not on the pressure.
+
+    The naive recoverer has no place here: most of its probes end at the limit of actions, and the slope among the rest
+    changes its sign with that limit.
+    """
+    who, recoveries = reference("recoverer"), []
+    for h in (8, 4, 2):
+        _, probes = run_probes(SPECS[:1], range(24), ProbePlan(h=h), [who.model], who.options)
+        recoveries += [Recovery(p.minimum, 8 / h, len(p.order)) for _, _, p in probes]
+    test = reads_given_cone(recoveries)
+    line: dict[str, Any] = {"agent": who.name, "reads a unit of m/h": test.estimate, "p": test.p, "recoveries": test.n}
+    return listed("reads-given-the-cone", "Reads among equal cones do not depend on the pressure at the miss", [line])
+
+
+def probes_by_workload(setting: Setting) -> Findings:
+    """Compare how many probes are completed on three workloads, and what a completed one costs."""
+    seeds = seeds_of(setting, SEEDS)
+    people = quitters() if setting.model is None else cast(setting)
+    rows: list[StudyRow] = []
+    for who in people:
+        found = _rows_of(who, SPECS, seeds)
+        for place, spec in enumerate(SPECS):
+            own, (completed, probes) = [group[place] for group in found], COMPLETED[spec.workload]
+            share = of_groups([row.successful / row.probes for row in own], seeds)
+            title = TITLES[spec.workload]
+            rows.append(row_of(who, f"{title}: completed", completed / probes, share, FOUR, STOPS, is_trait=True))
+            if overheads := _overheads(own, seeds):
+                rows.append(row_of(who, f"{title}: overhead of completed ones", 1.0, overheads, FOUR, ""))
+            again = of_groups([float(row.redundant) for row in own], seeds)
+            rows.append(row_of(who, f"{title}: redundant rereads", 0.0, again, FOUR, ""))
+    section = in_section("Probes, m = 8, n = 64, fan-ins 2 and 4", rows)
+    return Findings(section, commands=commands(setting, "recovery-probes-by-workload"))
+
+
+def read_traces(setting: Setting) -> Findings:
+    """Draw reads against the fewest possible, probe by probe, and where early stops end."""
+    seeds = seeds_of(setting, SEEDS)
+    people = cast(setting) if setting.model is not None else (reference("recoverer"), quitters()[1])
+    probes: list[tuple[Who, ProbeScore]] = []
+    rows: list[StudyRow] = []
+    for who in people:
+        found = _probed(who, SPECS[:1], seeds)
+        probes += [(who, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
+        own = [group[0] for group, _ in found]
+        share = of_groups([row.successful / row.probes for row in own], seeds)
+        rows.append(row_of(who, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS, is_trait=True))
+        if overheads := _overheads(own, seeds):
+            rows.append(row_of(who, "read overhead of completed probes", 1.0, overheads, FOUR, ""))
+    done = [probe for _, probe in probes if probe.success]
+    figure = Figure("read-traces", "Recoveries that succeed are read-optimal", (_trace_chart(probes, len(done)),))
+    section = in_section("Probes of Stepwise Sum", rows)
+    return Findings(section, figures=(figure,), commands=commands(setting, "read-traces"))
+
+
+def _trace_chart(probes: Sequence[tuple[Who, ProbeScore]], completed: int) -> Chart:
+    named = [(f"{who.name}, seed {probe.seed}, fan-in {probe.fan_in}", probe) for who, probe in probes]
+    kept = tuple(name for name, probe in named if probe.success)
+    stopped = [(name, probe) for name, probe in named if not probe.success]
+    overheads = tuple(probe.overhead for _, probe in named if probe.success)
+    said = (
+        f"; the other {len(stopped)} stop at {min(p.overhead for _, p in stopped):.0%} of it or later"
+        if stopped
+        else ""
+    )
+    return Chart(
+        "read-overhead",
+        "Reads over the fewest possible",
+        f"The {completed} completed of {len(probes)} probes take {_most(overheads)} of the fewest reads{said}.",
+        Axis("probe", "category"),
+        Axis("reads / minimum", low=0),
+        (
+            Series("completed", "points", kept, overheads),
+            Series("stopped early", "points", tuple(n for n, _ in stopped), tuple(p.overhead for _, p in stopped)),
+            Series("optimal", "rule", (named[0][0],), (1.0,), dashed=True),
+        ),
+    )
+
+
+def _most(overheads: Sequence[float]) -> str:
+    return f"{max(overheads):.2f}" if overheads else "none"

@@ -1,0 +1,329 @@
+"""The studies over recorded runs: cohorts, rereading, clipping, anomalies, mediation, domains.
+
+Runs are not shipped. `--data DIR` holds one analysis of `eirkit vestige analyze` in each of DIR/verified,
+DIR/coderforge, DIR/openhands, DIR/tau-bench, DIR/tau-retail, DIR/tau-airline and DIR/terminal-bench, as far as there
+are any, and the source lines of tasks' gold files in DIR/base-lines.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from eirkit.logs.cohorts.cohort import analyse_cohorts
+from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.mediated import DEMAND_AS_SIZE
+from eirkit.logs.cohorts.setting import AnalysisPlan
+from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
+from eirkit.logs.tables import is_analysis, read_rows
+from eirkit.paper.studies.judging import absent, banded, exact, in_section, listed, sectioned
+from eirkit.paper.study import DIFFERS, NEEDS_RUNS, Findings, Setting, StudyRow, verdict_of_interval
+from eirkit.show.chart import Axis, Chart, Figure, Series
+
+VERIFIED, CODERFORGE, OPENHANDS, TAU, TERMINAL = "verified", "coderforge", "openhands", "tau-bench", "terminal-bench"
+TITLES = {VERIFIED: "Verified", CODERFORGE: "CoderForge", OPENHANDS: "OpenHands/Qwen3"}
+# Cohort → runs, goal access, mean peak demand, failure AUC.
+COHORTS = {
+    VERIFIED: (4988, 0.920, 9001.0, 0.541),
+    CODERFORGE: (500, 0.990, 73135.0, 0.440),
+    OPENHANDS: (67074, 0.574, 4460.0, 0.527),
+}
+INSIDE, OUTSIDE = "published figure inside our 95% interval", "published figure outside our 95% interval"
+FEWER = "other runs than the published ones: a cohort's figures are its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One printed estimate and the test of ours that answers to it."""
+
+    cohort: str
+    test: str
+    label: str
+    value: float
+    digits: int = 2
+    nothing: float | None = 1.0  # what the estimate is where there is no association; None: it is not about one
+
+
+REREADS = (
+    Published(VERIFIED, "reread-failed-distance", "Failed × log2 distance: rate ratio", 1.02),
+    Published(VERIFIED, "reread-failed-needed-distance", "Failed × needed × log2 distance: rate ratio", 0.951, 3),
+    Published(VERIFIED, "fair-clock-gap", "Fair-clock needed-file gap: odds ratio a doubling", 1.18),
+    Published(VERIFIED, "end-censored-gap", "End-censored gap: odds ratio", 1.44),
+    Published(VERIFIED, "closed-gap", "Closed gap: odds ratio", 0.86),
+    Published(VERIFIED, "placebo-needed-gap", "Joint closed gap, needed files", 0.87),
+    Published(VERIFIED, "placebo-other-gap", "Joint closed gap, other files", 0.81),
+)
+DEMAND = (
+    Published(OPENHANDS, "clipped-demand-failure-tokens", "Demand, given length: odds ratio a doubling", 1.022, 3),
+    Published(OPENHANDS, "clipped-demand-failure-difficulty", "Demand, given length and difficulty", 1.016, 3),
+)
+MEDIATION = (
+    Published(OPENHANDS, "size-failure-tokens", "Gold-file lines, given length: odds ratio a doubling", 1.30),
+    Published(OPENHANDS, "size-failure-difficulty", "Gold-file lines, given difficulty", 1.03),
+    Published(OPENHANDS, "size-never-recovered", "Gold-file lines → never recovered", 1.19),
+    Published(OPENHANDS, "never-recovered-failure", "Never recovered → failure", 1.41),
+    Published(OPENHANDS, "mediation-never-recovered", "Indirect risk difference", 0.0019, 4, 0.0),
+    Published(OPENHANDS, "rework-failure", "Rework → failure", 1.00),
+)
+RECOVERY = (
+    Published(OPENHANDS, "clipping-raw-difference", "Never recovered − recovered: resolved", -0.127, 3, 0.0),
+    Published(OPENHANDS, "clipping-mixed", "Random intercepts: odds ratio of success", 0.89),
+    Published(OPENHANDS, "clipping-correlated-effects", "Correlated random effects", 0.94),
+    Published(OPENHANDS, "clipping-disjoint-difficulty", "Difficulty from other runs", 1.27),
+)
+# Cohort → clipped views, runs with one, those of goal (OpenHands: later modified) files, runs with one; re-exposed
+# lines, their runs, never re-exposed lines, their runs.
+CLIPPING: dict[str, tuple[int, ...]] = {
+    VERIFIED: (598, 265, 135, 116, 87, 30, 29, 9),
+    CODERFORGE: (244, 203, 116, 115, 91, 30, 34, 6),
+    OPENHANDS: (24270, 20839, 12452, 12114, 15404, 2916, 7493, 1239),
+}
+ANOMALIES = {
+    "edit_failures": ("edit-application failures", 25),
+    "repeated_commands": ("identical command and output", 77164),
+    "repeated_edits": ("repeated edits after a failed test", 110),
+    "submits_after_failed_test": ("submissions after a failed test", 3),
+}
+
+
+def needed(setting: Setting, *cohorts: str) -> tuple[str, ...]:
+    """Return the commands that make what is missing; nothing where all is there."""
+    lacking = [name for name in cohorts if folder_of(setting, name) is None]
+    made = [f"eirkit vestige analyze RUNS --gold GOLD --out DATA/{name}" for name in lacking]
+    return (*made, "eirkit reproduce STUDY --data DATA") if made else ()
+
+
+def folder_of(setting: Setting, cohort: str) -> Path | None:
+    """Return the analysis of a cohort, if it is there."""
+    if setting.data is None:
+        return None
+    folder = setting.data / cohort
+    return folder if is_analysis(folder) else None
+
+
+@cache
+def _analysed(folder: Path) -> Mapping[str, Any]:
+    lines = folder.parent / "base-lines.json"
+    sizes = read_base_lines(lines) if lines.is_file() else None
+    return analyse_cohorts([folder], AnalysisPlan(), by="folder", base_lines=sizes)
+
+
+def lacks(cohort: str) -> str:
+    return f"no analysis of the {cohort} runs in --data"
+
+
+def _commands(setting: Setting, study: str, *cohorts: str) -> tuple[str, ...]:
+    return tuple(line.replace("STUDY", study) for line in needed(setting, *cohorts))
+
+
+def vestige_cohorts(setting: Setting) -> Findings:
+    """Compare runs, goal access, demand and failure AUC of the three cohorts."""
+    rows: list[StudyRow] = []
+    for cohort, figures in COHORTS.items():
+        folder = folder_of(setting, cohort)
+        labels = ("runs", "goal access", "mean peak demand, tokens", "failure AUC")
+        named = [f"{TITLES[cohort]}: {label}" for label in labels]
+        if folder is None:
+            rows += [
+                absent(label, value, NEEDS_RUNS, lacks(cohort)) for label, value in zip(named, figures, strict=True)
+            ]
+        else:
+            rows += _cohort_rows(named, figures, _analysed(folder)["cohorts"][0])
+    section = in_section("VESTIGE over completed software-agent runs", rows)
+    return Findings(section, commands=_commands(setting, "vestige-cohorts", *COHORTS))
+
+
+def _cohort_rows(labels: Sequence[str], published: Sequence[float], found: Mapping[str, Any]) -> Iterator[StudyRow]:
+    yield exact(labels[0], published[0], found["runs"], FEWER, 0)
+    yield exact(labels[1], published[1], found["goal_access"], FEWER)
+    yield exact(labels[2], published[2], found["mean_peak_tokens"], FEWER, 0)
+    auc = found["failure_auc"]
+    if auc is None:
+        yield absent(labels[3], published[3], NEEDS_RUNS, found["note"] or "no outcomes in the analysis")
+    else:
+        one = Published("", "", labels[3], published[3], 3, 0.5)
+        yield estimate(one, auc, found["auc_low"], found["auc_high"])
+
+
+def estimate(one: Published, ours: float, low: float | None, high: float | None) -> StudyRow:
+    """Return a row whose range is the 95% interval of our estimate, and which says so.
+
+    Inside the interval is as much agreement as an estimate can have, however near it comes. Without an interval it is
+    a plain figure.
+    """
+    if low is None or high is None:
+        return exact(one.label, one.value, ours, FEWER, one.digits)
+    verdict = verdict_of_interval(one.value, low, high, one.digits)
+    is_outside = verdict == DIFFERS
+    why = FEWER if is_outside else _says_little(one, low, high)
+    return StudyRow(one.label, one.value, ours, low, high, verdict, why, basis=OUTSIDE if is_outside else INSIDE)
+
+
+def _says_little(one: Published, low: float, high: float) -> str:
+    """Return what an interval that holds the published figure does not show: that there is anything at all."""
+    if one.nothing is None or not low <= one.nothing <= high:
+        return ""
+    return f"{one.label}: our interval also holds {one.nothing:g}, no association, so that this agreement says little"
+
+
+def tested(setting: Setting, printed: Sequence[Published]) -> Iterator[StudyRow]:
+    """Yield printed estimates beside ours on the same cohort."""
+    for one in printed:
+        folder = folder_of(setting, one.cohort)
+        if folder is None:
+            yield absent(one.label, one.value, NEEDS_RUNS, lacks(one.cohort))
+            continue
+        found = next(test for test in _analysed(folder)["tests"] if test["name"] == one.test)
+        # Another exposure than the published one makes another estimate, whatever its name.
+        if found["estimate"] is None or DEMAND_AS_SIZE in (found["note"] or ""):
+            yield absent(one.label, one.value, NEEDS_RUNS, found["note"])
+        else:
+            yield estimate(one, found["estimate"], found["low"], found["high"])
+
+
+def reread_distance(setting: Setting) -> Findings:
+    """Compare how rereading falls with distance, and the gap sensitivities."""
+    section = in_section("Rereading and gaps on Verified", tested(setting, REREADS))
+    return Findings(section, commands=_commands(setting, "reread-distance", VERIFIED))
+
+
+def pressure_and_failure(setting: Setting) -> Findings:
+    """Compare peak demand and failure, before and after what tasks differ in."""
+    rows = list(tested(setting, DEMAND))
+    shown = [row for row in rows if row.ours is not None]
+    figure = _odds(rows) if shown else _printed_odds(rows)
+    section = in_section("Demand and failure in the OpenHands clipping cohort", rows)
+    return Findings(section, figures=(figure,), commands=_commands(setting, "pressure-and-failure", OPENHANDS))
+
+
+def _odds(rows: Sequence[StudyRow]) -> Figure:
+    names = tuple(row.label for row in rows)
+    ours = banded("ours", "points", names, [(row.ours or 1.0, row.low or 1.0, row.high or 1.0) for row in rows])
+    return _odds_figure(names, (ours,), ", ".join(f"{row.label} {row.ours:.3f}" for row in rows if row.ours))
+
+
+PRINTED_BOUNDS = ((1.002, 1.041), (0.992, 1.041))  # 95%, of the two estimates of DEMAND
+
+
+def _printed_odds(rows: Sequence[StudyRow]) -> Figure:
+    names = tuple(row.label for row in rows)
+    values = tuple(row.published for row in rows)
+    low, high = zip(*PRINTED_BOUNDS, strict=True)
+    series = Series("published", "points", names, values, low, high, dashed=True)
+    return _odds_figure(
+        names, (series,), "published 1.022 (1.002 to 1.041) and 1.016 (0.992 to 1.041); ours needs runs"
+    )
+
+
+def _odds_figure(names: tuple[str, ...], series: tuple[Series, ...], said: str) -> Figure:
+    one = Series("no association", "rule", (names[0],), (1.0,), dashed=True)
+    axes = Axis("adjusted for", "category"), Axis("odds ratio of failure a doubling of demand")
+    chart = Chart("demand-and-failure", "Demand and failure", f"Odds ratios: {said}.", *axes, (*series, one))
+    return Figure("pressure-and-failure", "Higher demand, and failure", (chart,))
+
+
+def demand_and_mediation(setting: Setting) -> Findings:
+    """Compare what may lie between size and failure, and recovery of clipped lines."""
+    sections = {
+        "Recovery of clipped lines and success": tested(setting, RECOVERY),
+        "Size, recovery, rework and failure": tested(setting, MEDIATION),
+    }
+    made = _commands(setting, "demand-and-mediation", OPENHANDS)
+    return Findings(sectioned(sections), commands=made)
+
+
+def clipping_and_anomalies(setting: Setting) -> Findings:
+    """Compare counts of clipped views, of lines that were lost to them, and of anomaly signatures."""
+    sections = {
+        "Clipped views and changed old lines": list(_clipping_rows(setting)),
+        "Anomaly signatures over all three cohorts": list(_anomaly_rows(setting)),
+    }
+    return Findings(sectioned(sections), commands=_commands(setting, "clipping-and-anomalies", *COHORTS))
+
+
+Count = Callable[[list[dict[str, Any]]], int]
+
+
+def _total(column: str) -> Count:
+    return lambda rows: sum(row[column] for row in rows)
+
+
+def _runs_with(column: str) -> Count:
+    return lambda rows: sum(row[column] > 0 for row in rows)
+
+
+def _counts(cohort: str) -> dict[str, Count]:
+    on = "clipped_modified_views" if cohort == OPENHANDS else "clipped_goal_views"
+    which = "later modified" if cohort == OPENHANDS else "gold-patch"
+    return {
+        "clipped views": _total("clipped_views"),
+        "runs with one": _runs_with("clipped_views"),
+        f"clipped views of {which} files": _total(on),
+        f"runs with one of {which} files": _runs_with(on),
+        "changed old lines shown again": _total("lines_recovered"),
+        "runs with such lines": _runs_with("lines_recovered"),
+        "changed old lines never shown again": _total("lines_never_recovered"),
+        "runs with those": _runs_with("lines_never_recovered"),
+    }
+
+
+def _clipping_rows(setting: Setting) -> Iterator[StudyRow]:
+    for cohort, figures in CLIPPING.items():
+        folder = folder_of(setting, cohort)
+        runs = read_rows(folder, "runs") if folder else []
+        for (name, count), published in zip(_counts(cohort).items(), figures, strict=True):
+            label = f"{TITLES[cohort]}: {name}"
+            if folder is None:
+                yield absent(label, published, NEEDS_RUNS, lacks(cohort))
+            else:
+                yield exact(label, published, count(runs), f"{len(runs):,} runs of {COHORTS[cohort][0]:,}", 0)
+
+
+def _anomaly_rows(setting: Setting) -> Iterator[StudyRow]:
+    folders = [folder_of(setting, cohort) for cohort in COHORTS]
+    runs = [row for folder in folders if folder for row in read_rows(folder, "runs")]
+    for column, (name, published) in ANOMALIES.items():
+        if None in folders:
+            yield absent(name, published, NEEDS_RUNS, "not all three cohorts are in --data")
+        else:
+            yield exact(name, published, _total(column)(runs), f"{len(runs):,} runs of 72,562", 0)
+
+
+def domain_anchors(setting: Setting) -> Findings:
+    """Compare demand in the units of each domain: entities of transactions, files of shell runs."""
+    printed = (
+        Published(TAU, "task-entities-auc", "τ-Bench: failure AUC of task entities", 0.555, 3, 0.5),
+        Published("tau-retail", "used-later-entities-50", "τ-Bench, retail: entities, median", 4, 0, None),
+        Published("tau-retail", "used-later-entities-99", "τ-Bench, retail: entities, 99%", 8, 0, None),
+        Published("tau-airline", "used-later-entities-50", "τ-Bench, airline: entities, median", 2, 0, None),
+        Published("tau-airline", "used-later-entities-99", "τ-Bench, airline: entities, 99%", 3, 0, None),
+        Published(TERMINAL, "used-later-files-50", "Terminal-Bench: files, median", 22.5, 1, None),
+        Published(TERMINAL, "used-later-files-90", "Terminal-Bench: files, 90%", 131, 0, None),
+        Published(TERMINAL, "used-later-files-99", "Terminal-Bench: files, 99%", 455, 0, None),
+        Published(TERMINAL, "used-later-tokens-50", "Terminal-Bench: tokens, median", 11_500, -2, None),
+        Published(TERMINAL, "used-later-tokens-90", "Terminal-Bench: tokens, 90%", 64_500, -2, None),
+        Published(TERMINAL, "used-later-tokens-99", "Terminal-Bench: tokens, 99%", 226_500, -2, None),
+    )
+    anchors = [
+        {"benchmark": "SWE-bench / SWE-rebench", "state entity": "versioned file", "anchor": "reference-patch file"},
+        {"benchmark": "τ-Bench", "state entity": "typed database entity", "anchor": "reference task state"},
+        {"benchmark": "Terminal-Bench 2.0", "state entity": "versioned shell path", "anchor": "realized trace only"},
+    ]
+    rows = in_section("Demand in native units", tested(setting, printed))
+    made = _commands(setting, "domain-anchors", TAU, "tau-retail", "tau-airline", TERMINAL)
+    return Findings(rows, (listed("anchors", "What is counted, and what it is anchored to", anchors),), commands=made)
+
+
+def known_dependencies(setting: Setting) -> Findings:
+    """Compare the 36 synthetic cases with known dependencies and an injected distractor."""
+    found = [validate(case) for case in known_cases()]
+    rows = [
+        exact("cases", 36, len(found), digits=0),
+        exact("cases with every required file", 36, sum(not one.missing for one in found), digits=0),
+        exact("cases without the distractor", 36, sum(DISTRACTOR not in one.surplus for one in found), digits=0),
+        exact("cases with the known peak", 36, sum(one.peak_tokens == one.case.peak_tokens for one in found), digits=0),
+    ]
+    return Findings(in_section("Synthetic runs with known dependencies", rows))

@@ -1,0 +1,147 @@
+"""The causal rescue on Store–Recall and Stepwise Maximum, and LRU at sufficient capacity with its restoration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from eirkit.experiments.rescue import ARMS, Arm, ArmRow, Setup, rescue
+from eirkit.paper.studies.agents import GPT, HAIKU, MINI, OPUS, Who, cast, commands, groups, repeated, row_of, seeds_of
+from eirkit.paper.studies.judging import in_section, listed, trait
+from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.claims import gate
+from eirkit.show.table import Table
+from eirkit.tasks.generation import generate_many
+from eirkit.tasks.task import TaskSpec
+
+SEEDS = 60
+FOUR, STRONG = "mean of four models", "mean of three models"
+CONTROL = {GPT: 0.137, OPUS: 0.176, HAIKU: 0.000, MINI: 0.140}  # Store–Recall, no injection
+MAXIMUM = {HAIKU: (0.641, 0.714, 1.0), OPUS: (0.641, 0.714, 1.0), GPT: (0.646, 0.714, 1.0)}  # control, sham, exact
+
+GUESSES = "what a model puts in the place of a missing value is its own; the guesser draws one of 10^4"
+OMITS = (
+    "the calculator omits a missing operand of a maximum; an agent, not shipped, that took the oldest visible record "
+    "instead reached 0.80 where the calculator reaches 0.40: the published 0.642 lies between two ways of going on"
+)
+UNEXPLAINED = (
+    "explained in part: here too the sham exceeds the control, because an earlier maximum is often the answer itself "
+    "(0.37 where such values are left out); why the published one is as high as 0.714 we do not know"
+)
+SLIPS = (
+    "the published models slip by themselves: 0.3% of their answers at full retention do not follow from their own "
+    "earlier ones, and in Stepwise Sum one slip spoils what comes after it; the calculator never slips"
+)
+
+Figure = Callable[[ArmRow], float | None]
+Arms = dict[str, list[float]]
+
+
+def in_arms(setup: Setup, who: Who, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
+    """Return the arms of one agent for every group of three seeds; of fewer than two groups, for every seed."""
+    found: dict[Arm, list[ArmRow]] = {"control": [], "oracle": [], "sham": []}
+    bench = who.remembering_bench()
+    tasks = list(generate_many(setup.spec, seeds))
+    bench.run(who.model, who.options, [setup.trial(task, arm) for arm in ARMS for task in tasks])
+    for group in groups(seeds):  # of which every trajectory is there already
+        for row in rescue(setup, group, [who.model], who.options, bench).rows:
+            found[row.arm].append(row)
+    return found
+
+
+def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
+    """Return a figure for each repetition of the published experiment."""
+    values = [figure(row) for row in rows]
+    if all(row.attempted == 1 for row in rows):
+        return repeated(values)
+    return [value for value in values if value is not None]
+
+
+def controlled(who: Who, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
+    """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
+    cell = gate(who.model, spec, who.options, who.bench)
+    line: dict[str, Any] = {"workload": spec.workload, "agent": who.name, **cell.standing()}
+    words = (
+        () if cell.passes else (f"{who.name} fails the full-information control: its arms claim nothing about loss.",)
+    )
+    return listed("control", "Full information, h = m", [line]), words
+
+
+def store_recall_arms(who: Who, seeds: Sequence[int]) -> Arms:
+    arms = in_arms(Setup(TaskSpec("store-recall", m=8), 4), who, seeds)
+    return {arm: figures(rows, lambda row: row.accuracy) for arm, rows in arms.items()}
+
+
+def store_recall_rows(who: Who, arms: Arms) -> Iterator[StudyRow]:
+    yield row_of(who, "no injection", 0.113, arms["control"], FOUR, GUESSES, is_trait=True)
+    yield row_of(who, "exact restoration", 1.0, arms["oracle"], FOUR, "")
+    yield row_of(who, "matched sham", 0.0, arms["sham"], FOUR, "")
+    repair = [a - b for a, b in zip(arms["oracle"], arms["sham"], strict=True)]
+    yield row_of(who, "repair effect", 1.0, repair, FOUR, "")
+
+
+def store_recall_rescue(setting: Setting) -> Findings:
+    """Compare Store–Recall under no injection, restoration and a sham of equal length."""
+    who = cast(setting, "guesser")[0]
+    arms = store_recall_arms(who, seeds_of(setting, SEEDS))
+    rows = list(store_recall_rows(who, arms))
+    if who.is_reference:
+        rows += [
+            trait("no injection", own, arms["control"], (name, who.name), GUESSES) for name, own in CONTROL.items()
+        ]
+    section = in_section("Accuracy at missed RECALLs, m = 8, h = 4", rows)
+    control, words = controlled(who, TaskSpec("store-recall"))
+    return Findings(section, (control,), words=words, commands=commands(setting, "rescue"))
+
+
+def maximum_rescue(setting: Setting) -> Findings:
+    """Compare Stepwise Maximum under the same arms, over whole trajectories."""
+    who = cast(setting, "calculator")[0]
+    arms = in_arms(Setup(TaskSpec("stepwise-max", m=8), 4), who, seeds_of(setting, SEEDS))
+    right = {arm: figures(rows, lambda row: row.trajectory_accuracy) for arm, rows in arms.items()}
+    effect = [a - b for a, b in zip(right["oracle"], right["sham"], strict=True)]
+    rows = [
+        row_of(who, "no injection", 0.642, right["control"], STRONG, OMITS),
+        row_of(who, "matched sham", 0.714, right["sham"], STRONG, UNEXPLAINED),
+        row_of(who, "exact restoration", 1.0, right["oracle"], STRONG, ""),
+        row_of(who, "exact − sham", 0.286, effect, STRONG, UNEXPLAINED),
+    ]
+    section = in_section("Accuracy over whole runs, m = 8, h = 4", rows)
+    control, words = controlled(who, TaskSpec("stepwise-max"))
+    return Findings(section, (control,), words=words, commands=commands(setting, "stepwise-maximum-rescue"))
+
+
+# Policy and h, arm → accuracy, self-consistent accuracy, steps with a missing reference.
+SUFFICIENT: dict[tuple[str, int, Arm], tuple[float, float, float]] = {
+    ("window", 16, "control"): (0.934, 0.997, 0.0),
+    ("lru", 16, "control"): (0.410, 0.788, 13.3),
+    ("lru", 20, "control"): (0.441, 0.903, 5.7),
+    ("lru", 32, "control"): (0.925, 0.995, 0.0),
+    ("lru", 16, "oracle"): (0.934, 0.997, 13.3),
+    ("lru", 16, "sham"): (0.444, 0.790, 13.3),
+}
+RESTORED: dict[Arm, str] = {"control": "", "oracle": " + correct restoration", "sham": " + sham"}
+
+
+def sufficient_capacity(setting: Setting) -> Findings:
+    """Compare the exact window and LRU where every eligible answer would fit, and what restoration repairs."""
+    who, seeds = cast(setting, "calculator")[0], seeds_of(setting, SEEDS)
+    section = in_section("Stepwise Sum at sufficient capacity, m = 16", sufficient_rows(who, seeds))
+    control, words = controlled(who, TaskSpec("stepwise-sum"))
+    return Findings(section, (control,), words=words, commands=commands(setting, "sufficient-capacity"))
+
+
+def sufficient_rows(who: Who, seeds: Sequence[int]) -> Iterator[StudyRow]:
+    made: dict[tuple[str, int], dict[Arm, list[ArmRow]]] = {}
+    for (policy, h, arm), (accuracy, consistent, missed) in SUFFICIENT.items():
+        if (policy, h) not in made:
+            setup = Setup(TaskSpec("stepwise-sum"), h, policy, "submitted", managed=True)
+            made[policy, h] = in_arms(setup, who, seeds)
+        rows = made[policy, h][arm]
+        name = f"{'exact window' if policy == 'window' else 'LRU'}, h = {h}{RESTORED[arm]}"
+        right = figures(rows, lambda row: row.trajectory_accuracy)
+        yield row_of(who, f"{name}: accuracy", accuracy, right, STRONG, SLIPS)
+        own = figures(rows, lambda row: row.self_consistent_accuracy)
+        yield row_of(who, f"{name}: self-consistent", consistent, own, STRONG, SLIPS)
+        steps = figures(rows, lambda row: row.missed_steps)
+        yield row_of(who, f"{name}: steps with a miss", missed, steps, STRONG, SLIPS)

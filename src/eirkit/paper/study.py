@@ -1,0 +1,257 @@
+"""A study: what the paper printed, what computes ours, and what came out. Facts only; studies themselves are elsewhere.
+
+Findings go to disk as JSON and come back equal, so that a study is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from eirkit.agents.model import ModelOptions
+from eirkit.errors import UsageError
+from eirkit.registry import load_object
+from eirkit.runs.budget import Budget
+from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.table import Column, Table
+
+REPRODUCED = "reproduced"
+SPREAD = "within seed spread"
+DIFFERS = "differs"
+NEEDS_MODEL = "needs a model that is not configured"
+NEEDS_RUNS = "needs recorded runs that are not given"
+NEEDS_MEMORY = "needs a memory system that is not installed"
+
+VERDICTS = (REPRODUCED, SPREAD, DIFFERS, NEEDS_MODEL, NEEDS_RUNS, NEEDS_MEMORY)
+JUDGED = (DIFFERS, SPREAD, REPRODUCED)  # the worst first
+MEANINGS = {
+    REPRODUCED: "ours equals the published figure to its printed digits",
+    SPREAD: "the published figure lies in the range of our means over as many seeds as the paper has; of an estimate "
+    "from recorded runs, which says so, inside our 95% interval",
+    DIFFERS: "it does not; the row says what is known of the reason",
+    NEEDS_MODEL: "the figure is a trait of the models that were tested; a reference agent's stands beside it",
+    NEEDS_RUNS: "the figure comes from recorded runs, which are not shipped",
+    NEEDS_MEMORY: "the figure comes from a memory system that is not installed here",
+}
+
+
+def verdict_of(published: float, ours: float, low: float, high: float, digits: int = 3) -> str:
+    """Return how a published figure, printed with so many digits, stands to ours and its range."""
+    if abs(published - ours) <= _rounding(digits):
+        return REPRODUCED
+    return verdict_of_interval(published, low, high, digits)
+
+
+def verdict_of_interval(published: float, low: float, high: float, digits: int = 3) -> str:
+    """Return how a published figure stands to a range alone; *reproduced* is not among the answers."""
+    rounding = _rounding(digits)
+    return SPREAD if low - rounding <= published <= high + rounding else DIFFERS
+
+
+def _rounding(digits: int) -> float:
+    return 0.5 * 10.0**-digits * (1 + 1e-9)  # a figure halfway between two printed ones may be either
+
+
+def overall(verdicts: Iterable[str]) -> str:
+    """Return the verdict of many: the worst of those that were judged; what is needed where none was."""
+    found = set(verdicts)
+    for verdict in JUDGED:
+        if verdict in found:
+            return verdict
+    return next(verdict for verdict in VERDICTS if verdict in found)
+
+
+Kind = Literal["theory", "offline", "agents", "memories", "recorded"]
+KINDS: dict[Kind, str] = {
+    "theory": "exact counts; nothing is drawn",
+    "offline": "generated graphs and tasks without agents",
+    "agents": "reference agents, or the model given by --model",
+    "memories": "reference agents with memory systems, as far as they are installed",
+    "recorded": "recorded runs with reference patches, given by --data",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRow:
+    """One published figure, ours, and the range in which ours lies over as many seeds as the paper used.
+
+    Where `basis` says something, the range is something else, and so is what the verdict rests on.
+    """
+
+    label: str
+    published: float | None  # None: the paper prints none
+    ours: float | None  # None: what it needs is not here
+    low: float | None
+    high: float | None
+    verdict: str
+    why: str = ""  # of a difference, or what is needed
+    section: str = ""  # the table in which it is shown
+    published_by: str = ""  # the models behind it
+    ours_by: str = ""
+    source: str = ""  # where in the paper
+    basis: str = ""  # what the verdict rests on where that is not our spread over seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a study found."""
+
+    rows: tuple[StudyRow, ...]
+    tables: tuple[Table, ...] = ()  # figures without a published partner, shapes, tests
+    figures: tuple[Figure, ...] = ()
+    words: tuple[str, ...] = ()  # conventions and readings that a reader should know
+    commands: tuple[str, ...] = ()  # what would compute the rows that are not judged
+
+    @property
+    def verdict(self) -> str:
+        return overall(row.verdict for row in self.rows)
+
+    @property
+    def judged(self) -> int:
+        """How many rows were judged; the others need something."""
+        return sum(row.verdict in JUDGED for row in self.rows)
+
+    @property
+    def extent(self) -> str:
+        """How much of the study its verdict rests on."""
+        return f"{self.judged} of {len(self.rows)}"
+
+    @property
+    def is_mostly_judged(self) -> bool:
+        return 2 * self.judged >= len(self.rows)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why rows differ or are not judged, each reason once."""
+        return tuple(dict.fromkeys(row.why for row in self.rows if row.why))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "tables": [table.as_json() for table in self.tables],
+            "figures": [figure.as_json() for figure in self.figures],
+            "words": list(self.words),
+            "commands": list(self.commands),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a study is computed with; None: its own."""
+
+    model: str | None = None  # for studies with agents
+    options: ModelOptions = field(default_factory=ModelOptions)
+    data: Path | None = None  # analysed runs
+    seeds: Sequence[int] | None = None
+    memories: tuple[str, ...] = ()  # external systems that are to be run
+    purse: Budget | None = None  # from which the model is paid; None: nothing is capped
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all that can change findings."""
+        asked = {} if self.model is None else self.options.asked()
+        seeds = None if self.seeds is None else [int(seed) for seed in self.seeds]
+        data = None if self.data is None else str(self.data.resolve())
+        return {
+            "model": self.model,
+            "options": asked,
+            "data": data,
+            "seeds": seeds,
+            "memories": list(self.memories),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """One table, figure or paragraph of the paper."""
+
+    id: str  # words joined by hyphens
+    title: str
+    kind: Kind
+    labels: tuple[str, ...]  # of the paper's tables and figures; empty for a paragraph
+    place: str  # where in the paper a reader finds it
+    function: str  # `module:name` below eirkit.paper.studies; it takes a Setting and returns Findings
+    cost: int = 1  # seconds on one core, roughly; the longest begin first
+    least_seeds: int = 1  # without which it has no repetition of the published experiment
+
+    def run(self, setting: Setting) -> Findings:
+        """Return the findings; a row that does not say where its figure stands in the paper stands at the study's."""
+        self.check(setting)
+        found: Findings = load_object(f"eirkit.paper.studies.{self.function}")(setting)
+        rows = tuple(row if row.source else replace(row, source=self.place) for row in found.rows)
+        return replace(found, rows=rows)
+
+    def check(self, setting: Setting) -> None:
+        """Refuse seeds of which the study cannot make one repetition.
+
+        Raises:
+            UsageError: there are too few.
+        """
+        if setting.seeds is not None and len(setting.seeds) < self.least_seeds:
+            least, given = self.least_seeds, len(setting.seeds)
+            raise UsageError(
+                f"{self.id} takes means over {least} seeds, as the paper does, and got {given}; "
+                f"give --seeds 0:{least} or more, or leave --seeds out"
+            )
+
+    def own(self, setting: Setting) -> Setting:
+        """Return the setting without what this study does not look at."""
+        has_agents = self.kind in ("agents", "memories")
+        model = setting.model if has_agents else None
+        return Setting(
+            model,
+            setting.options if model is not None else ModelOptions(),
+            setting.data if self.kind == "recorded" else None,
+            setting.seeds if has_agents or self.kind == "offline" else None,
+            setting.memories if self.kind == "memories" else (),
+            setting.purse if model is not None else None,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {"id": self.id, "title": self.title, "kind": self.kind, "labels": list(self.labels), "place": self.place}
+
+
+def document_of(study: Study, findings: Findings) -> dict[str, Any]:
+    """Return a study and what it found as scripts read it."""
+    return {
+        **study.as_json(),
+        "verdict": findings.verdict,
+        "judged": findings.judged,
+        "of": len(findings.rows),
+        "counts": {verdict: sum(row.verdict == verdict for row in findings.rows) for verdict in JUDGED},
+        "rows": [asdict(row) for row in findings.rows],
+        "commands": list(findings.commands),
+    }
+
+
+def findings_from(document: Mapping[str, Any]) -> Findings:
+    """Return findings from their JSON."""
+    return Findings(
+        tuple(StudyRow(**row) for row in document["rows"]),
+        tuple(map(_table, document["tables"])),
+        tuple(map(_figure, document["figures"])),
+        tuple(document["words"]),
+        tuple(document["commands"]),
+    )
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    columns = tuple(Column(**column) for column in document["columns"])
+    return Table(**{**document, "columns": columns, "rows": tuple(document["rows"])})
+
+
+def _figure(document: Mapping[str, Any]) -> Figure:
+    return Figure(**{**document, "panels": tuple(map(_chart, document["panels"]))})
+
+
+def _chart(document: Mapping[str, Any]) -> Chart:
+    axes = {name: Axis(**document[name]) for name in ("x", "y")}
+    return Chart(**{**document, **axes, "series": tuple(map(_series, document["series"]))})
+
+
+def _series(document: Mapping[str, Any]) -> Series:
+    listed: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+    }
+    return Series(**listed)

@@ -1,1 +1,0 @@
-"""The demonstration: the three questions on embedded defaults, computed by the functions that every command calls."""

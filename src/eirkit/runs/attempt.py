@@ -1,0 +1,204 @@
+"""One run from start to records: a cell and a task come in, a finished run or a typed failure goes out.
+
+Whatever a model, a memory, a policy or a workload raises is caught here, once, and put down to the side it came from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from eirkit.agents.blame import side_of, words_of
+from eirkit.agents.driver import drive
+from eirkit.agents.memory import MemoryUsage
+from eirkit.agents.memory_calls import usage_of
+from eirkit.agents.model import Model
+from eirkit.agents.serving.model_factory import renderer_of
+from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.session import Decision
+from eirkit.agents.stores.pool import Memories
+from eirkit.agents.telemetry import Exchange, Trace
+from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+from eirkit.findings.behaviour import behave, continuations
+from eirkit.findings.causes import RunScore, judge, score
+from eirkit.findings.fates import look_up, memory_record
+from eirkit.findings.floor import floor_record, holdings
+from eirkit.records import encode
+from eirkit.runs.cells import Cell
+from eirkit.runs.event_lines import event_lines
+from eirkit.runs.sessions import make_session
+from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
+from eirkit.tasks.generation import graph_of
+from eirkit.tasks.policy import Structure
+from eirkit.tasks.task import TaskInstance
+from eirkit.tasks.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that the world broke: never a zero, tried again on resume."""
+
+    record: dict[str, Any]  # the fields of failure/1
+
+    @property
+    def kind(self) -> str:
+        return str(self.record["kind"])
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the runs of one cell share."""
+
+    cell: Cell
+    workload: Workload
+    structure: Structure
+    model: Model
+    rules_sha256: str
+    texts: bool
+    scrub: Scrubber
+    coordinates: Mapping[str, Any]  # the cell as every run record repeats it
+
+
+async def attempt(stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | Failure:
+    """Run one task to its end and score it."""
+    trace = Trace()
+    try:
+        used = await carry_out(stage, task, memories, trace)
+        return finish(stage, task, trace, used)
+    except (SpendCapReached, UsageError):
+        raise  # nobody's failure: the user's own limit or input
+    except Exception as error:  # noqa: BLE001 - plug-ins may raise anything; it is typed, recorded and never a score
+        return Failure(_failure_record(stage, task, trace, error))
+
+
+async def carry_out(stage: Stage, task: TaskInstance, memories: Memories, trace: Trace) -> MemoryUsage | None:
+    """Run one task to its end into a trace, and return what its memory system held and took, if it has one.
+
+    Whatever is raised passes through; the trace keeps what there was until then.
+    """
+    session = make_session(stage.cell.access, task, stage.workload, stage.structure)
+    session.renderer = renderer_of(stage.cell.model, stage.cell.options)
+    plan = stage.cell.memory_plan
+    if plan is None:
+        await drive(session, stage.model, trace=trace)
+        return None
+    async with memories.scope(plan, stage.cell.run_id(task.spec.seed), task) as memory:
+        weigh = stage.workload.closed_form  # what is held is compared with what is needed, where that is known
+        await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
+        return await usage_of(memory, plan.seconds)
+
+
+def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
+    """Return the records of a run that came to its end.
+
+    Args:
+        used: what its memory system held and took, if it had one.
+    """
+    decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
+    verdicts = judge(task, stage.workload, decisions, actions)
+    run = stage.cell.run_id(task.spec.seed)
+    wrong = [[v.t, v.cause, v.kind] for v in verdicts if v.cause is not None]
+    last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
+    behaviour = _count(continuations(decisions, exchanges, actions).values())
+    if not stage.cell.access.is_controlled:
+        behaviour |= asdict(behave(graph_of(task), actions, decisions, verdicts))
+    record = {
+        "run": run,
+        "cell": stage.cell.id,
+        "seed": task.spec.seed,
+        **stage.coordinates,
+        "fingerprint": task.fingerprint,
+        "rules_sha256": stage.rules_sha256,
+        "ending": trace.ending,
+        "score": score_record(score(verdicts, decisions, max_turn=trace.ending == "action-limit")),
+        "faults": _count(decision.fault for decision in decisions),
+        "refusals": _count(action.reason for action in actions),
+        "constant": _constant(decisions),
+        "behaviour": behaviour,
+        "usage": usage_record(trace, exchanges),
+    }
+    if used is not None:
+        consultations = trace.consultations
+        lookups = look_up(decisions, verdicts, consultations)
+        limit = None if stage.cell.memory_plan is None else stage.cell.memory_plan.limit
+        more = {"limit": limit, "floor": _floor(stage, task, trace, limit)}
+        record["memory"] = memory_record(used, consultations, lookups) | more
+    return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
+
+
+def _floor(stage: Stage, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:
+    """Return what was needed and held at each cut, where what is needed follows from the parameters alone."""
+    if not stage.workload.closed_form:
+        return None
+    held = holdings(task.spec.n, trace.decisions, trace.consultations, limit)
+    curve = stage.workload.demand(task.spec, graph_of(task))
+    return floor_record(curve, held, math.log2(stage.workload.alphabet(task.spec)))
+
+
+def score_record(scored: RunScore) -> dict[str, Any]:
+    """Return a score as plain data; `RunScore(**record)` inverts it."""
+    fields = {name: getattr(scored, name) for name in RunScore.__slots__}
+    return {**fields, "errors": dict(scored.errors), "kinds": dict(sorted(scored.kinds.items()))}
+
+
+def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+    """Return what the run took: of the model, and of its memory; its cost is unknown where that of a reply is."""
+    usages = [exchange.reply.usage for exchange in exchanges]
+    costs = [usage.cost_usd for usage in usages]
+    return {
+        "calls": len(exchanges),
+        "cache_hits": sum([usage.from_cache for usage in usages]),
+        "input_tokens": sum([usage.input_tokens for usage in usages]),
+        "output_tokens": sum([usage.output_tokens for usage in usages]),
+        "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
+        "memory_calls": len(trace.consultations),
+    }
+
+
+def _count(kinds: Iterable[str | None]) -> dict[str, int]:
+    return dict(sorted(Counter([kind for kind in kinds if kind]).items()))
+
+
+def _constant(decisions: Sequence[Decision]) -> list[int] | None:
+    """Return the one answer that was given throughout, if there is such a one."""
+    given = {decision.submitted for decision in decisions}
+    (only,) = given if len(given) == 1 else (None,)
+    return None if only is None or len(decisions) < 2 else list(only)
+
+
+_ANEW = "; correct it and start anew with another --out"
+_RESUME = "; correct the memory system, then resume"
+
+
+def cause_of(message: str) -> str:
+    """Return the message of a failure without what a sweep on the command line would do about it."""
+    return message.removesuffix(_ANEW).removesuffix(_RESUME)
+
+
+def _remedy(stage: Stage, error: Exception) -> str:
+    """Return what to do about what a verb of a memory system raised; nothing for other plug-ins."""
+    if isinstance(error, InfrastructureError) or not getattr(error, "__notes__", ()):
+        return ""
+    if ".py:" in (stage.cell.access.memory or ""):  # its file is part of the sweep, which an edit would change
+        return _ANEW
+    return _RESUME
+
+
+def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
+    return {
+        "run": stage.cell.run_id(task.spec.seed),
+        "cell": stage.cell.id,
+        "seed": task.spec.seed,
+        "workload": task.spec.workload,
+        "model": stage.cell.model,
+        "condition": stage.cell.access.memory or stage.cell.access.condition,
+        "kind": error.kind if isinstance(error, ModelError) else side_of(error),
+        "message": stage.scrub.excerpt(words_of(error)) + _remedy(stage, error),
+        "steps": len(trace.decisions),
+        "usage": usage_record(trace, trace.exchanges),
+    }

@@ -1,0 +1,212 @@
+"""What a sweep was: its suite and its surroundings, written once before anything runs and compared when it is resumed.
+
+Never a key: a suite that holds what the environment calls a secret is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.model import Request
+from eirkit.agents.prompt import Renderer, render
+from eirkit.agents.serving.model_factory import renderer_of, split_model
+from eirkit.agents.serving.prices import BUILT_IN
+from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.errors import InputFileError, UsageError
+from eirkit.records import read_document, write_document
+from eirkit.registry import located, relocate
+from eirkit.runs.cells import Cell
+from eirkit.runs.sessions import make_session
+from eirkit.runs.suite import Suite
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskInstance, TaskSpec
+from eirkit.tasks.view import Budgets, Visible, publish
+
+FILE = "manifest.json"
+SCHEMA = "manifest/1"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The first file of a sweep's folder."""
+
+    suite: Mapping[str, Any]
+    suite_sha256: str
+    cells: int
+    runs: int
+    prompt_sha256: str  # of the rules texts and of the dialect in which states are shown
+    prices_sha256: str
+    sources: Mapping[str, str]  # SHA-256 of every file that a `file.py:Name` of the suite names
+    rules: Mapping[str, str]  # the system messages of the sweep by their hash; run records name theirs
+    eirkit: str
+    python: str
+    platform: str
+    dependencies: Mapping[str, str]
+    places: Mapping[str, str] = field(default_factory=dict)  # of sources with relative names, seen from the folder
+    control: bool | None = None  # whether the full-information control is run; None: for reference agents alone
+
+    def write(self, folder: Path) -> None:
+        write_document(folder / FILE, SCHEMA, asdict(self))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest in a sweep's folder."""
+    if not (folder / FILE).is_file():
+        raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
+    document = read_document(folder / FILE, SCHEMA)
+    known = {one.name: one.default is one.default_factory is MISSING for one in fields(Manifest)}
+    if missing := sorted(name for name, needed in known.items() if needed and name not in document):
+        raise InputFileError(f"{folder / FILE} lacks {', '.join(missing)}; restore the file")
+    return Manifest(**{name: document[name] for name in known if name in document})
+
+
+def describe(
+    suite: Suite,
+    prices: Path | None,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    control: bool | None = None,
+) -> Manifest:
+    """Return the manifest of a sweep that is about to begin in a folder."""
+    listed = suite.as_json()
+    refuse_secrets("the suite", listed, environment)
+    texts = {sha256(text.encode()).hexdigest(): text for text in SystemMessages().of_suite(suite)}
+    sources = sources_of(
+        name
+        for cell, _ in suite.plan()
+        for name in (cell.task.workload, cell.access.policy, cell.access.memory, cell.model)
+    )
+    return Manifest(
+        suite=listed,
+        suite_sha256=suite.sha256(),
+        cells=sum(len(grid) for grid in suite.grids),
+        runs=len(suite),
+        prompt_sha256=sha256("\n".join([*sorted(texts), *dialects_of(suite)]).encode()).hexdigest(),
+        prices_sha256=prices_sha256(prices),
+        sources=sources,
+        rules=texts,
+        **surroundings(),
+        places={} if folder is None else places_of(sources, folder),
+        control=control,
+    )
+
+
+def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> None:
+    """Raise UsageError where a document that is about to be written holds what the environment calls a secret."""
+    if Scrubber.of_environment(environment).value(document) != document:
+        raise UsageError(f"{what} holds a secret of the environment; take it out, keys are read from the environment")
+
+
+def surroundings() -> dict[str, Any]:
+    """Return what may change a result and is no choice of the user's."""
+    return {
+        "eirkit": version("eirkit"),
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "dependencies": dependency_versions(),
+    }
+
+
+def prices_sha256(prices: Path | None) -> str:
+    """Return the hash of the prices in force."""
+    return sha256(b"".join(path.read_bytes() for path in (BUILT_IN, prices) if path)).hexdigest()
+
+
+def sources_of(names: Iterable[str | None]) -> dict[str, str]:
+    """Return the hash of every file of code or weights among some names, so that a changed one is noticed."""
+    given = {name for name in names if name is not None}
+    code = {name.partition(".py:")[0] + ".py" for name in given if ".py:" in name}
+    paths = sorted(code | {split_model(name)[1] for name in given if name.endswith(".safetensors")})
+    return {path: _file_sha256(located(path)) for path in paths if located(path).is_file()}
+
+
+def places_of(sources: Iterable[str], folder: Path) -> dict[str, str]:
+    """Return where files with relative names are, seen from a folder; whole paths need no such help."""
+    seen = {path: os.path.relpath(located(path).resolve(), folder.resolve()) for path in sources}
+    return {path: Path(place).as_posix() for path, place in seen.items() if not Path(path).is_absolute()}
+
+
+def find_sources(then: Manifest, folder: Path) -> None:
+    """See to it that plug-in files are found also from another working directory than the sweep was begun in."""
+    for path, place in then.places.items():
+        elsewhere, known = folder / place, then.sources.get(path)
+        here = Path(path)
+        if not (here.is_file() and _file_sha256(here) == known) and elsewhere.is_file():
+            relocate(path, elsewhere.resolve())
+
+
+def _file_sha256(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+class SystemMessages:
+    """The system messages of cells; making one also shows that the cell can be run."""
+
+    def __init__(self) -> None:
+        self._task: TaskInstance | None = None  # of the last cell; neighbours mostly share it
+
+    def of(self, cell: Cell) -> str:
+        """Return what an agent of this cell is told before anything else."""
+        if self._task is None or self._task.spec != cell.task:
+            self._task = generate(cell.task)
+        session = make_session(cell.access, self._task, prepare(cell.task))
+        session.renderer = renderer_of(cell.model, cell.options)
+        first = session.request()
+        return first.messages[0].content if isinstance(first, Request) else ""
+
+    def of_suite(self, suite: Suite) -> list[str]:
+        """Return the different messages of a suite, in its order."""
+        return list(dict.fromkeys(self.of(cell) for cell, _ in suite.plan()))
+
+
+def dialects_of(suite: Suite) -> list[str]:
+    """Return one state in every dialect of a suite, in its order."""
+    return [dialect(one) for one in dict.fromkeys(renderer_of(cell.model, cell.options) for cell, _ in suite.plan())]
+
+
+def dialect(renderer: Renderer = render) -> str:
+    """Return one state with all parts that a state can have, as agents are shown it."""
+    spec = TaskSpec("store-recall", n=12, m=4)
+    task = publish(generate(spec), prepare(spec))
+    record, budgets = ((1, (7,)),), Budgets(1, 2, None)
+    return renderer(Visible(task, task.steps[3], True, record, record, record, "a note", budgets=budgets))[-1].content
+
+
+def dependency_versions() -> dict[str, str]:
+    """Return the versions of all installed packages that eirkit names as dependencies, the optional ones included."""
+    names = {match.group() for line in requires("eirkit") or () if (match := _NAME.match(line))}
+    found = {}
+    for name in sorted(names):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def refuse_drift(then: Manifest, now: Manifest, folder: Path) -> None:
+    """Raise UsageError where a resumed sweep would leave other records than it began with."""
+    if then.suite_sha256 != now.suite_sha256:
+        raise UsageError(
+            f"the suite is not the one in {folder} ({then.cells} cells, {then.runs} runs there; {now.cells} and "
+            f"{now.runs} here, or other values); resume with --resume {folder} alone, or choose another --out"
+        )
+    if then.eirkit != now.eirkit:
+        raise UsageError(
+            f"{folder} was begun with eirkit {then.eirkit}, this is {now.eirkit}; finish it there or start anew"
+        )
+    if changed := sorted(path for path, known in then.sources.items() if now.sources.get(path) != known):
+        raise UsageError(
+            f"{changed[0]} has changed since {folder} was begun; restore it, or start anew with another --out"
+        )
+    if then.prompt_sha256 != now.prompt_sha256:
+        raise UsageError(f"the prompts have changed since {folder} was begun; start anew with another --out")

@@ -1,0 +1,161 @@
+"""From the name of a memory condition to a session: an access and a task come in, what an agent will meet goes out.
+
+`controlled` is Controlled Retention under any policy. All others are agent-managed: the paper's conditions, the name of
+any policy (a key–value cache under it), and `external`, which needs a memory system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eirkit.agents.conditions import (
+    Cache,
+    Compaction,
+    Condition,
+    External,
+    KeyValueStore,
+    Paging,
+    Scratch,
+    ScratchLru,
+    Stored,
+)
+from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
+from eirkit.agents.session import ControlledSession, Session
+from eirkit.agents.stores.memory_factory import check_plan
+from eirkit.errors import SpecError, UnknownNameError, UsageError
+from eirkit.runs.cells import CONTROLLED, EXTERNAL, NATIVE, STRICT, Access
+from eirkit.tasks.generation import graph_of
+from eirkit.tasks.policy import Outlook, Structure, find_policy, policies
+from eirkit.tasks.retention import Retention
+from eirkit.tasks.simulation.plain import structure_of
+from eirkit.tasks.task import TaskInstance
+from eirkit.tasks.view import PublicTask, publish
+from eirkit.tasks.workload import Workload
+
+CONTEXT_TOKENS = 128  # of the compaction condition unless given
+
+Maker = Callable[[Access, PublicTask, Outlook], Condition]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """One agent-managed condition."""
+
+    make: Maker
+    reads: int | None = 0  # B_oracle unless given; None: no limit
+    recovery: bool = True  # False: the budgets must stay 0
+
+
+def _cache(policy: str) -> Maker:
+    return lambda access, public, outlook: Cache(_retention(policy, access, outlook))
+
+
+def _external(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
+    return Stored() if access.panel == STRICT else External(_retention("window", access, outlook))
+
+
+def _compaction(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
+    return Compaction(public.spec, access.context_tokens or CONTEXT_TOKENS)
+
+
+CONDITIONS: dict[str, Named] = {
+    "floor": Named(_cache("window"), recovery=False),
+    "kv": Named(lambda access, public, outlook: KeyValueStore(access.h)),
+    "scratch": Named(lambda access, public, outlook: Scratch(public.spec, public.width, access.h)),
+    "scratch-lru": Named(lambda access, public, outlook: ScratchLru(public.spec, public.width, access.h)),
+    "paging": Named(lambda access, public, outlook: Paging(), reads=None),
+    "compaction": Named(_compaction),
+    EXTERNAL: Named(_external),
+}
+
+
+def condition_names() -> list[str]:
+    """Return every name that a condition can have, the policies' included."""
+    return sorted({CONTROLLED, *CONDITIONS, *policies.names()})
+
+
+def find_condition(name: str) -> Named:
+    """Return the agent-managed condition with this name."""
+    if name in CONDITIONS:
+        return CONDITIONS[name]
+    if ":" not in name and name not in policies.names():
+        raise UnknownNameError("condition", name, condition_names())
+    find_policy(name)
+    return Named(_cache(name))
+
+
+def default_reads(condition: str) -> int | None:
+    """Return the budget of direct retrievals where none is given."""
+    return 0 if condition == CONTROLLED else find_condition(condition).reads
+
+
+def check_access(access: Access) -> None:
+    """Raise UsageError where the parts of an access contradict each other or name something unknown."""
+    if access.h < 1:
+        raise SpecError(f"h = {access.h} holds no record; use h >= 1")
+    if access.is_controlled:
+        _check_controlled(access)
+        return
+    named = find_condition(access.condition)
+    if access.policy is not None:
+        raise UsageError(
+            f"a policy goes with Controlled Retention; give condition {access.policy!r} for the managed one"
+        )
+    if (access.memory is None) == (access.condition == EXTERNAL):
+        raise UsageError(f"condition {EXTERNAL!r} needs a memory system, and no other takes one; use a second [[grid]]")
+    _check_memory(access)
+    if named.reads is None and access.reads == 0:
+        raise UsageError(
+            f"condition {access.condition!r} shows what is read and nothing else; allow it reads (b_oracle)"
+        )
+    if not named.recovery and (access.reads, access.recomputations) != (0, 0):
+        raise UsageError(f"condition {access.condition!r} has no recovery; leave its budgets at 0")
+    if access.condition != "compaction" and (access.context_tokens, access.summary_prompt) != (None, None):
+        raise UsageError(
+            "context_tokens and summary_prompt belong to the compaction condition; leave them out elsewhere"
+        )
+    _options(access)
+
+
+def _check_memory(access: Access) -> None:
+    if access.panel not in (NATIVE, STRICT):
+        raise UnknownNameError("panel", access.panel, (NATIVE, STRICT))
+    if access.memory_plan is not None:
+        check_plan(access.memory_plan)
+    elif access.panel == STRICT or access.memory_settings:
+        raise UsageError("a panel and memory settings go with a memory system; give memory or leave them out")
+
+
+def _check_controlled(access: Access) -> None:
+    find_policy(access.policy or "")
+    _check_memory(access)
+    if (access.memory, access.context_tokens, access.summary_prompt) != (None, None, None):
+        raise UsageError("Controlled Retention has no memory system and no context limit; choose another condition")
+    if (access.reads, access.recomputations) != (0, 0):
+        raise UsageError("Controlled Retention has no recovery; choose an agent-managed condition such as 'lru'")
+    if access.tool_calls:
+        raise UsageError("Controlled Retention takes one answer a step; tool calls go with agent-managed conditions")
+
+
+def make_session(access: Access, task: TaskInstance, workload: Workload, structure: Structure | None = None) -> Session:
+    """Return the session of one run; only a policy with hindsight is built from the task's future.
+
+    Args:
+        structure: what the workload says about its steps, for those who make many sessions of one specification.
+    """
+    outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
+    public = publish(task, workload)
+    if access.is_controlled:
+        return ControlledSession(public, _retention(access.policy or "", access, outlook))
+    condition = find_condition(access.condition).make(access, public, outlook)
+    return ManagedSession(public, condition, _options(access))
+
+
+def _options(access: Access) -> ManagedOptions:
+    prompt = access.summary_prompt or SUMMARY_PROMPT
+    return ManagedOptions(access.reads, access.recomputations, access.actions, access.tool_calls, prompt)
+
+
+def _retention(policy: str, access: Access, outlook: Outlook) -> Retention:
+    return Retention(find_policy(policy).for_task(outlook), access.h)

@@ -1,0 +1,236 @@
+"""A sweep as people write it: grids of values in TOML or from options come in, checked cells with seeds go out.
+
+Every key of a grid takes one value or a list; a grid is the product of its lists. Keys above the first `[[grid]]` hold
+for every grid that does not say otherwise. The canonical form and its hash decide whether a sweep that is resumed is
+still the same.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.exchange import canonical
+from eirkit.agents.model import ModelOptions
+from eirkit.errors import InputFileError, UnknownNameError, UsageError
+from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell
+from eirkit.runs.sessions import check_access, default_reads
+from eirkit.runs.values import (
+    Reader,
+    read_budget,
+    read_count,
+    read_flag,
+    read_label,
+    read_memory_options,
+    read_model_options,
+    read_name,
+    read_seeds,
+    read_text,
+    show_seeds,
+)
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.task import TaskSpec
+
+MOST_RUNS = 100_000_000
+
+# In the order in which cells are run; the last ones change fastest.
+_TASK: dict[str, Reader] = {
+    "workload": read_name,
+    "n": read_count,
+    "m": read_count,
+    "lookback": read_count,
+    "fan_in": read_count,
+    "slots": read_count,
+    "digits": read_count,
+    "k": read_count,
+    "queries": read_name,
+    "warm_up": read_count,
+}
+_ACCESS: dict[str, Reader] = {
+    "condition": read_name,
+    "policy": read_name,
+    "memory": read_name,
+    "panel": read_name,
+    "b_oracle": read_budget,
+    "b": read_budget,
+    "actions": read_count,
+    "tool_calls": read_flag,
+    "context_tokens": read_count,
+    "summary_prompt": read_text,
+    "h": read_count,
+}
+_SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # named alike in a suite and in Access
+AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
+_GRID_KEYS = (*AXES, "seeds", "model_options", "memory_options")
+_SUITE_KEYS = ("name", "texts", "grid", *_GRID_KEYS)
+_MODEL_KEYS = tuple(one.name for one in fields(ModelOptions))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """One product of values over the same seeds."""
+
+    axes: Mapping[str, tuple[Any, ...]]  # only those that were given
+    seeds: Sequence[int]
+    options: ModelOptions
+    memory_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the name of the system
+
+    def cells(self) -> Iterator[Cell]:
+        names = [name for name in AXES if name in self.axes]
+        for values in product(*(self.axes[name] for name in names)):
+            yield make_cell(dict(zip(names, values, strict=True)), self.options, self.memory_options)
+
+    def __len__(self) -> int:
+        size = 1
+        for values in self.axes.values():
+            size *= len(values)
+        return size
+
+    def as_json(self) -> dict[str, Any]:
+        axes = {name: list(values) for name, values in self.axes.items()}
+        options = {name: getattr(self.options, name) for name in _MODEL_KEYS}
+        asked = {**options, "extra": dict(options["extra"])}
+        kept = {name: dict(settings) for name, settings in self.memory_options.items()}
+        return {**axes, "seeds": show_seeds(self.seeds), "model_options": asked, "memory_options": kept}
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Everything that decides which records a sweep leaves."""
+
+    grids: tuple[Grid, ...]
+    name: str = "run"
+    texts: bool = True  # keep prompts and replies beside their hashes
+
+    def __len__(self) -> int:
+        """How many runs it has."""
+        return sum(len(grid) * len(grid.seeds) for grid in self.grids)
+
+    def plan(self) -> Iterator[tuple[Cell, Sequence[int]]]:
+        """Yield the cells in the order in which they are run, each with its seeds."""
+        for grid in self.grids:
+            for cell in grid.cells():
+                yield cell, grid.seeds
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the canonical form; `read_suite` inverts it."""
+        return {"name": self.name, "texts": self.texts, "grid": [grid.as_json() for grid in self.grids]}
+
+    def sha256(self) -> str:
+        """Return a hash of all that can change a record: defaults included, names and connection limits not."""
+        digest = sha256(canonical({"texts": self.texts}))
+        for cell, seeds in self.plan():
+            digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())
+        return digest.hexdigest()
+
+
+def make_cell(
+    values: Mapping[str, Any], options: ModelOptions, memory_options: Mapping[str, Mapping[str, Any]] | None = None
+) -> Cell:
+    """Return the cell with these values; what is not among them has its default."""
+    if "workload" not in values or "model" not in values:
+        raise UsageError(f"no {'model' if 'workload' in values else 'workload'} is given; every grid needs one")
+    task = TaskSpec(**{name: values[name] for name in _TASK if name in values})
+    memory = values.get("memory")
+    condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
+    shared = {name: values[name] for name in _SHARED if name in values}
+    access = Access(
+        condition=condition,
+        policy=values.get("policy", "window" if condition == CONTROLLED else None),
+        memory=memory,
+        memory_settings=(memory_options or {}).get(memory or "", {}),
+        h=values.get("h", task.m),
+        reads=_budget(values["b_oracle"]) if "b_oracle" in values else default_reads(condition),
+        recomputations=_budget(values.get("b", 0)),
+        **shared,
+    )
+    return Cell(task, values["model"], access, options)
+
+
+def _budget(value: int | str) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
+    """Read and check a suite; the given keys win over those of the file."""
+    try:
+        document = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
+    except ValueError as error:
+        raise InputFileError(f"{path} is not TOML ({error}); see docs/run-a-sweep.md") from error
+    try:
+        return read_suite(document, given, path.stem)
+    except UsageError as error:
+        raise InputFileError(f"{path}: {error}") from error
+
+
+def read_suite(document: Mapping[str, Any], given: Mapping[str, Any] | None = None, name: str = "run") -> Suite:
+    """Return the suite that a document describes, after every cell of it has been checked.
+
+    Args:
+        given: keys that win over the document's, in every grid.
+        name: what the suite is called where the document does not say.
+    """
+    top = {**document, **(given or {})}
+    _refuse_unknown(top, _SUITE_KEYS)
+    shared, over = ({key: v for key, v in keys.items() if key in _GRID_KEYS} for keys in (document, given or {}))
+    listed = document.get("grid", [{}])
+    if not isinstance(listed, list) or not listed or not all(isinstance(grid, dict) for grid in listed):
+        raise UsageError("`grid` is no list of tables; write [[grid]] above each")
+    for grid in listed:
+        _refuse_unknown(grid, _GRID_KEYS)
+    grids = tuple(_read_grid(_merge(_merge(shared, grid), over)) for grid in listed)
+    suite = Suite(grids, read_label("name", top.get("name", name)), read_flag("texts", top.get("texts", True)))
+    check_suite(suite)
+    return suite
+
+
+def _merge(keys: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys with others over them; model options are replaced one by one."""
+    merged = {**keys, **over}
+    both = [table["model_options"] for table in (keys, over) if "model_options" in table]
+    if both:
+        wrong = [table for table in both if not isinstance(table, Mapping)]  # is refused where it is read
+        merged["model_options"] = wrong[0] if wrong else {n: value for table in both for n, value in table.items()}
+    return merged
+
+
+def check_suite(suite: Suite) -> None:
+    """Raise UsageError where a cell is impossible, unknown or there twice; models are checked when they are made."""
+    if len(suite) > MOST_RUNS:
+        raise UsageError(f"{len(suite):,} runs are too many; split the suite below {MOST_RUNS:,}")
+    seen: set[str] = set()
+    for cell, seeds in suite.plan():
+        prepare(cell.task)
+        check_access(cell.access)
+        cell.task.with_seed(min(seeds)), cell.task.with_seed(max(seeds))
+        if cell.id in seen:
+            where = f"{cell.task.workload}, {cell.model}, {cell.access.condition}, h = {cell.access.h}"
+            raise UsageError(f"the cell ({where}) is there twice; list each value and each grid once")
+        seen.add(cell.id)
+
+
+def _read_grid(table: Mapping[str, Any]) -> Grid:
+    axes = {name: _values(name, table[name]) for name in AXES if name in table}
+    memory_options = read_memory_options(table.get("memory_options", {}), axes.get("memory", ()))
+    model_options = read_model_options(table.get("model_options", {}))
+    return Grid(axes, read_seeds(table.get("seeds", "0:3")), model_options, memory_options)
+
+
+def _values(name: str, value: Any) -> tuple[Any, ...]:
+    listed = value if isinstance(value, list) else [value]
+    if not listed:
+        raise UsageError(f"{name} is an empty list; give a value or leave it out")
+    return tuple(AXES[name](name, item) for item in listed)
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise UnknownNameError("key", str(key), known)

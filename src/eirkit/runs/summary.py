@@ -1,0 +1,218 @@
+"""What came of a sweep: its folder comes in, one row for each cell goes out; nothing else is needed for a number.
+
+Every row shows how many runs were scored of those attempted. Runs that the world broke are listed by kind, never zeros,
+and a cell in which every answer failed in the same way is marked as suspect. Only cells that pass the full-information
+control carry claims about lost information.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eirkit.findings.causes import RunScore
+from eirkit.findings.pooling import pool
+from eirkit.records import write_document
+from eirkit.runs.cells import Cell
+from eirkit.runs.control import Standing, key_of, open_failures, read_standings
+from eirkit.runs.memory_rows import MemoryGathering, panel_of
+from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
+from eirkit.runs.suite import Suite
+from eirkit.runs.values import UNLIMITED
+
+FILE, SCHEMA = SUMMARY, "summary/1"
+FEWEST_ANSWERS = 8  # below so many a constant answer says nothing
+_USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureGroup:
+    """Runs that are not scored because the world broke them in the same way."""
+
+    workload: str
+    model: str
+    condition: str
+    kind: str
+    message: str
+    runs: int
+    first: str  # a run, for a start
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The result of a sweep so far."""
+
+    rows: tuple[dict[str, Any], ...]
+    failures: tuple[FailureGroup, ...]
+    stopped: tuple[str, ...]  # why runs were left out
+    scored: int
+    planned: int
+
+    @property
+    def complete(self) -> bool:
+        return self.scored == self.planned
+
+    @property
+    def excluded(self) -> tuple[tuple[str, str, str], ...]:
+        """Model, workload and reason of what failed the full-information control, each once."""
+        failed = (row for row in self.rows if row["control"] is not None and not row["control"]["passes"])
+        return tuple(dict.fromkeys((row["model"], row["workload"], row["control"]["reason"]) for row in failed))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "rows": list(self.rows),
+            "failures": [asdict(group) for group in self.failures],
+            "stopped": list(self.stopped),
+            "scored": self.scored,
+            "planned": self.planned,
+            "complete": self.complete,
+            "excluded": [list(entry) for entry in self.excluded],
+        }
+
+    def write(self, folder: Path) -> None:
+        write_document(folder / FILE, SCHEMA, self.as_json())
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """What is known about a cell while its runs are being read."""
+
+    scores: list[RunScore] = field(default_factory=list)
+    usage: Counter[str] = field(default_factory=Counter)
+    costs: list[float | None] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    refusals: Counter[str] = field(default_factory=Counter)
+    behaviour: Counter[str] = field(default_factory=Counter)
+    constants: set[tuple[int, ...] | None] = field(default_factory=set)
+    memory: MemoryGathering = field(default_factory=MemoryGathering)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        self.scores.append(RunScore(**record["score"]))
+        self.spend(record["usage"])
+        self.faults.update(record["faults"])
+        self.refusals.update(record["refusals"])
+        self.behaviour.update(record["behaviour"])
+        self.memory.add(record.get("memory"))
+        self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
+
+    def spend(self, usage: Mapping[str, Any]) -> None:
+        """Take in what an attempt took, whether it came to its end or not."""
+        if usage:
+            self.usage.update({name: usage[name] for name in _USAGE})
+            self.costs.append(usage["cost_usd"])
+
+    def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return the row; runs that failed count as attempted."""
+        scored = pool(self.scores)
+        kinds = Counter(record["kind"] for record in failed.values())
+        known = [cost for cost in self.costs if cost is not None]
+        return {
+            **scored.as_json(),
+            "faults": dict(sorted(self.faults.items())),
+            "refusals": dict(sorted(self.refusals.items())),
+            "behaviour": dict(sorted(self.behaviour.items())),
+            **{name: self.usage[name] if self.costs else None for name in _USAGE},
+            "cost_usd": math.fsum(known) if known and len(known) == len(self.costs) else None,
+            "suspect": self._suspect(scored.accuracy),
+            "attempted": len(self.scores) + len(failed),
+            "failures": dict(sorted(kinds.items())),
+            "memory_system": self.memory.row(failed.values()),
+        }
+
+    def _suspect(self, accuracy: float | None) -> str | None:
+        """Return why the adapter is more likely broken than the agent bad, if it is."""
+        steps = sum(score.steps for score in self.scores)
+        if not steps or accuracy is None:
+            return None
+        if not any(score.answered for score in self.scores) and len(self.faults) <= 1:
+            (kind,) = self.faults or ("unreached",)
+            most = self.refusals.most_common(1)
+            return f"every answer failed in the same way ({kind}{f', most often {most[0][0]}' if most else ''})"
+        (only,) = self.constants if len(self.constants) == 1 else (None,)
+        if only is not None and steps >= FEWEST_ANSWERS and accuracy < 0.5:
+            return f"every answer is {' '.join(map(str, only))}"
+        return None
+
+
+def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSummary:
+    """Return the rows of a sweep from the files in its folder; a cell whose last run was read is settled at once."""
+    planned = {cell.id: len(seeds) for cell, seeds in suite.plan()}
+    failures = list(read_failures(folder))
+    failed = _last_failures(failures)
+    gathering: dict[str, _Gathering] = {}
+    for failure in failures:  # every attempt was paid for, also of runs that came to their end later
+        gathering.setdefault(failure["cell"], _Gathering()).spend(failure["usage"])
+    settled: dict[str, dict[str, Any]] = {}
+    scored = 0
+    for record, _ in scan_runs(folder / RUNS):
+        name = record["cell"]
+        failed.get(name, {}).pop(record["run"], None)
+        gathered = gathering.setdefault(name, _Gathering())
+        gathered.add(record)
+        scored += 1
+        if len(gathered.scores) == planned[name]:
+            settled[name] = gathering.pop(name).row({})
+    standings = read_standings(folder)
+    rows = tuple(
+        {
+            **coordinates(cell, len(seeds)),
+            **(settled.get(cell.id) or gathering.get(cell.id, _Gathering()).row(failed.get(cell.id, {}))),
+            **_claims(standings.get(key_of(cell)) if standings else None),
+        }
+        for cell, seeds in suite.plan()
+    )
+    groups = _grouped([*failed.values(), open_failures(folder)])
+    return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()))
+
+
+def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
+    """Return what tells a row from the others."""
+    task, access = cell.task, cell.access
+    return {
+        "cell": cell.id,
+        "workload": task.workload,
+        "model": cell.model,
+        "condition": access.condition,
+        "policy": access.policy,
+        "memory": access.memory,
+        "memory_settings": dict(access.memory_settings),
+        "panel": panel_of(access),
+        "n": task.n,
+        "m": task.m,
+        "lookback": task.reach,
+        "fan_in": task.fan_in,
+        "h": access.h,
+        "pressure": task.m / access.h,
+        "b_oracle": UNLIMITED if access.reads is None else access.reads,
+        "b": UNLIMITED if access.recomputations is None else access.recomputations,
+        "seeds": seeds,
+    }
+
+
+def _claims(standing: Standing | None) -> dict[str, Any]:
+    """Return the verdict of the control, None where it was not run, and whether causes may be read as claims."""
+    return {"control": standing, "claims": standing is not None and bool(standing["passes"])}
+
+
+def _last_failures(failures: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return the last failure of each run, by cell and run."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for record in failures:
+        found.setdefault(record["cell"], {})[record["run"]] = record
+    return found
+
+
+def _grouped(failed: Iterable[Mapping[str, Mapping[str, Any]]]) -> tuple[FailureGroup, ...]:
+    names = ("workload", "model", "condition", "kind", "message")
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for runs in failed:
+        for run, record in runs.items():
+            groups.setdefault(tuple(record[name] for name in names), []).append(run)
+    return tuple(
+        FailureGroup(**dict(zip(names, key, strict=True)), runs=len(runs), first=runs[0])
+        for key, runs in groups.items()
+    )

@@ -1,0 +1,114 @@
+"""Runs of agents that cost nothing, spread over the workers of an engine: shares of cells go out, runs come back.
+
+Workers only run; all writing stays with whoever asked, so that the records are those of a sweep in one process, in
+another order. Agents that cost money stay in one process, where every dollar is counted before it is spent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from eirkit.agents.driver import wait_for
+from eirkit.agents.model import Batching, Model
+from eirkit.agents.serving.model_factory import make_model, split_model
+from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL
+from eirkit.agents.stores.pool import Memories
+from eirkit.engine.mapping import Engine, Lost
+from eirkit.runs.attempt import Failure, Stage, attempt
+from eirkit.runs.cells import Cell
+from eirkit.runs.manifest import SystemMessages
+from eirkit.runs.store import FinishedRun
+from eirkit.tasks.generation import generate_many, prepare
+from eirkit.tasks.simulation.plain import structure_of
+
+FREE = ("reference", "scripted", "local", "bundled")  # providers whose models cost nothing
+TOGETHER = ("reference", "bundled")  # providers of which a worker gets many runs at a time, of others one
+SHARE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some runs of one cell."""
+
+    cell: Cell
+    seeds: tuple[int, ...]
+    texts: bool
+
+
+def is_free(cell: Cell) -> bool:
+    """True if neither the agent nor its memory can cost anything."""
+    plan = cell.memory_plan
+    asked = [cell.model] if plan is None else [cell.model, str(plan.settings.get(MODEL, EXTRACTOR))]
+    return all(split_model(string)[0] in FREE for string in asked)
+
+
+def stage_of(cell: Cell, model: Model, texts: bool, rules: SystemMessages, scrub: Scrubber) -> Stage:
+    """Return what the runs of a cell share."""
+    told = sha256(rules.of(cell).encode()).hexdigest()
+    return Stage(cell, prepare(cell.task), structure_of(cell.task), model, told, texts, scrub, cell.as_json())
+
+
+def shares(work: Iterable[tuple[Cell, Sequence[int]]], texts: bool) -> Iterator[Share]:
+    """Yield the runs of cells in pieces of work."""
+    for cell, seeds in work:
+        size = SHARE if split_model(cell.model)[0] in TOGETHER and cell.access.memory is None else 1
+        for start in range(0, len(seeds), size):
+            yield Share(cell, tuple(seeds[start : start + size]), texts)
+
+
+def perform(share: Share) -> list[FinishedRun | Failure]:
+    """Run a share; a module-level function, for workers."""
+    return wait_for(_perform(share))
+
+
+async def _perform(share: Share) -> list[FinishedRun | Failure]:
+    model = make_model(share.cell.model, share.cell.options)
+    stage = stage_of(share.cell, model, share.texts, SystemMessages(), Scrubber.of_environment(os.environ))
+    memories = Memories()
+    try:
+        runs = (attempt(stage, task, memories) for task in generate_many(share.cell.task, share.seeds))
+        return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
+    finally:
+        await memories.close()
+        await model.close()
+
+
+def spread(
+    engine: Engine, work: Iterable[tuple[Cell, Sequence[int]]], texts: bool
+) -> Iterator[list[FinishedRun | Failure]]:
+    """Yield what came of each share; runs whose worker was lost are failures of the harness."""
+    given: list[Share] = []
+
+    def noted() -> Iterator[Share]:
+        for share in shares(work, texts):
+            given.append(share)
+            yield share
+
+    for outcome in engine.map(perform, noted()):
+        if isinstance(outcome, Lost):
+            share = given[outcome.number]
+            yield [Failure(_lost(share, seed, outcome.reason)) for seed in share.seeds]
+        else:
+            yield outcome.value
+
+
+def _lost(share: Share, seed: int, reason: str) -> dict[str, Any]:
+    cell = share.cell
+    return {
+        "run": cell.run_id(seed),
+        "cell": cell.id,
+        "seed": seed,
+        "workload": cell.task.workload,
+        "model": cell.model,
+        "condition": cell.access.memory or cell.access.condition,
+        "kind": "worker",
+        "message": f"one of {len(share.seeds)} runs together {reason}",
+        "steps": 0,
+        "usage": {},
+    }

@@ -1,0 +1,1 @@
+"""Two folders compared: pairs of like runs, differences with intervals, and what they mean."""

@@ -1,0 +1,89 @@
+"""Two analyses compared: the same runs measured twice, or runs of the same tasks; per task, b − a, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.cohorts.cohort import analyse_cohorts, folder_names
+from eirkit.logs.cohorts.cohort_runs import Floats, Runs, read_runs
+from eirkit.logs.cohorts.setting import AnalysisPlan
+from eirkit.logs.tables import read_analysis
+from eirkit.show.comparison.pairs import Comparison, MeasuredPair, changes_between, difference_of
+
+MEASURES: Mapping[str, Callable[[Runs], Floats]] = {
+    "failed": lambda runs: runs.failed,
+    "peak demand, tokens": lambda runs: runs.demand,
+    "goal reached": lambda runs: runs.covered.astype(float),
+    "used later, peak": lambda runs: runs.later_used,
+    "trajectory, tokens": lambda runs: runs.tokens,
+    "tool turns": lambda runs: runs.tool_turns,
+    "any rework": lambda runs: runs.rework.astype(float),
+}
+_MEASURING = ("options.visibility", "options.goal_tests", "options.own_edits")
+
+
+def compare_analyses(a: Path, b: Path) -> Comparison:
+    """Return the paired differences of two analysis folders.
+
+    Raises:
+        InputFileError: they share neither a run nor a task.
+    """
+    runs, _ = read_runs([a, b])
+    left, right = runs.at(runs.folder == 0), runs.at(runs.folder == 1)
+    by_run = bool(set(left.identity) & set(right.identity))
+    keys = ("identity" if by_run else "task",) * 2
+    shared = set(getattr(left, keys[0])) & set(getattr(right, keys[1]))
+    if not shared:
+        raise InputFileError(f"{a} and {b} share neither runs nor tasks; analyse logs of the same tasks")
+    overall = []
+    for name, of in MEASURES.items():
+        pairs = list(_pairs(left, right, keys[0], of))
+        if pairs:
+            overall.append(difference_of("", name, pairs))
+    documents = [read_analysis(folder) for folder in (a, b)]
+    changes = changes_between(*map(_settings, documents))
+    names = folder_names([a, b])
+    sides = analyse_cohorts([a, b], AnalysisPlan(), by="folder", analyses=())["cohorts"]
+    warnings = tuple(_warnings(left, right, [change.name for change in changes], by_run=by_run))
+    unit = "runs" if by_run else "tasks"
+    return Comparison("vestige-analysis", names[0], names[1], unit, tuple(overall), (), changes, warnings, tuple(sides))
+
+
+def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how an analysis was made; how many runs each format and goal had is a result, not a setting."""
+    kinds = {name: sorted(document[name]) for name in ("formats", "goal_sources")}
+    return {"eirkit": document["eirkit"], "options": document["options"], **kinds}
+
+
+def _pairs(left: Runs, right: Runs, key: str, of: Callable[[Runs], Floats]) -> Iterator[MeasuredPair]:
+    """Yield one pair a run or task: means over its runs on either side, where both are known."""
+    sides = [_means(getattr(runs, key).tolist(), of(runs).tolist()) for runs in (left, right)]
+    clusters = dict(zip(getattr(left, key).tolist(), left.task.tolist(), strict=True))
+    for place, value in sides[0].items():
+        if place in sides[1]:
+            yield MeasuredPair(str(clusters[place]), value, sides[1][place])
+
+
+def _means(keys: list[int], values: list[float]) -> dict[int, float]:
+    gathered: dict[int, list[float]] = {}
+    for key, value in zip(keys, values, strict=True):
+        if value == value:
+            gathered.setdefault(key, []).append(value)
+    return {key: fmean(group) for key, group in gathered.items()}
+
+
+def _warnings(left: Runs, right: Runs, changed: list[str], *, by_run: bool) -> Iterator[str]:
+    for name in _MEASURING:
+        if name in changed:
+            yield f"{name.removeprefix('options.').replace('_', ' ')} is not the same: demand was not measured alike"
+    units = {str(unit) for runs in (left, right) for unit in runs.unit}
+    if len(units) > 1:
+        yield f"runs in {' and '.join(sorted(units))} are never pooled; only what both have is compared"
+    if not by_run:
+        yield "no run is in both folders: means of each task's runs are paired"
+    if any(name.startswith("goal_sources") for name in changed):
+        yield "goals were known in different ways, so demand and goal access do not compare as they stand"

@@ -1,0 +1,226 @@
+"""Two sweeps compared: cells that differ in nothing but what tells the folders apart, paired by task and seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.show.comparison.measures import CAUSES, COSTS, FATES, RESULT, measure_of
+from eirkit.show.comparison.pairs import (
+    Comparison,
+    Difference,
+    MeasuredPair,
+    SettingChange,
+    changes_between,
+    difference_of,
+)
+from eirkit.show.comparison.run_figures import FIGURES, Figure
+from eirkit.show.runs.command_line import seeds_text
+from eirkit.show.runs.folder import TASK_AXES, Coordinates, RunFacts, SweepFolder, condition_of
+
+Row = Mapping[str, Any]
+Match = tuple[RunFacts, RunFacts]  # asked the same task
+OF_LOSS = ("missing state", "from an earlier error")  # said only where both sides may carry claims
+BY_CELL = (RESULT, CAUSES, FATES)  # what is also told cell by cell
+
+
+def _of_task(name: str, row: Row) -> Any:
+    return row.get(name)
+
+
+_AXES: Mapping[str, Callable[[Row], Any]] = {
+    "workload": lambda row: row["workload"],
+    "model": lambda row: row["model"],
+    "memory": condition_of,
+    **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
+    **{name: partial(_of_task, name) for name in TASK_AXES},
+}
+_TASK_SHAPE = ("workload", "n", "m", "lookback", "fan_in", *TASK_AXES)  # what a task is generated from
+OF_TASK = ("workload", *TASK_AXES)  # a run of another one shares its graph at most
+
+
+def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
+    """Return the paired differences of two sweeps, b − a.
+
+    Raises:
+        InputFileError: no cell of one has a partner in the other, or no run the same task.
+    """
+    for sweep in (a, b):
+        _refuse_unscored(sweep)
+    between = contrast_axes(a.rows, b.rows)
+    couples = list(_couples(a.rows, b.rows, between))
+    if not couples:
+        told = ", ".join(_unshared(a.rows, b.rows)) or "each value is there, and not together"
+        raise InputFileError(f"no cell of {a.name} has a partner in {b.name} ({told}); run both over the same grid")
+    left, right = a.by_cell(), b.by_cell()
+    named = Coordinates([one for one, _ in couples])
+    parts: list[Difference] = []
+    pooled: dict[str, list[MeasuredPair]] = {}
+    matches: list[Match] = []
+    for one, other in couples:
+        matched = _matched(left.get(one["cell"], []), right.get(other["cell"], []))
+        matches += matched
+        for name in _measures(one, other):
+            if pairs := _pairs(matched, FIGURES[name]):
+                pooled.setdefault(name, []).extend(pairs)
+                if measure_of(name).group in BY_CELL:
+                    parts.append(difference_of(named.label(one, without=between), name, pairs))
+    if not pooled:
+        raise InputFileError(f"no run of {a.name} was asked the same task as one of {b.name}; {_why_apart(a, b)}")
+    return Comparison(
+        "lacuna-run",
+        *((a.name, b.name) if a.name != b.name else (str(a.folder), str(b.folder))),
+        "runs",
+        tuple(difference_of("", name, pairs) for name, pairs in pooled.items() if _is_told(name, pairs)),
+        tuple(parts),
+        manifest_changes(a, b),
+        tuple(_warnings(a, b, couples, between, matches)),
+        contrast=tuple(_contrast(a.rows, b.rows, between)),
+    )
+
+
+def _refuse_unscored(sweep: SweepFolder) -> None:
+    """Raise InputFileError where a folder has nothing to compare, with the costliest reason."""
+    if sweep.scored:
+        return
+    worst = max(sweep.failures, key=lambda group: int(group["runs"]), default=None)
+    why = "none has come to its end" if worst is None else f"{worst['kind']}: {worst['message']}"
+    raise InputFileError(f"no scored runs in {sweep.name} ({why}); run it again, then compare")
+
+
+def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
+    """Return what keeps the runs of two folders from being asked the same, and what to do."""
+    if not {run.seed for run in a.runs} & {run.seed for run in b.runs}:
+        return f"use the same seeds ({seeds_text(a.seeds)} / {seeds_text(b.seeds)})"
+    apart = [told for told in _unshared(a.rows, b.rows) if told.partition(":")[0] in _TASK_SHAPE]
+    return (
+        f"the tasks differ in {', '.join(apart)}; run both with the same" if apart else "run both over the same tasks"
+    )
+
+
+def _pairs(matched: Sequence[Match], of: Figure) -> list[MeasuredPair]:
+    """Return the pairs of a figure, where both sides have it."""
+    # Seeds may share a graph, as all of running-max do, and are other tasks all the same: their inputs differ.
+    found = ((f"{x.fingerprint}/{x.seed}", of(x), of(y)) for x, y in matched)
+    return [MeasuredPair(task, one, other) for task, one, other in found if one is not None and other is not None]
+
+
+def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
+    """True unless it is an expense that nobody had."""
+    return measure_of(name).group != COSTS or any(pair.a or pair.b for pair in pairs)
+
+
+def _contrast(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[SettingChange]:
+    for name in between:
+        one, other = (next(str(_AXES[name](row)) for row in rows if _AXES[name](row) is not None) for rows in (a, b))
+        yield SettingChange(name, one, other)
+
+
+def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
+    """Return the axes on which each folder has one value, and not the same."""
+    found = []
+    for name, of in _AXES.items():
+        left, right = ({of(row) for row in rows} - {None} for rows in (a, b))  # None: a cell without a run
+        if len(left) == len(right) == 1 and left != right:
+            found.append(name)
+    return tuple(found)
+
+
+def _couples(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[tuple[Row, Row]]:
+    """Yield cells that agree on every axis but those between the folders, where there is one on each side."""
+    sides = [_by_place(rows, between) for rows in (a, b)]
+    for place, left in sides[0].items():
+        right = sides[1].get(place, [])
+        same = [(x, y) for x in left for y in right if x["cell"] == y["cell"]]
+        if same:
+            yield from same
+        elif len(left) == len(right) == 1:
+            yield left[0], right[0]
+
+
+def _by_place(rows: Sequence[Row], between: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        place = tuple(of(row) for name, of in _AXES.items() if name not in between)
+        found.setdefault(place, []).append(row)
+    return found
+
+
+def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
+    """Return the settings of which two folders have no value in common, as `m: 16 / 8`."""
+    sides = {name: [{of(row) for row in rows} - {None} for rows in (a, b)] for name, of in _AXES.items()}
+    return [
+        f"{name}: {' / '.join(', '.join(sorted(map(str, side))) for side in both)}"
+        for name, both in sides.items()
+        if all(both) and not both[0] & both[1] and not (name == "lookback" and _follows_window(*a, *b))
+    ]
+
+
+def _follows_window(*rows: Row) -> bool:
+    """True where nobody chose a lookback of its own."""
+    return all(row["lookback"] == row["m"] for row in rows)
+
+
+def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
+    """Return the runs of two cells that were asked the same task."""
+    by_seed = {run.seed: run for run in b}
+    pairs = [(run, by_seed[run.seed]) for run in a if run.seed in by_seed]
+    return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
+
+
+def _measures(one: Row, other: Row) -> list[str]:
+    withheld = any(row["control"] is not None and not row["claims"] for row in (one, other))
+    return [name for name in FIGURES if not (withheld and name in OF_LOSS)]
+
+
+def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[SettingChange, ...]:
+    """Return what the manifests say differently, but for what follows from the rest."""
+    first, second = (asdict(sweep.manifest) for sweep in (a, b))
+    for document in (first, second):
+        # Prompts follow from what is asked and how; whether those of the pairs agree is a warning of its own.
+        for name in ("suite_sha256", "prompt_sha256", "rules", "places", "cells", "runs"):
+            document.pop(name)
+    return changes_between(first, second)
+
+
+def _warnings(
+    a: SweepFolder,
+    b: SweepFolder,
+    couples: Sequence[tuple[Row, Row]],
+    between: Sequence[str],
+    matches: Sequence[Match],
+) -> Iterator[str]:
+    for sweep in (a, b):
+        if sweep.scored < sweep.planned:
+            yield f"{sweep.name} is not finished: {sweep.scored:,} of {sweep.planned:,} runs are scored"
+    alone = [sweep.name for sweep in (a, b) if len(sweep.rows) > len(couples)]
+    if alone:
+        yield f"cells without a partner in {' and '.join(alone)} are left out"
+    if other := [name for name in between if name in OF_TASK]:
+        yield f"the tasks are not the same: pairs share their references, and differ in {', '.join(other)}"
+    if len(between) > 1:
+        yield f"the folders differ in {', '.join(between)} at once, so a difference belongs to none of them alone"
+    if a.manifest.eirkit != b.manifest.eirkit:
+        yield f"made by different versions of eirkit: {a.manifest.eirkit} and {b.manifest.eirkit}"
+    if "memory" not in between and _are_told_otherwise(a, b, matches):
+        yield "the prompts are not the same, so part of a difference may be theirs"
+    if any(one["panel"] != other["panel"] for one, other in couples):
+        yield "native and strict panels: one side kept as much as it liked, the other h records; they do not compare"
+    without = {row["model"] for pair in couples for row in pair if row["control"] is None}
+    if without:
+        yield f"no full-information control was run for {', '.join(sorted(without))}: causes describe"
+    for sweep in (a, b):
+        for model, workload, reason in sweep.excluded:
+            yield f"{sweep.name}: {model} on {workload}: {reason}; causes are withheld"
+
+
+def _are_told_otherwise(a: SweepFolder, b: SweepFolder, matches: Sequence[Match]) -> bool:
+    """True if partners were given different rules, or the same rules and what they see in another dialect."""
+    if any(one.rules != other.rules for one, other in matches):
+        return True
+    alike = set(a.manifest.rules) == set(b.manifest.rules)
+    return alike and a.manifest.prompt_sha256 != b.manifest.prompt_sha256

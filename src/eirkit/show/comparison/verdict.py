@@ -1,0 +1,97 @@
+"""What a comparison says in words: which side is ahead, by how much, whether chance would do, where results went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+from eirkit.show.comparison.measures import FATES, measure_of
+from eirkit.show.comparison.pairs import Comparison, Difference
+from eirkit.show.phrases import counted, number, points, share
+
+USED = "came back, used"
+
+
+def sides_of(found: Comparison) -> tuple[str, str]:
+    """Return what to call both sides: by the one thing that tells them apart, else by their folders."""
+    if len(found.contrast) == 1:
+        (only,) = found.contrast
+        named = only.name in ("memory", "model", "workload")  # these say themselves what they are
+        return f"{only.a}" if named else f"{only.name} = {only.a}", f"{only.b}" if named else f"{only.name} = {only.b}"
+    return found.a, found.b
+
+
+def verdict_of(found: Comparison) -> str:
+    """Return one sentence: the difference in the first measure with its interval, and over how many pairs."""
+    first = found.overall[0]
+    a, b = sides_of(found)
+    over = f"over {counted(first.pairs, 'pair')} of {found.unit} of {counted(first.clusters, 'task')}"
+    both = f"{shown(first, first.b)} against {shown(first, first.a)}"
+    amount, said = shown_difference(first), measure_of(first.measure).said or first.measure
+    if first.low is None or first.high is None:
+        return f"{b} − {a} in {said}: {amount} ({both}), of a single task, so no interval is known."
+    if first.low == first.high == 0:
+        return f"{b} and {a} have the same {said} in every pair: {shown(first, first.a)}, {over}."
+    ends = f"95% interval {shown_difference(first, first.low, bare=True)} to {shown_difference(first, first.high)}"
+    if first.low <= 0 <= first.high:
+        return f"{b} and {a} cannot be told apart in {said}: {amount} ({ends}), {both}, {over}."
+    return f"{b} {_comparative(first)} {a} in {said}: {amount} ({ends}), {both}, {over}."
+
+
+def _comparative(one: Difference) -> str:
+    better = measure_of(one.measure).better
+    if better == "neither":
+        return "is above" if one.difference > 0 else "is below"
+    return "is better than" if (one.difference > 0) == (better == "more") else "is worse than"
+
+
+def fates_sentence(found: Comparison) -> str:
+    """Return how much of what had left the agent's sight came back into use, and where the rest went; else nothing."""
+    fates = [one for one in found.overall if measure_of(one.measure).group == FATES]
+    used = next((one for one in fates if one.measure == USED), None)
+    if used is None:
+        return ""
+    a, b = sides_of(found)
+    first = f"{share(used.b)} came back and were used with {b}{_most([(one.measure, one.b) for one in fates])}"
+    second = f"{share(used.a)} with {a}{_most([(one.measure, one.a) for one in fates])}"
+    return f"Of needed results out of the agent’s sight {first}, {second}."
+
+
+def _most(fates: Iterable[tuple[str, float]]) -> str:
+    """Return the most frequent of the other fates in brackets; nothing where there was none."""
+    others = [(value, name) for name, value in fates if name != USED and value > 0]
+    if not others:
+        return ""
+    value, name = max(others)
+    return f" ({name}: {share(value)})"
+
+
+def grouped(differences: Sequence[Difference]) -> Iterator[tuple[str, list[Difference]]]:
+    """Yield the differences by the table that they belong to."""
+    for group, rows in groupby(differences, key=lambda one: measure_of(one.measure).group):
+        yield group, list(rows)
+
+
+def shown(one: Difference, value: float, *, exact: bool = False) -> str:
+    """Return a figure of a measure as people read it.
+
+    Args:
+        exact: shares with a decimal, for a table.
+    """
+    unit = measure_of(one.measure).unit
+    if unit == "share":
+        return f"{value:.1%}" if exact else share(value)
+    return number(value, {"ms": 2, "dollars": 4, "number": 1}[unit]).replace("-", "−")
+
+
+def shown_difference(one: Difference, value: float | None = None, *, bare: bool = False) -> str:
+    """Return a difference, the mean one unless given, with its sign; of shares in points.
+
+    Args:
+        bare: leave the unit to the heading of a table.
+    """
+    value = one.difference if value is None else value
+    if measure_of(one.measure).unit == "share":
+        return points(value) if bare else f"{points(value)} points"
+    text = shown(one, value)
+    return f"+{text}" if value > 0 else text

@@ -1,0 +1,63 @@
+"""The tables and charts of a page as files of their own: a page and a form come in, paths of written files go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from eirkit.show.chart import Chart, Figure
+from eirkit.show.drawing import save
+from eirkit.show.html import render
+from eirkit.show.page import Page
+from eirkit.show.table import Table
+
+FigureForm = Literal["svg", "png", "pdf"]
+TableForm = Literal["latex", "markdown", "csv"]
+FIGURES: tuple[FigureForm, ...] = ("svg", "png", "pdf")
+_TABLES: dict[TableForm, tuple[str, Callable[[Table], str]]] = {
+    "latex": (".tex", lambda table: table.latex() + "\n"),
+    "markdown": (".md", lambda table: f"**{table.title}**\n\n{table.markdown()}\n"),
+    "csv": (".csv", Table.csv),
+}
+TABLES: tuple[TableForm, ...] = tuple(_TABLES)
+
+
+def write_figures(page: Page, folder: Path, form: FigureForm) -> list[Path]:
+    """Draw every chart of a page into a folder."""
+    return [save(item, folder / f"{name}.{form}") for name, item in _named(page) if not isinstance(item, Table)]
+
+
+def write_tables(page: Page, folder: Path, form: TableForm) -> list[Path]:
+    """Write every table of a page into a folder."""
+    ending, text_of = _TABLES[form]
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, item in _named(page):
+        if isinstance(item, Table):
+            path = folder / f"{name}{ending}"
+            path.write_text(text_of(item), "utf-8")
+            written.append(path)
+    return written
+
+
+def _named(page: Page) -> Iterator[tuple[str, Table | Chart | Figure]]:
+    """Yield tables and charts under names that occur once."""
+    seen: dict[str, int] = {}
+    for item in (*page.tables(), *page.charts()):
+        seen[item.id] = seen.get(item.id, 0) + 1
+        yield item.id if seen[item.id] == 1 else f"{item.id}-{seen[item.id]}", item
+
+
+def write_page(
+    page: Page, path: Path, figures: FigureForm | None = None, tables: TableForm | None = None
+) -> list[Path]:
+    """Write a page and return what was written, the page first; exports lie in `<name>-files` beside it."""
+    folder = path.parent / f"{path.stem}-files"
+    drawn = [] if figures is None else write_figures(page, folder, figures)
+    listed = [] if tables is None else write_tables(page, folder, tables)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(render(page), "utf-8")
+    unfinished.replace(path)  # whoever reads meanwhile finds the old page or the new one
+    return [path, *drawn, *listed]

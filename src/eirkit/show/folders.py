@@ -1,0 +1,90 @@
+"""What a folder holds, told from the first line of its own files: a path comes in, a kind or a remedy goes out.
+
+The names of files and schemas are repeated here, so that a glance at a folder loads nothing; a test compares them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from eirkit.errors import InputFileError
+
+_RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite that are looked up when it is read
+
+
+def foreign(names: Iterable[object]) -> list[str]:
+    """Return the names of the form `file.py:Name` or `module:Name`: looking one up runs its code."""
+    return [name for name in names if isinstance(name, str) and ":" in name]
+
+
+def foreign_in(suite: Mapping[str, Any]) -> list[str]:
+    """Return the same of a suite as a manifest holds it; models are not looked up by reading one."""
+    return foreign(name for grid in suite.get("grid", ()) for axis in _RESOLVED for name in _listed(grid.get(axis)))
+
+
+def _listed(value: object) -> Iterator[object]:
+    yield from value if isinstance(value, (list, tuple)) else (value,)
+
+
+Kind = Literal["lacuna-run", "lacuna-evidence", "vestige-analysis", "reproduction"]
+
+MARKS: dict[str, dict[str, Kind]] = {
+    "manifest.json": {"manifest/1": "lacuna-run", "evidence/1": "lacuna-evidence"},
+    "analysis.json": {"analysis/1": "vestige-analysis"},
+}
+STUDIES = "study/1"  # of a reproduction, one file a study
+STUDIES_FOLDER = "studies"
+MOST_LOOKED_AT = 20  # files
+_HEAD_BYTES = 256  # our own documents begin with their schema
+_SCHEMA = re.compile(rb'\s*\{\s*"schema"\s*:\s*"([^"\\]*)"')
+_COMMAND = re.compile(rb'"command"\s*:\s*"([a-z-]+)"')  # of an evidence folder, behind its schema
+
+
+def kind_of(folder: Path) -> Kind:
+    """Return what was recorded in a folder.
+
+    Raises:
+        InputFileError: nothing that a report can be made of.
+    """
+    if not folder.is_dir():
+        raise InputFileError(f"{folder} is no folder; give one that `lacuna run` or `vestige analyze` wrote")
+    for name, kinds in MARKS.items():
+        if (folder / name).is_file() and (kind := kinds.get(_schema_of(folder / name))) is not None:
+            return kind
+    studies = islice((folder / STUDIES_FOLDER).glob("*.json"), MOST_LOOKED_AT)
+    if any(_schema_of(path) == STUDIES for path in studies):
+        return "reproduction"
+    raise InputFileError(
+        f"{folder} holds no records; give a folder that `eirkit lacuna run`, `lacuna rescue` or `vestige analyze` "
+        "wrote with --out"
+    )
+
+
+def maker_of(folder: Path) -> str:
+    """Return the command that wrote a folder, as people call it.
+
+    Raises:
+        InputFileError: nothing that a report can be made of.
+    """
+    kind = kind_of(folder)
+    if kind == "lacuna-evidence":
+        found = _COMMAND.search(_head(folder / "manifest.json"))
+        return "lacuna evidence" if found is None else f"lacuna {found[1].decode()}"
+    return {"lacuna-run": "lacuna run", "vestige-analysis": "vestige analyze", "reproduction": "reproduce"}[kind]
+
+
+def _schema_of(path: Path) -> str:
+    found = _SCHEMA.match(_head(path))
+    return "" if found is None else found[1].decode("utf-8", "replace")
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_HEAD_BYTES)
+    except OSError:
+        return b""

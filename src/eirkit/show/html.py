@@ -1,0 +1,254 @@
+"""A page as one HTML file: it holds its stylesheet, its script and its data, and asks nobody for anything.
+
+Whatever a page says is text, never markup; a content security policy lets nothing run but the script of this very file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+
+from eirkit import __version__
+from eirkit.show.chart import Chart, Figure
+from eirkit.show.page import Headline, Item, Listing, Page, Section
+from eirkit.show.table import Table
+
+# Characters that steer a terminal, a parser or the direction of writing: nothing on a page needs them.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+_CODE = re.compile(r"`([^`]+)`")
+_IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def clean(text: str) -> str:
+    """Return a text in which steering characters are replaced by the mark for what cannot be shown."""
+    return _STEERING.sub("\ufffd", text)
+
+
+def inert(text: str) -> str:
+    """Return a text for an element or an attribute."""
+    return escape(clean(text), quote=True)
+
+
+def prose(text: str) -> str:
+    """Return words in which `backticks` set off names and commands."""
+    return _CODE.sub(lambda found: f"<code>{found.group(1)}</code>", inert(text))
+
+
+def inert_json(document: Mapping[str, Any]) -> str:
+    """Return a document that can stand in a script element and cannot end it."""
+    return json.dumps(_cleaned(document), separators=(",", ":"), allow_nan=False).translate(_IN_SCRIPT)
+
+
+def data_link(name: str, title: str, text: str) -> str:
+    """Return a link that saves a text as a CSV file."""
+    address = f"data:text/csv;charset=utf-8,{quote(text, safe='', errors='replace')}"
+    return f'<a download="{inert(name)}.csv" href="{address}">CSV: {inert(title)}</a>'
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): _cleaned(part) for key, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, (list, tuple)) else value
+
+
+LONGEST_NAME = 32  # letters that stay on one line in a table
+_ASSETS = files("eirkit.show") / "assets"
+
+
+def render(page: Page) -> str:
+    """Return the page as HTML; equal pages give equal bytes."""
+    names = _Names()
+    body = "\n".join([_header(page), _answer(page.headline), _contents(page), *_sections(page, names), _footer()])
+    return f"{_head(page)}\n<body>\n{body}\n<script>{asset('charts.js')}</script>\n</body>\n</html>\n"
+
+
+@cache
+def asset(name: str) -> str:
+    """Return a built file of the page; none may end its own element."""
+    text = (_ASSETS / name).read_text("utf-8")
+    if "</script" in text.lower() or "</style" in text.lower():
+        raise ValueError(f"{name} cannot stand in a page; build it again in web/")
+    return text
+
+
+def policy() -> str:
+    """Return the content security policy: no network, no script but ours."""
+    digest = b64encode(sha256(asset("charts.js").encode()).digest()).decode()
+    allowed = {
+        "default-src": "'none'",
+        "script-src": f"'sha256-{digest}'",
+        "style-src": "'unsafe-inline'",  # the chart library styles what it draws; nothing can be loaded by it
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in allowed.items())
+
+
+def _head(page: Page) -> str:
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy()}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="eirkit {__version__}">
+<title>{inert(page.title)}</title>
+<style>{asset("report.css")}</style>
+</head>"""
+
+
+def _header(page: Page) -> str:
+    subtitle = f'<p class="subtitle">{inert(page.subtitle)}</p>' if page.subtitle else ""
+    return (
+        '<a class="skip" href="#answer">Skip to the answer</a>\n'
+        f"<header><div><h1>{inert(page.title)}</h1>{subtitle}</div>"
+        '<div class="themes" role="group" aria-label="Colours" data-themes hidden></div></header>\n<main>'
+    )
+
+
+def _answer(headline: Headline) -> str:
+    said = "".join(f"<p>{prose(sentence)}</p>" for sentence in headline.sentences)
+    return (
+        '<section class="answer" id="answer" aria-label="The answer">'
+        f'<div><p class="number">{inert(headline.number)}</p><p class="caption">{prose(headline.caption)}</p></div>'
+        f'<div class="said">{said}</div></section>'
+    )
+
+
+def _contents(page: Page) -> str:
+    links = "".join(f'<li><a href="#{s.anchor}">{inert(s.title)}</a></li>' for s in page.sections)
+    return f'<nav aria-label="Sections"><ol>{links}</ol></nav>'
+
+
+class _Names:
+    """Anchors that occur once each, however often an item's id does."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def of(self, wanted: str) -> str:
+        tried = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+        found = next(name for name in tried if name not in self._seen)
+        self._seen.add(found)
+        return found
+
+
+def _sections(page: Page, names: _Names) -> Iterator[str]:
+    anchors = [names.of(section.anchor) for section in page.sections]
+    for section, anchor in zip(page.sections, anchors, strict=True):
+        yield _section(section, anchor, names)
+
+
+def _section(section: Section, anchor: str, names: _Names) -> str:
+    words = "".join(f"<p>{prose(paragraph)}</p>\n" for paragraph in section.words)
+    items = "".join(_item(item, names) for item in section.items)
+    heading = f'<h2 id="{anchor}-title">{inert(section.title)}</h2>'
+    return f'<section id="{anchor}" aria-labelledby="{anchor}-title">\n{heading}\n{words}{items}</section>'
+
+
+def _item(item: Item, names: _Names) -> str:
+    name = names.of(item.id)
+    if isinstance(item, Table):
+        return f'<div class="item" id="{inert(name)}">{_table(item)}{_below(item)}</div>\n'
+    if isinstance(item, Listing):
+        return f'<div class="item" id="{inert(name)}"><h3>{inert(item.title)}</h3>{_listing(item)}</div>\n'
+    return _drawing(item, name)
+
+
+def _listing(item: Listing) -> str:
+    return f'<pre tabindex="0" aria-label="{inert(item.title)}"><code>{inert(item.text)}</code></pre>'
+
+
+def _below(table: Table) -> str:
+    meanings = "; ".join(f"{column.title}: {column.meaning}" for column in table.columns if column.meaning)
+    parts = [
+        f'<p class="meanings">{prose(meanings)}</p>' if meanings else "",
+        f'<p class="note">{prose(table.note)}</p>' if table.note else "",
+        f'<p class="data-link">{data_link(table.id, table.title, table.csv())}</p>',
+    ]
+    return "".join(parts)
+
+
+def _table(table: Table) -> str:
+    lines = table.lines()
+    classes = [
+        _class(table.is_numeric(column), [line[at] for line in lines]) for at, column in enumerate(table.columns)
+    ]
+    titles = zip(table.columns, classes, strict=True)
+    head = "".join(f'<th scope="col"{kind}>{inert(column.title)}</th>' for column, kind in titles)
+    rows = "\n".join(_row(line, classes) for line in lines)
+    # A table wider than the window scrolls in a box of its own, which the keyboard must be able to reach.
+    return (
+        f'<div class="table-box" role="region" aria-label="{inert(table.title)}" tabindex="0"><table>'
+        f"<caption>{inert(table.title)}</caption>"
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _row(line: list[str], classes: list[str]) -> str:
+    cells = []
+    for place, (cell, kind) in enumerate(zip(line, classes, strict=True)):
+        tag, scope = ("th", ' scope="row"') if place == 0 else ("td", "")
+        cells.append(f"<{tag}{scope}{kind}>{prose(cell)}</{tag}>")
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _class(numeric: bool, cells: list[str]) -> str:
+    """Return how a column is set: figures on the right, names on one line, words as they come."""
+    if numeric:
+        return ' class="figure"'
+    return ' class="name"' if all(len(cell) <= LONGEST_NAME for cell in cells) else ""
+
+
+def _drawing(item: Chart | Figure, name: str) -> str:
+    charts = item.panels if isinstance(item, Figure) else (item,)
+    alternatives = "".join(f'<p class="alt">{prose(text)}</p>' for text in _alternatives(item))
+    notes = "".join(f'<p class="note">{prose(text)}</p>' for text in dict.fromkeys(_notes(item)) if text)
+    tables = "".join(_table(chart.data()) for chart in charts)
+    links = " · ".join(data_link(chart.id, chart.title, chart.csv()) for chart in charts)
+    return (
+        f'<figure class="item" id="{inert(name)}" data-chart>'
+        f"<figcaption><h3>{inert(item.title)}</h3>{alternatives}</figcaption>"
+        f'<div class="drawing"></div>{notes}'
+        f"<details data-print><summary>The data behind this picture</summary>{tables}"
+        f'<p class="data-link">{links}</p></details>'
+        f'<script type="application/json">{inert_json(item.as_json())}</script></figure>\n'
+    )
+
+
+def _alternatives(item: Chart | Figure) -> Iterator[str]:
+    """Yield what a picture says; of panels, each under its name."""
+    if isinstance(item, Chart):
+        yield item.alt
+    else:
+        yield from (f"{chart.title}: {chart.alt}" for chart in item.panels)
+
+
+def _notes(item: Chart | Figure) -> Iterator[str]:
+    yield item.note
+    if isinstance(item, Figure):
+        yield from (chart.note for chart in item.panels)
+
+
+def _footer() -> str:
+    licences = inert(asset("charts.licences.md"))
+    return (
+        f"</main>\n<footer><p>Made by eirkit {__version__} from files alone; nothing on this page comes from a "
+        "network.</p>\n<details><summary>Licences of the software that draws the charts</summary>"
+        f'<pre tabindex="0" aria-label="Licences">{licences}</pre></details></footer>'
+    )

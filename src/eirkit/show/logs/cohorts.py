@@ -1,0 +1,128 @@
+"""Cohort statistics on a page: rows and tests as `vestige cohort` says them, with what each does and does not show."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.logs.analysed import Analysed
+from eirkit.show.logs.sentences import goal_is_known
+from eirkit.show.page import Item, Section
+from eirkit.show.phrases import listed
+from eirkit.show.table import Column, Table
+
+Test = Mapping[str, Any]
+
+
+def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
+    """Yield how well demand tells failed runs apart, and every test that has an estimate."""
+    if found.cohorts is None:
+        return
+    yield _areas(found.cohorts["cohorts"])
+    tests = [test for test in found.cohorts["tests"] if not test["name"].startswith("used-later-")]
+    if tests:
+        yield _tests(tests)
+    else:
+        words = f"Not run on so many runs for a page; run `eirkit vestige cohort {shlex.quote(where)}`."
+        yield Section("Tests", (words,))
+
+
+def _areas(rows: Sequence[Test]) -> Section:
+    columns = (
+        Column("cohort", "cohort"),
+        Column("runs", "runs"),
+        Column("resolved", "resolved"),
+        Column("failed", "failed"),
+        Column("unknown", "unknown"),
+        Column("tasks", "tasks"),
+        Column("goal_access", "goal access", 3, percent=True),
+        Column("mean_peak_tokens", "mean peak", 0, meaning="tokens, no coverage as 0"),
+        Column("covered_failure_auc", "failure AUC", 3, meaning="probability that a failed run needed more, ties half"),
+        Column("covered_auc_low", "from", 3, meaning="95% interval"),
+        Column("covered_auc_high", "to", 3),
+        Column("failure_auc", "uncovered as 0", 3, meaning="the AUC with runs that touched no goal file as needing 0"),
+    )
+    table = Table("cohorts", "Cohorts", columns, tuple(map(_with_area, rows)))
+    notes = tuple(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])
+    return Section("Does need go with failure?", notes, (table,))
+
+
+def _with_area(row: Test) -> Test:
+    """Return a cohort's row; runs over entities have no goal to touch, so all of them count."""
+    if row["unit"] == "tokens":
+        unknown = {} if row["covered_runs"] else {"mean_peak_tokens": None}
+        return {**row, **unknown, **({} if goal_is_known(row) else {"goal_access": None})}
+    own = {"covered_failure_auc": "failure_auc", "covered_auc_low": "auc_low", "covered_auc_high": "auc_high"}
+    return {**row, **{name: row[whole] for name, whole in own.items()}, "failure_auc": None}
+
+
+def _tests(tests: Sequence[Test]) -> Section:
+    known = [test for test in tests if test["estimate"] is not None]
+    rows = [{**test, "uncovered": test["details"].get("uncovered") or None} for test in known]
+    uncovered = Column(
+        "uncovered", "of these uncovered", meaning="touched no goal file and enter with 0; not lack of need"
+    )
+    several = len({test["cohort"] for test in tests}) > 1
+    columns = (
+        *((Column("cohort", "cohort"),) if several else ()),
+        Column("name", "test"),
+        Column("estimate", "estimate", 3, least=0.001),
+        Column("low", "from", 3, least=0.001, meaning="95% interval"),
+        Column("high", "to", 3, least=0.001),
+        Column("p", "p", 3, least=0.001),
+        Column("n", "n"),
+        *((uncovered,) if any(row.get(uncovered.key) for row in rows) else ()),
+        Column("scale", "scale"),
+    )
+    if not known:
+        return Section("Tests", (f"These runs are too few or too alike: none of {len(tests)} tests has an estimate.",))
+    words = "Nothing was fixed in advance, so every test is exploratory; `eirkit vestige cohort --suite` fixes some."
+    tables = (Table("tests", "Tests", columns, tuple(rows)), _meanings(known), _missing(tests))
+    items: tuple[Item, ...] = (*_ratio_chart(known), *(table for table in tables if table.rows))
+    return Section("Tests", (words,), items)
+
+
+def _meanings(tests: Sequence[Test]) -> Table:
+    """Return what the tests show and what they do not, each reading once with the tests that share it."""
+    readings: dict[tuple[str, str], list[str]] = {}
+    for test in tests:
+        readings.setdefault((test["shows"], test["does_not_show"]), []).append(test["name"])
+    columns = (Column("tests", "test"), Column("shows", "shows"), Column("not", "does not show"))
+    rows = tuple(
+        {"tests": ", ".join(dict.fromkeys(names)), "shows": shows, "not": limits}
+        for (shows, limits), names in readings.items()
+    )
+    return Table("readings", "How to read the tests", columns, rows)
+
+
+def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
+    """Return ratios with their intervals, where one is no association."""
+    shown = [test for test in tests if "ratio" in test["scale"] and test["low"] is not None and test["low"] > 0]
+    if not shown:
+        return ()
+    apart = [test["name"] for test in shown if not test["low"] <= 1 <= test["high"]]
+    told = f"Intervals without 1, which is no association: {listed(apart) if apart else 'none'}."
+    points = Series(
+        "ratio",
+        "points",
+        tuple(test["name"] for test in shown),
+        tuple(test["estimate"] for test in shown),
+        tuple(test["low"] for test in shown),
+        tuple(test["high"] for test in shown),
+    )
+    none = Series("no association", "rule", (shown[0]["name"],), (1.0,), dashed=True)
+    axes = Axis("test", "category"), Axis("odds or rate ratio", "log")
+    return (Chart("ratios", "Ratios with 95% intervals", told, *axes, (points, none)),)
+
+
+def _missing(tests: Sequence[Test]) -> Table:
+    """Return why there is no estimate, each reason once with the tests that it stops."""
+    reasons: dict[str, list[str]] = {}
+    for test in tests:
+        if test["estimate"] is None:
+            reasons.setdefault(test["note"], []).append(test["name"])
+    rows = tuple({"reason": reason, "tests": ", ".join(dict.fromkeys(names))} for reason, names in reasons.items())
+    columns = (Column("reason", "why there is no estimate"), Column("tests", "tests"))
+    return Table("no-estimate", "Tests without an estimate", columns, rows)

@@ -1,0 +1,212 @@
+"""What recorded runs needed: the distribution of peak demand, and how goals were known and reached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.logs.analysed import Analysed, RunOutcome
+from eirkit.show.logs.sentences import break_words, goal_is_known
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted, number, share
+from eirkit.show.table import Column, Table
+
+GOALS = {
+    "gold": "the reference patch",
+    "log": "the log itself",
+    "own-edits": "none given: files that the run itself edited",
+}
+OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
+
+
+def demand_section(found: Analysed) -> Section | None:
+    """Return the distribution of what runs needed at their peak."""
+    in_tokens = [run for run in found.runs if run.peak is not None and run.covered]
+    runs = in_tokens or [run for run in found.runs if run.unit == "entities"]
+    if not runs:
+        return None
+    unit = "tokens" if in_tokens else runs[0].unit
+    words = (
+        "Peak demand is the largest amount that was live at any cut: seen before it, unchanged, and used after it by "
+        "work that leads to the goal."
+        if in_tokens
+        else "These runs have no goal files, so whatever a later step used counts as needed."
+    )
+    uncovered = sum(1 for run in found.runs if run.peak is not None and not run.covered)
+    left_out = f"{counted(uncovered, 'run')} that touched no goal file {'is' if uncovered == 1 else 'are'} not drawn."
+    said = (words, left_out) if uncovered else (words,)
+    return Section("What had to be kept", said, (demand_chart(runs, unit), _quantiles(found)))
+
+
+def demand_chart(runs: Sequence[RunOutcome], unit: str) -> Chart:
+    """Return how many runs needed how much, in bins that double, by outcome."""
+    needed = [(run, run.later_used if run.peak is None else run.peak) for run in runs]
+    places = {_bin(value) for _, value in needed}
+    some = sorted(places - {0})
+    bins = [*({0} & places), *(range(some[0], some[-1] + 1) if some else ())]
+    names = tuple(_bin_name(place) for place in bins)
+    present = [outcome for outcome in OUTCOMES if any(run.failed is outcome for run, _ in needed)]
+    series = []
+    for outcome in present:
+        tally = Counter(_bin(value) for run, value in needed if run.failed is outcome)
+        series.append(Series(OUTCOMES[outcome], "bars", names, tuple(float(tally[place]) for place in bins)))
+    values = sorted(value for _, value in needed)
+    middle = values[len(values) // 2]
+    half = f"Half of {counted(len(values), 'run')} needed {middle:,.0f} {unit} or more"
+    told = f"{half}; the most any needed is {values[-1]:,.0f}."
+    axes = Axis(f"peak, {unit}", "category"), Axis("runs", low=0.0)
+    return Chart("demand", "Peak demand of runs", told, *axes, tuple(series), stacked=True)
+
+
+def _bin(value: float) -> int:
+    """Return 0 for nothing, else which doubling a value lies in."""
+    return int(value).bit_length()
+
+
+def _bin_name(place: int) -> str:
+    if place == 0:
+        return "0"
+    low = 1 << (place - 1)
+    return "1" if low == 1 else f"{_short(low)}+"
+
+
+def _short(value: int) -> str:
+    if value >= 1 << 20:
+        return f"{value >> 20}M"
+    return f"{value >> 10}k" if value >= 1 << 10 else str(value)
+
+
+def _quantiles(found: Analysed) -> Table:
+    columns = (
+        Column("unit", "unit"),
+        Column("runs", "runs", meaning="in tokens: of three tool turns or more"),
+        *(Column(f"peak_{p}", f"{p[1:]}%", 0) for p in ("p50", "p90", "p99")),
+        *(Column(f"files_{p}", f"things, {p[1:]}%", 1) for p in ("p50", "p90", "p99")),
+    )
+    rows = tuple({"unit": unit, **figures} for unit, figures in found.document["later_used"].items())
+    note = "Held at the peak and used later, whatever for: the quantiles that runs without a goal have too."
+    return Table("used-later", "Held for later use", columns, rows, note)
+
+
+def goal_section(found: Analysed) -> Section | None:
+    """Return how the goal was known, and how many runs touched it."""
+    document = found.document
+    if document["goal_access"] is None or not goal_is_known(document):
+        return None
+    rows = [
+        ("runs that touched a goal file", f"{document['covered_runs']:,} ({share(document['goal_access'])})"),
+        ("mean peak, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
+        ("mean peak, where the goal was touched", f"{number(document['mean_peak_covered_tokens'])} tokens"),
+        (
+            "mean peak if all of the environment is visible",
+            f"{number(document['mean_peak_environment_tokens'])} tokens",
+        ),
+        *(
+            (f"goal from {GOALS.get(source, source)}", counted(n, "run"))
+            for source, n in document["goal_sources"].items()
+        ),
+    ]
+    columns = (Column("figure", "figure"), Column("value", "value"))
+    table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))
+    words = "Without a touched goal file demand is 0 in these means: missing coverage, which is not lack of need."
+    return Section("Goals, and who reached them", (words,), (table,))
+
+
+Document = Mapping[str, Any]
+SIGNATURES = {
+    "edit_failures": "edits that failed",
+    "repeated_commands": "commands repeated",
+    "repeated_edits": "edits repeated",
+    "submits_after_failed_test": "submissions after a failed test",
+    "overflow_errors": "context overflows",
+}
+
+
+def reading_section(document: Document) -> Section | None:
+    """Return how much of what was read was read again or in vain."""
+    if not document["read_tokens"]:
+        return None
+    known = bool(document["covered_runs"])
+    whose = "" if document["covered_runs"] == document["runs"] else " where the goal was reached"
+    vain = f", {share(document['dead_read_share'])} in vain{whose}." if known else "; what was in vain is not known."
+    told = (
+        f"{number(document['read_tokens'])} tokens of file content were read: {share(document['repeat_share'])} again "
+        f"though unchanged{vain}"
+    )
+    kinds = {
+        "all reads": "read_tokens",
+        "read again": "repeat_tokens",
+        **({"in vain": "dead_read_covered_tokens"} if known else {}),
+    }
+    names, values = tuple(kinds), tuple(float(document[key]) for key in kinds.values())
+    axes = Axis("reads", "category"), Axis("tokens", low=0.0)
+    chart = Chart("reads", "Tokens of file content", told, *axes, (Series("tokens", "bars", names, values),))
+    columns = (Column("path", "file"), Column("repeat_reads", "reads"), Column("repeat_tokens", "tokens"))
+    table = Table("read-again", "Shown again though unchanged", columns, tuple(document["repeated_files"]))
+    return Section("Reading again, and in vain", (), (chart, table) if table.rows else (chart,))
+
+
+def clipping_section(document: Document) -> Section | None:
+    """Return what clipped views left out, and whether it was seen later."""
+    if not document["clipped_views"]:
+        return None
+    counts = (
+        ("clipped views", "clipped_views"),
+        ("… of goal files", "clipped_goal_views"),
+        ("… of files that the run modified later", "clipped_modified_views"),
+        ("lines to be changed that a later view showed", "lines_recovered"),
+        ("lines to be changed that no later view showed", "lines_never_recovered"),
+        ("lines that cannot be told", "lines_ambiguous"),
+    )
+    rows = tuple({"figure": name, "count": document[key]} for name, key in counts)
+    lost, seen = document["lines_never_recovered"], document["lines_recovered"]
+    words = (
+        f"{counted(document['clipped_views'], 'view')} were clipped; {lost:,} of {lost + seen:,} lines that the goal "
+        "changes and a clipped view left out were never shown again."
+    )
+    table = Table("clipping", "Clipped views", (Column("figure", "figure"), Column("count", "count")), rows)
+    return Section("Clipped views", (words,), (table,))
+
+
+def signatures_section(document: Document) -> Section | None:
+    """Return how often the signatures of trouble occur."""
+    found = {name: document[key] for key, name in SIGNATURES.items() if document[key]}
+    if not found:
+        return None
+    runs = document["runs"]
+    told = ", ".join(f"{name} {count:,}" for name, count in found.items())
+    series = Series("count", "bars", tuple(found), tuple(float(count) for count in found.values()))
+    axes = Axis("signature", "category"), Axis("count", low=0.0)
+    chart = Chart("signatures", f"Signatures of trouble in {counted(runs, 'run')}", f"{told}.", *axes, (series,))
+    return Section("Signatures of trouble", (), (chart,))
+
+
+def breaks_section(document: Document) -> Section | None:
+    """Return what compactions and clears dropped of what was still needed."""
+    breaks = document["breaks"]
+    if not breaks["compactions"] + breaks["clears"]:
+        return None
+    words = (break_words(breaks),)
+    if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
+        return Section("Compactions and clears", words)
+    fates = (
+        f"Of {counted(breaks['live_tokens'], 'token')} still needed {number(breaks['dropped_tokens'])} were not "
+        f"carried over: {number(breaks.get('reread_dropped_tokens'))} in files that were read again, "
+        f"{number(breaks.get('overwritten_tokens'))} in files edited without reading them again, "
+        f"{number(breaks['never_reread_tokens'])} in files never read again."
+    )
+    columns = (
+        Column("run_id", "run"),
+        Column("kind", "kind"),
+        Column("cut", "at cut"),
+        Column("live_tokens", "live", meaning="still in the context, and used by later work"),
+        Column("dropped_tokens", "not carried", meaning="the sum of the next three"),
+        Column("reread_dropped_tokens", "read again"),
+        Column("overwritten_tokens", "edited unread", meaning="edited without reading it again"),
+        Column("never_reread_tokens", "never again"),
+    )
+    rows = tuple(one for one in document["costliest_breaks"] if one.get("measured", True))
+    table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)
+    return Section("Compactions and clears", (*words, fates), (table,))

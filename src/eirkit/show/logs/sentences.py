@@ -1,0 +1,91 @@
+"""What is said of analysed runs in more than one place: whether need goes with failure, and what could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eirkit.show.phrases import counted
+
+CHANCE = 0.5
+UNCOVERED = "touched no goal file, so what they needed is not known"
+
+
+def need_sentence(estimate: float, low: float | None, high: float | None, left_out: int) -> str:
+    """Return how well need tells failed runs apart.
+
+    Args:
+        left_out: runs with a known outcome that touched no goal file.
+    """
+    ends = "" if low is None or high is None else f" (95% interval {bounds(low, high)})"
+    said = (
+        f"A failed run needed more than a successful one with probability {estimate:.2f}{ends}; 0.50 would be chance."
+    )
+    if left_out:
+        said += (
+            f" {counted(left_out, 'run')} {'is' if left_out == 1 else 'are'} left out: {_who(left_out)} {UNCOVERED}."
+        )
+    return f"{said} This is association, not cause."
+
+
+def _who(runs: int) -> str:
+    return "it" if runs == 1 else "they"
+
+
+def bounds(low: float, high: float, threshold: float = CHANCE) -> str:
+    """Return `0.52 to 0.66`; with a third digit where two would put a bound on the threshold."""
+    digits = 3 if any(f"{end:.2f}" == f"{threshold:.2f}" for end in (low, high)) else 2
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def cohort_sentence(row: Mapping[str, Any]) -> str:
+    """Return what a cohort's row says in words."""
+    known = row["resolved"] + row["failed"]
+    runs = counted(row["runs"], "run")
+    first = f"{runs}, {row['resolved']:,} of {known:,} with a known outcome succeeded." if known else f"{runs}."
+    if row["covered_failure_auc"] is not None:
+        ends = row["covered_auc_low"], row["covered_auc_high"]
+        return f"{first} {need_sentence(row['covered_failure_auc'], *ends, row['auc_n'] - row['covered_auc_n'])}"
+    if row["unit"] != "tokens" and row["failure_auc"] is not None:
+        ends = row["auc_low"], row["auc_high"]
+        return f"{first} {need_sentence(row['failure_auc'], *ends, 0)}"
+    if not (row["resolved"] and row["failed"]):
+        return f"{first} Whether need goes with failure is not measured: outcomes of both kinds are needed."
+    return f"{first} Whether need goes with failure is not measured: too few of them touched a goal file."
+
+
+def break_words(breaks: Mapping[str, Any]) -> str:
+    """Return what compactions and clears took away, and of how many that is not known."""
+    both = break_counts(breaks)
+    total, unmeasured = breaks["compactions"] + breaks["clears"], breaks.get("unmeasured", 0)
+    if unmeasured == total:
+        return f"{both}: what they dropped is not measured, since no file was used."
+    part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
+    return f"{both} dropped {counted(breaks['dropped_tokens'], 'token')} still needed{part}."
+
+
+def break_counts(breaks: Mapping[str, Any]) -> str:
+    """Return `1 compaction and 4 clears`."""
+    counts = (("compaction", breaks["compactions"]), ("clear", breaks["clears"]))
+    return " and ".join(counted(count, noun) for noun, count in counts if count)
+
+
+def later_runs(unit: str, runs: int) -> str:
+    """Return of how many runs it is told what they used later; short runs over files are left out, others are not."""
+    said = counted(runs, "run")
+    return f"{said} of three tool turns or more" if unit == "tokens" else said
+
+
+def goal_is_known(document: Mapping[str, Any]) -> bool:
+    """Tell whether there is a goal to reach: one that was given, or a file that a run itself edited."""
+    return bool(document["covered_runs"]) or not set(document["goal_sources"]) <= {"own-edits"}
+
+
+def goal_runs(document: Mapping[str, Any]) -> int:
+    """Return how many runs can have a goal: those over files."""
+    return sum(document["goal_sources"].values())
+
+
+def is_reached(run: Mapping[str, Any]) -> bool:
+    """Tell of a listed run whether it touched a goal file; an older analysis says it by a peak alone."""
+    return bool(run.get("goal_accessed", run["peak_demand_tokens"]))

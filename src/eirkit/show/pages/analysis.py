@@ -1,0 +1,26 @@
+"""Folders of `eirkit vestige analyze`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eirkit.show.comparison.analyses import compare_analyses
+from eirkit.show.comparison.pairs import Comparison
+from eirkit.show.logs.analysed import read_analysed
+from eirkit.show.logs.page import page_of
+from eirkit.show.page import Page
+from eirkit.show.pages.page_factory import comparers, pages, refuse_others
+
+
+@pages.add("vestige-analysis")
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Return the page of analysed runs."""
+    refuse_others(others)
+    return page_of(read_analysed(folder, tests=tests), str(folder))
+
+
+@comparers.add("vestige-analysis")
+def compare_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
+    """Return the differences of two analyses, which name no code."""
+    return compare_analyses(a, b)

@@ -1,0 +1,18 @@
+"""Folders of `eirkit lacuna rescue`, `capability` and `probe`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eirkit.show.page import Page
+from eirkit.show.pages.page_factory import pages, refuse_others
+from eirkit.show.runs.evidence import evidence_page
+from eirkit.show.runs.folder import read_evidence
+
+
+@pages.add("lacuna-evidence")
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Return the page of one evidence command."""
+    refuse_others(others)
+    return evidence_page(read_evidence(folder))

@@ -1,0 +1,1 @@
+"""Pages of LACUNA folders: runs, rescue, capability and probes."""

@@ -1,0 +1,258 @@
+"""What was right in a sweep: accuracy by cell, and against pressure. Facts of a folder come in, sections go out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eirkit.findings.causes import CAUSES, Cause
+from eirkit.findings.prediction import PressureRun, no_cascade, pressure_correlation
+from eirkit.findings.statistics import Interval, bootstrap_mean
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted, share
+from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder
+from eirkit.show.table import Column, Table
+
+Row = Mapping[str, Any]
+MOST_CELLS = 200  # in a table; a page is for reading
+MOST_POINTS = 24  # in a row of intervals; beyond it a map is easier to read
+MOST_TRIALS = 2_000  # that are ranked one by one; beyond it cells are
+
+
+def accuracy_section(sweep: SweepFolder) -> Section:
+    """Return what was right in each cell, with an interval over its runs."""
+    rows = [row for row in sweep.rows if row["scored"]]
+    named, intervals = Coordinates(rows), intervals_of(sweep)
+    shown = sorted(rows, key=lambda row: row["accuracy"])[:MOST_CELLS] if len(rows) > MOST_CELLS else rows
+    words = [f"All cells: {named.shared}."] if named.shared else []
+    if len(shown) < len(rows):
+        words.append(f"The {MOST_CELLS} cells with the lowest accuracy of {len(rows):,}; `summary.json` has them all.")
+    chart = accuracy_chart(rows, named, intervals) if len(rows) > 1 else None
+    table = Table(
+        "accuracy-by-cell", "Accuracy by cell", _columns(named, shown), tuple(_line(r, named, intervals) for r in shown)
+    )
+    return Section("Accuracy by cell", tuple(words), (chart, table) if chart else (table,))
+
+
+def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
+    """Return each cell's mean accuracy with its interval, runs drawn again with replacement; none for a single run."""
+    return {
+        cell: bootstrap_mean([run.score.accuracy for run in runs], [run.seed for run in runs])
+        for cell, runs in sweep.by_cell().items()
+        if len(runs) > 1
+    }
+
+
+def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
+    away = "steps that build on an earlier result which was no longer in sight"
+    local = Column(
+        "local", "if local", 3, percent=True, meaning="accuracy if exactly the steps out of sight were wrong"
+    )
+    return (
+        *(Column(name, name) for name in named.varying),
+        Column("pressure", "m/h", 2, meaning="the window over the records held"),
+        Column("scored", "runs", meaning="scored of attempted"),
+        Column("accuracy", "accuracy", 3, percent=True),
+        Column("low", "from", 3, percent=True, meaning="95% interval, runs resampled"),
+        Column("high", "to", 3, percent=True),
+        Column("miss_rate", "out of sight", 3, percent=True, meaning=away),
+        *((local,) if any(row["memory_system"] is None for row in rows) else ()),
+        Column("final", "task right", 3, percent=True, meaning="runs whose last answer is right"),
+    )
+
+
+def _line(row: Row, named: Coordinates, intervals: Mapping[str, Interval]) -> dict[str, Any]:
+    found = intervals.get(row["cell"])
+    missed = row["missed_steps"] if row["memory_system"] is None else None  # a memory may bring it all the same
+    return {
+        **named.cells(row),
+        "pressure": row["pressure"],
+        "scored": f"{row['scored']}/{row['attempted']}",
+        "accuracy": row["accuracy"],
+        "low": None if found is None else found.low,
+        "high": None if found is None else found.high,
+        "miss_rate": row["miss_rate"],
+        "local": None if missed is None else no_cascade(missed, row["n"], row["n"]).of_all,
+        "final": row["final_accuracy"],
+    }
+
+
+def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[str, Interval]) -> Chart:
+    """Return the cells as points with intervals, or as a map over h where they are many."""
+    best, worst = (pick(rows, key=lambda row: row["accuracy"]) for pick in (max, min))
+    alt = (
+        f"Accuracy lies between {share(worst['accuracy'])} ({named.label(worst)}) and "
+        f"{share(best['accuracy'])} ({named.label(best)})."
+    )
+    if len(rows) > MOST_POINTS and "h" in named.varying:
+        x = tuple(str(row["h"]) for row in sorted(rows, key=lambda row: row["h"]))
+        ordered = sorted(rows, key=lambda row: row["h"])
+        y = tuple(named.label(row, without=("h",)) for row in ordered)
+        cells = Series("accuracy", "cells", x, y, value=tuple(row["accuracy"] for row in ordered))
+        return Chart(
+            "accuracy-map", "Accuracy by capacity", alt, Axis("records held, h", "category"), Axis(""), (cells,)
+        )
+    shown = sorted(rows, key=lambda row: row["accuracy"])[:MOST_POINTS]
+    found = [intervals.get(row["cell"]) for row in shown]
+    series = Series(
+        "accuracy",
+        "points",
+        tuple(named.label(row) for row in shown),
+        tuple(row["accuracy"] for row in shown),
+        tuple(None if one is None else one.low for one in found),
+        tuple(None if one is None else one.high for one in found),
+    )
+    y_axis = Axis("accuracy", low=0.0, high=1.0, percent=True)
+    return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, Axis("cell", "category"), y_axis, (series,))
+
+
+def pressure_section(sweep: SweepFolder) -> Section | None:
+    """Return accuracy against pressure, where the pressure varies."""
+    rows = [row for row in sweep.rows if row["scored"]]
+    if len({row["pressure"] for row in rows}) < 2:
+        return None
+    named, intervals = Coordinates(rows), intervals_of(sweep)
+    groups: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["pressure"]):
+        groups.setdefault(named.label(row, without=("h", "m", "n", "lookback")), []).append(row)
+    series = tuple(_line_over_pressure(name, group, intervals) for name, group in list(groups.items())[:8])
+    axes = Axis("pressure, m/h"), Axis("accuracy", low=0.0, high=1.0, percent=True)
+    chart = Chart("pressure", "Accuracy against pressure", _correlation(sweep, rows), *axes, series)
+    return Section("Pressure and accuracy", (), (chart,))
+
+
+def _correlation(sweep: SweepFolder, rows: Sequence[Row]) -> str:
+    by_cell = {row["cell"]: row for row in rows}
+    trials = [PressureRun(by_cell[r.cell]["n"], by_cell[r.cell]["pressure"], r.score.accuracy) for r in sweep.runs]
+    unit = "run"
+    if len(trials) > MOST_TRIALS:
+        unit, trials = "cell", [PressureRun(row["n"], row["pressure"], row["accuracy"]) for row in rows]
+    found = pressure_correlation(trials)
+    p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.3f}"
+    rho = f"{found.estimate:+.2f}".replace("-", "−")
+    return (
+        f"Spearman’s correlation of pressure with accuracy over {counted(found.n, unit)} is {rho} ({p}, "
+        f"{found.method}); theory predicts that it is negative."
+    )
+
+
+def _line_over_pressure(name: str, rows: Sequence[Row], intervals: Mapping[str, Interval]) -> Series:
+    found = [intervals.get(row["cell"]) for row in rows]
+    return Series(
+        name,
+        "line",
+        tuple(row["pressure"] for row in rows),
+        tuple(row["accuracy"] for row in rows),
+        tuple(None if one is None else one.low for one in found),
+        tuple(None if one is None else one.high for one in found),
+    )
+
+
+ORDER: tuple[Cause, ...] = ("state_supply", "cascade", "computation")
+SAID = {
+    "computation": "wrong by itself",
+    "state_supply": "a needed result was not to be had",
+    "cascade": "follows from an earlier wrong answer",
+}
+NAMES = {"computation": "own mistake", "state_supply": "missing state", "cascade": "from an earlier error"}
+
+
+def causes_section(sweep: SweepFolder) -> Section | None:
+    """Return why steps were wrong; cells that fail the control keep their causes to themselves."""
+    rows = [row for row in sweep.rows if row["scored"] and sum(row["errors"].values()) and not _is_withheld(row)]
+    words = [f"Withheld: {model} on {workload}: {reason}" for model, workload, reason in sweep.excluded]
+    if not rows:
+        return Section("Why steps were wrong", tuple(words), ()) if words else None
+    if any(row["control"] is None for row in rows):
+        words.append("No full-information control was run for some cells: their causes describe and claim nothing.")
+    named = Coordinates(rows)
+    return Section(
+        "Why steps were wrong", tuple(words), (causes_chart(rows, named, _steps(sweep)), _causes_table(rows, named))
+    )
+
+
+def _is_withheld(row: Row) -> bool:
+    return row["control"] is not None and not row["claims"]
+
+
+def _steps(sweep: SweepFolder) -> Mapping[str, int]:
+    """Return the scored steps of each cell's runs."""
+    steps: Counter[str] = Counter()
+    for run in sweep.runs:
+        steps[run.cell] += run.score.steps
+    return steps
+
+
+def causes_chart(rows: Sequence[Row], named: Coordinates, steps: Mapping[str, int]) -> Chart:
+    """Return wrong steps by cause as shares of all scored steps, stacked."""
+    shown = sorted(rows, key=lambda row: -sum(row["errors"].values()) / steps[row["cell"]])[:MOST_POINTS]
+    places = tuple(named.label(row) for row in shown)
+    series = tuple(
+        Series(NAMES[cause], "bars", places, tuple(row["errors"][cause] / steps[row["cell"]] for row in shown))
+        for cause in ORDER
+    )
+    totals = Counter({cause: sum(row["errors"][cause] for row in rows) for cause in CAUSES})
+    wrong = sum(totals.values())
+    told = ", ".join(f"{share(totals[cause] / wrong)} {NAMES[cause]}" for cause in ORDER)
+    return Chart(
+        "causes",
+        "Wrong steps by cause",
+        f"Of {counted(wrong, 'wrong step')}: {told}.",
+        Axis("cell", "category"),
+        Axis("share of all steps", low=0.0, high=1.0, percent=True),
+        series,
+        stacked=True,
+    )
+
+
+def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
+    columns = (
+        *(Column(name, name) for name in named.varying),
+        *(Column(cause, NAMES[cause], meaning=SAID[cause]) for cause in ORDER),
+        Column("aligned", "aligned", 3, percent=True, meaning="runs whose first error is at their first miss"),
+        Column("consistent", "self-consistent", 3, percent=True, meaning="answers that follow from the agent’s own"),
+    )
+    lines = tuple(
+        {
+            **named.cells(row),
+            **row["errors"],
+            "aligned": row["first_error_at_first_miss"],
+            "consistent": row["self_consistent_accuracy"],
+        }
+        for row in rows[:MOST_CELLS]
+    )
+    return Table("causes-by-cell", "Wrong steps by cause, counted", columns, lines)
+
+
+def first_miss_section(sweep: SweepFolder) -> Section | None:
+    """Return where runs first missed something and where they first erred."""
+    allowed = {row["cell"] for row in sweep.rows if not _is_withheld(row)}
+    runs = [run for run in sweep.runs if run.score.first_miss is not None and run.cell in allowed]
+    if not runs:
+        return None
+    erred = [run for run in runs if run.score.first_error is not None]
+    aligned = sum(bool(run.score.aligned) for run in runs)
+    said = (
+        f"Of {counted(len(runs), 'run')} that missed something {aligned:,} ({share(aligned / len(runs))}) erred for "
+        f"the first time at that very step; {len(runs) - len(erred):,} never erred."
+    )
+    chart = Chart(
+        "first-miss",
+        "First miss and first error",
+        said,
+        Axis("step of the first miss", low=0.0),
+        Axis("step of the first error", low=0.0),
+        _first_points(erred),
+        note="On the line both are the same step; above it the error came later.",
+    )
+    return Section("First miss, first error", (), (chart,))
+
+
+def _first_points(runs: Sequence[RunFacts]) -> tuple[Series, ...]:
+    places = sorted({(run.score.first_miss, run.score.first_error) for run in runs})
+    far = max((float(max(miss or 0, error or 0)) for miss, error in places), default=1.0)
+    x = tuple(None if miss is None else float(miss) for miss, _ in places)
+    y = tuple(None if error is None else float(error) for _, error in places)
+    return Series("runs", "points", x, y), Series("same step", "line", (0.0, far), (0.0, far), dashed=True)

@@ -1,0 +1,215 @@
+"""Rescue, capability and probes as sections: the document that a command left comes in, things to look at go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.page import Headline, Listing, Page, Section
+from eirkit.show.phrases import counted, listed, points, share
+from eirkit.show.runs.answers import repair_of
+from eirkit.show.runs.command_line import evidence_command
+from eirkit.show.runs.folder import Evidence
+from eirkit.show.table import Column, Table
+
+Row = Mapping[str, Any]
+ARMS = {"control": "nothing", "sham": "sham", "oracle": "what was missing"}
+
+
+def rescue_section(found: Evidence) -> Section:
+    """Return what restoring the missing results did, beside a sham of equal length and nothing at all."""
+    document = found.document
+    rows = [row for row in document["rows"] if not _is_withheld(row)]
+    words = [
+        f"{_condition(document)}: whole trajectories with an injection at every step that misses something. The sham "
+        "carries the required label and another value of the same length."
+    ]
+    if document.get("memory"):
+        words.append(
+            f"{document['memory']} stands behind the agent in every arm. The steps counted are those at which it did "
+            "not bring what was missing in the arm without an injection; they are the same in all arms."
+        )
+    words += [f"Withheld: {model} on {workload}: {reason}" for model, workload, reason in document["excluded"]]
+    if any(row["control"] is None for row in rows):
+        words.append("No full-information control was run: differences describe; add `--control`.")
+    measured = [row for row in rows if row["accuracy"] is not None]
+    charts = (rescue_chart(measured),) if measured else ()
+    return Section("What restoring the missing state does", tuple(words), (*charts, _contrasts(document, rows)))
+
+
+def _condition(document: Row) -> str:
+    loop = "the action loop" if document["managed"] else "Controlled Retention"
+    memory = f"{document['memory']} ({document['panel']} panel)" if document.get("memory") else document["policy"]
+    held = f"m = {document['m']}, h = {document['h']}, {memory}"
+    return f"{document['workload']}, {held}, {loop}, {counted(document['seeds'], 'seed')} a model"
+
+
+def _is_withheld(row: Row) -> bool:
+    return row["control"] is not None and not row["claims"]
+
+
+def rescue_chart(rows: Sequence[Row]) -> Chart:
+    """Return accuracy at missed steps by arm, for each model."""
+    models = tuple(dict.fromkeys(row["model"] for row in rows))
+    series = tuple(
+        Series(f"injected: {name}", "bars", models, tuple(_accuracy(rows, model, arm) for model in models))
+        for arm, name in ARMS.items()
+    )
+    told = listed([f"{ARMS[arm]} {_between(rows, arm)}" for arm in ARMS])
+    axes = Axis("model", "category"), Axis("right at missed steps", low=0.0, high=1.0, percent=True)
+    return Chart(
+        "rescue",
+        "Accuracy at steps that miss something",
+        f"Right answers, by what was injected: {told}.",
+        *axes,
+        series,
+    )
+
+
+def _accuracy(rows: Sequence[Row], model: str, arm: str) -> float | None:
+    return next((row["accuracy"] for row in rows if row["model"] == model and row["arm"] == arm), None)
+
+
+def _between(rows: Sequence[Row], arm: str) -> str:
+    """Return the accuracy of an arm, or from which to which it goes over the models: they are not one number."""
+    found = [row["accuracy"] for row in rows if row["arm"] == arm]
+    ends = dict.fromkeys(share(value) for value in ((min(found), max(found)) if found else (None,)))
+    return " to ".join(ends)
+
+
+def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
+    allowed = {row["model"] for row in rows}
+    columns = (
+        Column("model", "model"),
+        Column("arms", "arms"),
+        Column("pairs", "pairs", meaning="steps that both arms missed, by seed and step"),
+        Column("difference", "difference", 3, percent=True),
+        Column("low", "from", 3, percent=True, meaning="95% interval, trajectories resampled"),
+        Column("high", "to", 3, percent=True),
+        Column("mcnemar_p", "McNemar p", 3, least=0.001),
+        Column("permutation_p", "permutation p", 3, least=0.001, meaning="sign flips of whole trajectories"),
+    )
+    lines = tuple(
+        {
+            "model": one["model"],
+            "arms": " − ".join(one["arms"]),
+            "pairs": one["pairs"],
+            "difference": one["difference"]["estimate"],
+            "low": one["difference"]["low"],
+            "high": one["difference"]["high"],
+            "mcnemar_p": one["mcnemar_p"],
+            "permutation_p": one["permutation_p"],
+        }
+        for one in document["contrasts"]
+        if one["model"] in allowed
+    )
+    return Table("rescue-contrasts", "Arms against each other, paired by seed and step", columns, lines)
+
+
+def capability_section(found: Evidence) -> Section:
+    """Return what models reach where nothing is missing, and which may carry claims."""
+    rows = found.document["rows"]
+    columns = (
+        Column("model", "model"),
+        Column("workload", "workload"),
+        Column("accuracy", "accuracy", 3, percent=True),
+        Column("calculator_accuracy", "with calculator", 3, percent=True),
+        Column("scored", "runs"),
+        Column("passes", "may carry claims"),
+        Column("reason", "why"),
+    )
+    words = (f"Nothing is missing here; below {share(found.document['threshold'])} a cell carries no claims.",)
+    return Section("Full-information control", words, (Table("capability", "Capability", columns, tuple(rows)),))
+
+
+def probe_section(found: Evidence) -> Section:
+    """Return how models find their way to a lost result."""
+    columns = (
+        Column("workload", "workload"),
+        Column("model", "model"),
+        Column("probes", "probes"),
+        Column("successful", "successful"),
+        Column("early_stops", "gave up early"),
+        Column("read_overhead", "overhead", 3, meaning="reads over the fewest possible, over successes"),
+        Column("redundant", "read again"),
+        Column("off_cone", "off the cone"),
+        Column("minimum", "fewest reads", 1, meaning="mean"),
+    )
+    table = Table("probes", "Recovery probes", columns, tuple(found.document["rows"]))
+    return Section("Finding the way to a lost result", (), (table,))
+
+
+SECTIONS: Mapping[str, Callable[[Evidence], Section]] = {
+    "rescue": rescue_section,
+    "capability": capability_section,
+    "probe": probe_section,
+}
+
+
+def evidence_page(found: Evidence) -> Page:
+    """Return the page of one evidence command's folder."""
+    name = found.folder.resolve().name
+    sections = (
+        SECTIONS[found.command](found),
+        manifest_section(found.manifest, evidence_command(found.manifest, name)),
+    )
+    headline = _HEADLINES[found.command](found.document)
+    return Page(
+        f"LACUNA {found.command}", headline, sections, name, {"document": found.document}, f"lacuna-{found.command}"
+    )
+
+
+def manifest_section(manifest: Row, command: str) -> Section:
+    """Return what was run with what, and the command that runs it again."""
+    known = ("eirkit", "python", "platform")
+    rows = [{"name": name, "value": str(manifest[name])} for name in known]
+    rows += [{"name": name, "value": version} for name, version in manifest["dependencies"].items()]
+    rows += [{"name": f"source {path}", "value": digest} for path, digest in manifest["sources"].items()]
+    table = Table("versions", "Versions and sources", (Column("name", "name"), Column("value", "value")), tuple(rows))
+    return Section("How to make this again", (), (Listing("command", "The command", command), table))
+
+
+def _rescue_headline(document: Row) -> Headline:
+    found = repair_of(document)
+    if found is None:
+        words = "Nothing was missing, or no model may carry claims, so there is nothing to repair."
+        return Headline("–", "nothing was repaired", (words,))
+    least, most = ("", "") if found.models == 1 else ("at least ", "at most ")
+    sentence = (
+        f"Of {counted(found.steps, 'step')} that {found.lacking} {least}{share(found.oracle)} are right once it is "
+        f"restored (sham {most}{share(found.sham)}, nothing {most}{share(found.control)})"
+        f"{'' if found.models == 1 else f', with each of {found.models} models'}."
+    )
+    more = [
+        f"Restored against sham, {one['model']}: {points(one['effect'])} percentage points, 95% interval "
+        f"{points(one['low'])} to {points(one['high'])}."
+        for one in document.get("repair_effects", ())
+    ]
+    if not found.claims:
+        more.append("No full-information control was run, so this describes; add `--control`.")
+    caption = f"of steps that {found.lacking} are right once it is restored"
+    if found.models > 1:
+        caption += ", with the model for which it does least"
+    return Headline(share(found.oracle), caption, (sentence, *more))
+
+
+def _capability_headline(document: Row) -> Headline:
+    passing, cells = len(document["eligible"]), len(document["rows"])
+    sentence = f"{passing} of {counted(cells, 'cell')} reach {share(document['threshold'])} where nothing is missing."
+    return Headline(f"{passing}/{cells}", "cells may carry claims about lost information", (sentence,))
+
+
+def _probe_headline(document: Row) -> Headline:
+    probes = sum(row["probes"] for row in document["rows"])
+    found = sum(row["successful"] for row in document["rows"])
+    share_found = share(found / probes) if probes else "–"
+    sentence = f"{found} of {counted(probes, 'probe')} ended with the lost result rebuilt."
+    return Headline(share_found, "of probes found their way to the lost result", (sentence,))
+
+
+_HEADLINES: Mapping[str, Callable[[Row], Headline]] = {
+    "rescue": _rescue_headline,
+    "capability": _capability_headline,
+    "probe": _probe_headline,
+}

@@ -1,0 +1,242 @@
+"""The folder of a sweep or an evidence command as facts: files come in, rows, runs and what was asked for go out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError, UsageError
+from eirkit.findings.causes import RunScore
+from eirkit.records import read_document
+from eirkit.runs import trial_store
+from eirkit.runs.control import FOLDER as CONTROL
+from eirkit.runs.manifest import FILE, Manifest, read_manifest
+from eirkit.runs.runner import recorded_suite
+from eirkit.runs.store import RUNS, SUMMARY, scan_runs
+from eirkit.runs.summary import SCHEMA as SUMMARY_SCHEMA
+from eirkit.runs.summary import summarise
+from eirkit.runs.values import UNLIMITED
+from eirkit.show.folders import foreign_in, kind_of
+from eirkit.tasks.task import TaskSpec
+
+Row = Mapping[str, Any]
+TASK_AXES = ("slots", "digits", "k", "queries", "warm_up")  # of a task; the rows of a summary have the rest
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """One scored run."""
+
+    cell: str
+    seed: int
+    fingerprint: str  # of the task's graph
+    score: RunScore
+    rules: str = ""  # the hash of its system message
+    usage: Row = field(default_factory=dict)  # what the agent took: calls, tokens, money
+    memory: Row | None = None  # what its external memory did, held and took
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one evidence command was asked and what it found."""
+
+    command: str  # rescue, capability, probe
+    folder: Path
+    manifest: Row
+    document: Row
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFolder:
+    """A sweep with whatever evidence lies beside it."""
+
+    folder: Path
+    manifest: Manifest
+    rows: tuple[Row, ...]  # one a cell
+    tasks: Mapping[str, TaskSpec]  # by cell, without a seed
+    runs: tuple[RunFacts, ...]
+    failures: tuple[Row, ...]
+    excluded: tuple[tuple[str, str, str], ...]
+    scored: int
+    planned: int
+    evidence: tuple[Evidence, ...]
+    plugins: bool = False  # whether code that the records name may be run
+
+    @property
+    def name(self) -> str:
+        return self.folder.resolve().name
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted({run.seed for run in self.runs}))
+
+    def by_cell(self) -> dict[str, list[RunFacts]]:
+        """Return the runs of each cell, in the order of their seeds."""
+        found: dict[str, list[RunFacts]] = {}
+        for run in sorted(self.runs, key=lambda run: run.seed):
+            found.setdefault(run.cell, []).append(run)
+        return found
+
+    def found_by(self, command: str) -> list[Evidence]:
+        return [one for one in self.evidence if one.command == command]
+
+
+def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = False) -> SweepFolder:
+    """Return what a sweep's folder says, finished or not, with the evidence in its subfolders and in others.
+
+    Args:
+        plugins: whether code that the records name, such as a workload `file.py:Name`, may be run.
+
+    Raises:
+        InputFileError: a file is damaged, or what is not finished cannot be summed up without such code.
+    """
+    manifest = read_manifest(folder)
+    document = _summary(folder, manifest, plugins=plugins)
+    runs: list[RunFacts] = []
+    tasks: dict[str, TaskSpec] = {}
+    for number, (record, _) in enumerate(scan_runs(folder / RUNS) if (folder / RUNS).exists() else (), 1):
+        try:
+            runs.append(_facts(record))
+            if record["cell"] not in tasks:
+                tasks[record["cell"]] = TaskSpec(**record["task"])
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            words = f"{folder / RUNS}:{number}: not a run that can be read ({error}); restore the file"
+            raise InputFileError(words) from error
+    return SweepFolder(
+        folder=folder,
+        manifest=manifest,
+        rows=tuple({**_task_axes(tasks.get(row["cell"])), **row} for row in document["rows"]),
+        tasks=tasks,
+        runs=tuple(runs),
+        failures=tuple(document["failures"]),
+        excluded=tuple((model, workload, reason) for model, workload, reason in document["excluded"]),
+        scored=document["scored"],
+        planned=document["planned"],
+        evidence=tuple(_evidence_near(folder, others)),
+        plugins=plugins,
+    )
+
+
+def _facts(record: Row) -> RunFacts:
+    seed, score = record["seed"], RunScore(**record["score"])
+    if not isinstance(seed, int):
+        raise TypeError(f"the seed {seed!r} is no whole number")
+    counts = (score.steps, score.correct, score.missed, score.consuming_all, *score.errors.values())
+    if not all(isinstance(count, int) for count in counts):
+        raise TypeError("the score is not made of whole numbers")
+    more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
+    return RunFacts(str(record["cell"]), seed, str(record["fingerprint"]), score, *more)
+
+
+def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
+    """Return what a row of a summary does not say about its task; nothing of a cell without a run."""
+    return {} if spec is None else {name: asdict(spec)[name] for name in TASK_AXES}
+
+
+def read_evidence(folder: Path) -> Evidence:
+    """Return what an evidence command left in its folder.
+
+    Raises:
+        InputFileError: it has not come to its end.
+    """
+    manifest = read_document(folder / FILE, trial_store.SCHEMA)
+    command = str(manifest["command"])
+    if not (folder / SUMMARY).is_file():
+        raise InputFileError(f"{folder} was not finished; give `eirkit lacuna {command}` the same --out again")
+    return Evidence(command, folder, manifest, read_document(folder / SUMMARY, f"{command}/1"))
+
+
+def _summary(folder: Path, manifest: Manifest, *, plugins: bool) -> Row:
+    """Return the rows of a sweep: as it wrote them at its end, or of what there is so far."""
+    if (folder / SUMMARY).is_file():
+        document = read_document(folder / SUMMARY, SUMMARY_SCHEMA)
+        if document["complete"]:
+            return document
+    if not plugins and (named := foreign_in(manifest.suite)):
+        if (folder / SUMMARY).is_file():
+            return document
+        raise InputFileError(
+            f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
+        )
+    try:
+        return summarise(recorded_suite(folder), folder).as_json()
+    except UsageError as error:
+        if (folder / SUMMARY).is_file():
+            return document
+        raise InputFileError(f"{folder} is not finished and cannot be summed up ({error})") from error
+
+
+def _evidence_near(folder: Path, others: Iterable[Path]) -> Iterable[Evidence]:
+    inside: Sequence[Path] = sorted(
+        path for path in folder.iterdir() if path.is_dir() and (path / FILE).is_file() and path.name != CONTROL
+    )
+    near = [path for path in inside if kind_of(path) == "lacuna-evidence" and (path / SUMMARY).is_file()]
+    return [read_evidence(path) for path in (*near, *others)]
+
+
+def condition_of(row: Row) -> str:
+    """Return how an agent gets at its earlier results, in one or two words."""
+    if row["policy"] is None:
+        panel = " (strict)" if row["memory"] is not None and row["panel"] == "strict" else ""
+        return f"{row['memory'] or row['condition']}{panel}"
+    return str(row["condition"]) if row["policy"] == "window" else f"{row['condition']} {row['policy']}"
+
+
+def _of_task(name: str, row: Row) -> int | str:
+    """Return a setting of the row's task; of a cell without a run, which does not say, the usual one."""
+    value: int | str = row.get(name, _USUAL[name])
+    return value
+
+
+def _budget(value: int | str) -> int | str:
+    return "∞" if value == UNLIMITED else value
+
+
+_USUAL = {name: getattr(TaskSpec(""), name) for name in TASK_AXES}  # what goes without saying
+_AXES: dict[str, Callable[[Row], int | str]] = {
+    "workload": lambda row: str(row["workload"]),
+    "model": lambda row: str(row["model"]),
+    "memory": condition_of,
+    "n": lambda row: int(row["n"]),
+    "m": lambda row: int(row["m"]),
+    "lookback": lambda row: int(row["lookback"]),
+    "fan-in": lambda row: int(row["fan_in"]),
+    "B_oracle": lambda row: _budget(row["b_oracle"]),
+    "B": lambda row: _budget(row["b"]),
+    "h": lambda row: int(row["h"]),
+    **{name: partial(_of_task, name) for name in TASK_AXES},
+}
+_NAMED = ("workload", "model", "memory")  # say themselves what they are
+
+
+class Coordinates:
+    """The axes of some rows: those on which they differ, and those which they share."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        values = {name: [of(row) for row in rows] for name, of in _AXES.items()}
+        self.varying = tuple(name for name, found in values.items() if len(set(found)) > 1)
+        self._shared = {name: found[0] for name, found in values.items() if found and name not in self.varying}
+
+    @property
+    def shared(self) -> str:
+        """What all rows have in common, in words; what follows from the rest is left out."""
+        told = dict(self._shared)
+        if told.get("lookback") == told.get("m"):
+            told.pop("lookback", None)
+        return ", ".join(_said(name, value) for name, value in told.items() if value not in (0, _USUAL.get(name, 0)))
+
+    def label(self, row: Row, without: Sequence[str] = ()) -> str:
+        """Return a short name of a row among the others."""
+        shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
+        return " · ".join(shown) or str(row["workload"])
+
+    def cells(self, row: Row) -> dict[str, int | str]:
+        """Return the row's places on the axes that vary."""
+        return {name: _AXES[name](row) for name in self.varying}
+
+
+def _said(name: str, value: int | str) -> str:
+    return str(value) if name in _NAMED else f"{name} = {value}"

@@ -1,0 +1,160 @@
+"""The page of a sweep's folder: facts come in, the answer and everything behind it go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from eirkit.runs.cells import CONTROLLED
+from eirkit.show.page import Listing, Page, Section
+from eirkit.show.phrases import counted, listed
+from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
+from eirkit.show.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
+from eirkit.show.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
+from eirkit.show.runs.demand import demand_section
+from eirkit.show.runs.evidence import SECTIONS
+from eirkit.show.runs.folder import Evidence, SweepFolder
+from eirkit.show.runs.memories import memory_section, spending_section
+from eirkit.show.table import Column, Table
+from eirkit.tasks.task import without_seed
+
+TITLE = "What this memory kept, and why steps were wrong"
+
+
+def page_of(sweep: SweepFolder) -> Page:
+    """Return the page of what a folder says."""
+    losses, repair = losses_of(sweep.rows), repair_near(sweep)
+    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures)
+    sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
+    answers = {**answers_json(losses, repair), "rows": [dict(row) for row in sweep.rows]}
+    return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+
+
+def repair_near(sweep: SweepFolder) -> Repair | None:
+    """Return what the rescue beside a sweep found: the one nearest to what was run, where there are several."""
+    workloads = {row["workload"] for row in sweep.rows}
+    found = [one for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
+    measured = [
+        replace(repair, alike=_is_alike(sweep, one))
+        for one in found
+        if (repair := repair_of(one.document, rescue_condition(one.manifest["settings"])))
+    ]
+    return min(measured, key=lambda repair: not repair.alike, default=None)
+
+
+def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
+    """Tell whether every model of a rescue was run in the sweep on the very task, policy or memory, and capacity."""
+    asked = found.manifest["settings"]
+    memory = asked.get("memory")
+    if asked["managed"] and memory is None:
+        return False  # the action loop without recovery, which no cell of a sweep is
+    held = {
+        row["model"]
+        for row in sweep.rows
+        if row["h"] == asked["h"]
+        and (_has_memory(row, asked) if memory else (row["condition"], row["policy"]) == (CONTROLLED, asked["policy"]))
+        and row["cell"] in sweep.tasks
+        and without_seed(sweep.tasks[row["cell"]]) == asked["task"]
+    }
+    return set(asked["models"]) <= held
+
+
+def _has_memory(row: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Tell whether a cell has the memory of a rescue behind it, made and held to the same."""
+    return all(row[name] == asked[name] for name in ("memory", "memory_settings", "panel"))
+
+
+def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) -> Iterable[Section | None]:
+    yield _progress(sweep)
+    yield accuracy_section(sweep) if any(row["scored"] for row in sweep.rows) else None
+    yield causes_section(sweep)
+    rescues = sweep.found_by("rescue")
+    yield from (SECTIONS["rescue"](one) for one in rescues)
+    if not rescues and losses is not None and losses.wrong_steps:
+        words = f"Not measured; run `{next_rescue(sweep)}`, then make this page again."
+        yield Section("What restoring the missing state does", (words,))
+    yield pressure_section(sweep)
+    yield demand_section(sweep)
+    yield first_miss_section(sweep)
+    yield memory_section(sweep)
+    yield from (SECTIONS[one.command](one) for one in sweep.evidence if one.command != "rescue")
+    yield _control(sweep)
+    yield spending_section(sweep)
+    yield rebuilding_section(sweep)
+
+
+def _progress(sweep: SweepFolder) -> Section | None:
+    """Return what is not finished or was lost; nothing where all is there."""
+    words = []
+    if sweep.scored < sweep.planned:
+        left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
+        words.append(f"{left}; go on with `eirkit lacuna run --resume {sweep.folder}`.")
+    words += [f"Suspect: {row['model']}, h = {row['h']}: {row['suspect']}." for row in sweep.rows if row["suspect"]]
+    columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
+    failed = Table("failures", "Runs that the world broke; never counted as wrong", columns, sweep.failures)
+    if not words and not sweep.failures:
+        return None
+    return Section("What is not in these figures", tuple(words), (failed,) if sweep.failures else ())
+
+
+def _control(sweep: SweepFolder) -> Section:
+    seen = {(row["model"], row["workload"]): row["control"] for row in sweep.rows}
+    lines = tuple(
+        {"model": model, "workload": workload, **{name: standing[name] for name in ("accuracy", "passes", "reason")}}
+        for (model, workload), standing in seen.items()
+        if standing is not None
+    )
+    if not lines:
+        words = f"Not run: whatever stands above about lost information describes. Run `{next_control(sweep)}`."
+        return Section("Full-information control", (words,))
+    columns = (
+        Column("model", "model"),
+        Column("workload", "workload"),
+        Column("accuracy", "accuracy", 3, percent=True, meaning="where nothing is missing"),
+        Column("passes", "may carry claims"),
+        Column("reason", "why"),
+    )
+    return Section("Full-information control", (), (Table("control", "Where nothing is missing", columns, lines),))
+
+
+def next_rescue(sweep: SweepFolder) -> str:
+    """Return the command that would measure the repair of the cell with the most wrong steps for want of something."""
+    able = [row for row in sweep.rows if row["scored"]] or list(sweep.rows)
+    worst = max(able, key=lambda row: (row["claims"], row["errors"]["state_supply"], row["miss_rate"] or 0))
+    return rescue_command(worst, sweep.tasks.get(worst["cell"]), _options(sweep), sweep.seeds, sweep.folder / "rescue")
+
+
+def _options(sweep: SweepFolder) -> Mapping[str, Any]:
+    """Return the model options of a sweep; of several grids that differ in them, none."""
+    found = [grid["model_options"] for grid in sweep.manifest.suite["grid"]]
+    return found[0] if all(one == found[0] for one in found) else {}
+
+
+def next_control(sweep: SweepFolder) -> str:
+    return f"eirkit lacuna run --resume {sweep.folder} --control"
+
+
+def rebuilding_section(sweep: SweepFolder) -> Section:
+    """Return seeds, models, versions and the exact command that makes the folder again."""
+    then = sweep.manifest
+    rows: dict[str, str] = {
+        "seeds": seeds_text(sweep.seeds),
+        "models": listed(list(dict.fromkeys(str(row["model"]) for row in sweep.rows)), most=20),
+        "cells, runs": f"{then.cells:,}, {then.runs:,}",
+        "eirkit": then.eirkit,
+        "Python": then.python,
+        "platform": then.platform,
+        "suite SHA-256": then.suite_sha256,
+        "prompts SHA-256": then.prompt_sha256,
+        "prices SHA-256": then.prices_sha256,
+        **{f"source {path}": digest for path, digest in then.sources.items()},
+        **then.dependencies,
+    }
+    columns = (Column("name", "name"), Column("value", "value"))
+    table = Table("manifest", "Manifest", columns, tuple({"name": n, "value": v} for n, v in rows.items()))
+    command = Listing(
+        "command", "The command that makes these records again", sweep_command(then, f"{sweep.name}-again")
+    )
+    suite = Listing("suite", "The suite, as TOML", suite_text(then.suite))
+    return Section("How to make this again", (), (command, suite, table))

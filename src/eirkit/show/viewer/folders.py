@@ -1,0 +1,209 @@
+"""What a folder holds that can be looked at: sweeps, evidence and analyses, and whether they change.
+
+Nothing is opened but the first bytes of documents that say what a folder is, and links out of the folder are not
+followed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from eirkit.errors import EirkitError, InputFileError, UsageError
+from eirkit.logs.tables import FILE as ANALYSIS
+from eirkit.logs.tables import is_analysis, read_analysis
+from eirkit.records import read_document
+from eirkit.runs.cells import STRICT
+from eirkit.runs.manifest import read_manifest
+from eirkit.runs.store import FAILURES, RUNS, SUMMARY
+from eirkit.show.phrases import counted
+
+Kind = Literal["sweep", "evidence", "analysis"]
+MANIFEST = "manifest.json"
+SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence"}
+DEEPEST = 3  # folders below the one that was given
+MOST = 200  # places
+STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS)  # files whose growth changes what is shown
+OPENED = (".json", ".jsonl", ".parquet")  # how the names of files end that are read
+_HEAD_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedFolder:
+    """One folder that can be looked at."""
+
+    key: str  # its path seen from the folder that was given, "." for that one itself
+    path: Path
+    kind: Kind
+
+
+def find_places(root: Path) -> list[ViewedFolder]:
+    """Return what can be looked at in a folder, itself first, then by path."""
+    return [place for place, _ in zip(_walk(root), range(MOST), strict=False)]
+
+
+def open_root(root: Path) -> Path:
+    """Return a folder that can be looked at.
+
+    Raises:
+        UsageError: it is missing, no folder, or holds nothing of ours.
+    """
+    if not root.is_dir():
+        raise UsageError(f"{root} is no folder; give one that `lacuna run --out` or `vestige analyze --out` wrote")
+    if not find_places(root):
+        raise UsageError(
+            f"{root} holds no sweep, evidence or analysis; write one with `lacuna run` or `vestige analyze`"
+        )
+    return root.resolve()
+
+
+def place_at(root: Path, key: str) -> ViewedFolder:
+    """Return the place under a key; only keys that `find_places` gave are known, so nothing else is ever opened."""
+    for place in find_places(root):
+        if place.key == key:
+            return place
+    raise InputFileError(f"no sweep, evidence or analysis at {key!r}; reload the page")
+
+
+def stamp(place: ViewedFolder) -> str:
+    """Return a text that changes whenever a record is added or a document written anew."""
+    return "-".join(_stamp(place.path / name) for name in STAMPED)
+
+
+def changed_at(place: ViewedFolder) -> float:
+    """Return when something was last written, in seconds of the clock of files."""
+    times = [path.stat().st_mtime for name in STAMPED if (path := place.path / name).exists()]
+    return max(times, default=0.0)
+
+
+def _stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_size:x}.{found.st_mtime_ns:x}"
+
+
+def _walk(root: Path) -> Iterator[ViewedFolder]:
+    waiting = [(root, ".", 0)]
+    while waiting:
+        folder, key, depth = waiting.pop()
+        if (kind := _kind(folder, root)) is not None:
+            yield ViewedFolder(key, folder, kind)
+        if depth < DEEPEST and kind != "analysis":
+            inside = [path for path in _folders(folder) if not path.name.startswith(".")]
+            waiting += [
+                (path, path.name if key == "." else f"{key}/{path.name}", depth + 1) for path in reversed(inside)
+            ]
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+    return [folder / name for name in names]
+
+
+def _kind(folder: Path, root: Path) -> Kind | None:
+    if _leads_out(folder, root):
+        return None
+    if is_analysis(folder):
+        return "analysis"
+    try:
+        with (folder / MANIFEST).open("rb") as stream:
+            head = stream.read(_HEAD_BYTES)
+    except OSError:
+        return None
+    return next((kind for schema, kind in SCHEMAS.items() if f'"{schema}"'.encode() in head), None)
+
+
+def _leads_out(folder: Path, root: Path) -> bool:
+    """Tell whether a file that would be read is a link to somewhere outside the folder that was given."""
+    try:
+        with os.scandir(folder) as entries:
+            links = [folder / entry.name for entry in entries if entry.name.endswith(OPENED) and entry.is_symlink()]
+        return not all(link.resolve().is_relative_to(root.resolve()) for link in links)
+    except (OSError, RuntimeError):
+        return True  # a link that leads to itself, or a folder that cannot be read
+
+
+MOST_NAMED = 3  # of models, workloads or capacities
+LARGEST = 1 << 20  # bytes of a summary that is read for a single line
+
+
+def abstract(place: ViewedFolder) -> str:
+    """Return the line; an empty one where the folder's documents do not say, which its own page will explain."""
+    try:
+        return _SAYING[place.kind](place.path)
+    except (EirkitError, OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return ""
+
+
+def _sweep(folder: Path) -> str:
+    manifest = read_manifest(folder)
+    grid: list[Mapping[str, Any]] = manifest.suite["grid"]
+    who, what = _named(_values(grid, "model")), _named(_values(grid, "workload"))
+    parts = [counted(manifest.runs, "run"), f"{who} on {what}"]
+    if memories := [name for name in _values(grid, "memory") if name]:
+        parts.append(f"memory {_named(memories)}")
+    if held := _values(grid, "h"):
+        parts.append(f"h {_named(held)}")
+    return "; ".join(parts + _accuracy(folder / SUMMARY))
+
+
+def _accuracy(path: Path) -> list[str]:
+    """Return how right the cells were, where all is done."""
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        return []
+    rows = read_document(path, "summary/1")["rows"]
+    found = sorted(row["accuracy"] for row in rows if row["accuracy"] is not None)
+    if not found:
+        return []
+    least, most = f"{found[0]:.2f}", f"{found[-1]:.2f}"
+    return [f"accuracy {least}" if least == most else f"accuracy {least} to {most}"]
+
+
+def _evidence(folder: Path) -> str:
+    """Say what was asked; each kind of evidence has settings of its own."""
+    manifest = read_document(folder / MANIFEST, "evidence/1")
+    settings = manifest["settings"]
+    parts = [str(manifest["command"])]
+    who, what = _named(settings.get("models", ())), settings.get("task", {}).get("workload", "")
+    if about := " on ".join(filter(None, (who, what))):
+        parts.append(about)
+    if memory := settings.get("memory"):
+        parts.append(f"memory {memory}" + (", strict" if settings.get("panel") == STRICT else ""))
+    if "h" in settings:
+        parts.append(f"h {settings['h']}")
+    return "; ".join(parts)
+
+
+def _analysis(folder: Path) -> str:
+    summary = read_analysis(folder)
+    runs, formats, peak = summary["runs"], _named(summary["formats"]), summary["mean_peak_tokens"]
+    known = peak is not None and summary.get("covered_runs") != 0  # where no goal was reached, zero says nothing
+    demand = f"mean peak demand {peak:,.0f} tokens" if known else "demand not measured: no run reached a goal file"
+    return f"{counted(runs, 'run')}; {formats}; {demand}"
+
+
+def _values(grid: Iterable[Mapping[str, Any]], axis: str) -> list[Any]:
+    """Return the different values of an axis over all blocks of a suite, in their order."""
+    found: list[Any] = []
+    for block in grid:
+        value = block.get(axis, ())
+        found += value if isinstance(value, (list, tuple)) else [value]
+    return list(dict.fromkeys(found))
+
+
+def _named(values: Iterable[Any]) -> str:
+    names = [str(value) for value in values]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+_SAYING: dict[Kind, Callable[[Path], str]] = {"sweep": _sweep, "evidence": _evidence, "analysis": _analysis}

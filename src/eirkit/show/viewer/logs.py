@@ -1,0 +1,221 @@
+"""The recorded logs behind an analysis: a run's row and the folders that the user named come in, raw text goes out.
+
+Only documents that the analysis itself names are opened, only below folders given with --logs, and only when somebody
+looks. Nothing is parsed but by the library's own formats.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import EirkitError, InputFileError
+from eirkit.logs.corpus.corpus import CorpusReader
+from eirkit.logs.sources.source import Limits, LineRange, StoredDocument, open_document, open_lines
+from eirkit.logs.trajectory import Call, RecordedTurn, Recording, formats
+from eirkit.show.folders import foreign
+
+LARGEST = Limits(document_bytes=1 << 28, line_bytes=1 << 28)  # that are read for one look
+SHORTEST_CLUE = 12  # characters; shorter texts stand anywhere
+LONGEST_CLUE = 160
+_ITEM = re.compile(r":(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFolders:
+    """Folders and files that were given with --logs."""
+
+    roots: tuple[Path, ...] = ()
+    plugins: bool = False  # whether a format that a row names as a file or module may be run
+
+    def recording(self, row: Mapping[str, Any]) -> Recording:
+        """Return the run behind a row of `runs`, read again.
+
+        Raises:
+            InputFileError: no root holds its source, or the run is no longer in it.
+        """
+        return _recording(self, str(row["source"]), str(row["run_id"]), self._format(row))
+
+    def text(self, row: Mapping[str, Any]) -> str:
+        """Return the raw text of the document that a run was read from; of a line of many runs, that line alone."""
+        return _text(self, str(row["source"]), self._format(row))
+
+    def _format(self, row: Mapping[str, Any]) -> str:
+        name = str(row["format"])
+        if foreign([name]) and not self.plugins:
+            raise InputFileError(f"{name} is code beside the logs; start the viewer with --plugins to run it")
+        return name
+
+    def find(self, source: str) -> tuple[Path, Path]:
+        """Return the root and the file of a source, such as `logs/a/run.json:3`."""
+        if not self.roots:
+            raise InputFileError("the logs were not given; start the viewer with --logs and what was analysed")
+        label = source
+        for root in self.roots:
+            for name in dict.fromkeys((label, _ITEM.sub("", label))):
+                path = _below(root.resolve(), name)
+                if path is not None:
+                    return root, path
+        raise InputFileError(f"{source} is not below what --logs names; give what was analysed")
+
+
+def _below(root: Path, name: str) -> Path | None:
+    """Return the file under a label, if it lies below a root; labels begin with the root's own name."""
+    first, _, rest = name.partition("/")
+    if first != root.name:
+        return None
+    path = root / rest if rest else root
+    try:
+        inside = path.resolve().is_relative_to(root) and path.is_file()
+    except OSError:
+        return None
+    return path if inside else None
+
+
+def _document(root: Path, path: Path, source: str, format: str) -> StoredDocument:
+    """Return the document of a source; where every line is a run, that line alone."""
+    name = _ITEM.sub("", source)
+    whole = open_document(path, LARGEST, name)
+    item = _ITEM.search(source)
+    lines = path.name.lower().endswith((".jsonl", ".ndjson")) and getattr(formats.get(format), "run_per_line", False)
+    if item is None or not lines:
+        return whole
+    return open_lines(path, _line_span(path, int(item[1])), LARGEST, name)
+
+
+def _line_span(path: Path, number: int) -> LineRange:
+    start = 0
+    with path.open("rb") as stream:
+        for place, line in enumerate(stream, 1):
+            if place == number:
+                return LineRange(start, start + len(line), number - 1)
+            start += len(line)
+    raise InputFileError(f"{path.name} has fewer than {number} lines; it has changed since it was analysed")
+
+
+@lru_cache(maxsize=8)
+def _recording(logs: LogFolders, source: str, run_id: str, format: str) -> Recording:
+    root, path = logs.find(source)
+    reader = CorpusReader(outcomes=None, format=format, limits=LARGEST)
+    found = None
+    for item in reader.read(_document(root, path, source, format), root, format):
+        if isinstance(item, Recording) and item.source == source:
+            if item.run_id == run_id or run_id.startswith(f"{item.run_id}@"):
+                return item
+            found = found or item
+    if found is None:
+        raise InputFileError(f"{source} no longer holds the run; it has changed since it was analysed")
+    return found
+
+
+@lru_cache(maxsize=2)
+def _text(logs: LogFolders, source: str, format: str) -> str:
+    root, path = logs.find(source)
+    try:
+        return _document(root, path, source, format).text()
+    except EirkitError as error:
+        raise InputFileError(f"{source} cannot be shown as text: {error}") from error
+
+
+def turn_document(logs: LogFolders, row: Mapping[str, Any], turn: int) -> dict[str, Any]:
+    """Return what was said and done in a turn, in the words of the log, and where these stand in it."""
+    recording = logs.recording(row)
+    if not 1 <= turn <= len(recording.turns):
+        raise InputFileError(f"the log has {len(recording.turns)} turns, and none numbered {turn}; reload the page")
+    said = recording.turns[turn - 1]
+    return {
+        "turn": turn,
+        "text": said.text,
+        "calls": [_call(call) for call in said.calls],
+        "broken": said.broken,
+        "carried": said.carried,
+        "rejected": said.rejected,
+        "prompt": recording.prompt if turn == 1 else "",
+        "source": row["source"],
+    }
+
+
+def _call(call: Call) -> dict[str, Any]:
+    arguments = {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in call.arguments.items()
+    }
+    return {
+        "tool": call.tool,
+        "arguments": [{"name": str(name), "value": value} for name, value in arguments.items()],
+        "output": call.output,
+        "full_output": call.full_output,
+        "exit_code": call.exit_code,
+        "failed": call.failed,
+    }
+
+
+def place_of(text: str, turns: Sequence[RecordedTurn], turn: int) -> int | None:
+    """Return where in a log's text a turn begins, found by its own words, in order; None where it has none of its own.
+
+    Turns before it are found first: a text that occurs twice stands, for a later turn, behind the earlier ones.
+    """
+    at = 0
+    for number, said in enumerate(turns[:turn], 1):
+        found = _first(text, _clues(said), at)
+        if found is not None:
+            at = found
+        if number == turn:
+            return found
+        at += found is not None
+    return None
+
+
+def _clues(said: RecordedTurn) -> list[str]:
+    texts = [
+        said.text,
+        *(str(value) for call in said.calls for value in call.arguments.values() if isinstance(value, str)),
+    ]
+    outputs = [call.output for call in said.calls]
+    return [clue for one in (*texts, *outputs) if len(clue := one.strip()[:LONGEST_CLUE]) >= SHORTEST_CLUE]
+
+
+def _first(text: str, clues: Sequence[str], start: int) -> int | None:
+    """Return the first place of the first clue that is there, as it is or as JSON writes it."""
+    for clue in clues:
+        for form in (clue, json.dumps(clue, ensure_ascii=False)[1:-1], json.dumps(clue)[1:-1]):
+            if (found := text.find(form, start)) >= 0:
+                return found
+    return None
+
+
+def lines_around(text: str, offset: int, before: int = 12, after: int = 40) -> dict[str, Any]:
+    """Return the lines around a place, each cut to what can be read, with their numbers."""
+    number = text.count("\n", 0, offset) + 1
+    start = offset
+    for _ in range(before + 1):
+        start = text.rfind("\n", 0, start)
+        if start < 0:
+            break
+    first = number - text.count("\n", max(0, start + 1), offset)
+    lines: list[dict[str, Any]] = []
+    at = max(0, start + 1)
+    while at <= len(text) and len(lines) <= before + after:
+        stop = text.find("\n", at)
+        stop = len(text) if stop < 0 else stop
+        lines.append(_line(text, at, stop, offset, first + len(lines)))
+        at = stop + 1
+    return {"lines": lines, "line": number, "lines_total": text.count("\n") + 1, "characters": len(text)}
+
+
+LINE_CHARACTERS = 4_000  # of one line that are shown
+
+
+def _line(text: str, start: int, stop: int, offset: int, number: int) -> dict[str, Any]:
+    here = start <= offset <= stop
+    begin = start
+    if stop - start > LINE_CHARACTERS and here:
+        begin = max(start, min(offset - LINE_CHARACTERS // 4, stop - LINE_CHARACTERS))
+    shown = text[begin : min(stop, begin + LINE_CHARACTERS)]
+    cut = {"before": begin - start, "after": stop - begin - len(shown)}
+    return {"number": number, "text": shown, "here": here, "at": offset - begin if here else None, **cut}

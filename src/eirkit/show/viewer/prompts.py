@@ -1,0 +1,172 @@
+"""The exact words of a run: its events come in, what the model was shown and what it replied go out.
+
+Prompts are rebuilt by driving the run's own session with the recorded replies and with what its memory returned then,
+and each is compared with the hash that was recorded; no memory system is asked again. Without kept texts a controlled
+run can still be rebuilt, since its state follows from what it submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from eirkit.agents.exchange import prompt_hash
+from eirkit.agents.managed import ACTION_LIMIT
+from eirkit.agents.memory import MemoryCall, MemoryResult
+from eirkit.agents.model import Message, Reply, Request, ToolCall
+from eirkit.agents.prompt import DIALECTS, Renderer
+from eirkit.agents.session import Session
+from eirkit.agents.stores.memory_factory import MemoryPlan
+from eirkit.errors import EirkitError
+from eirkit.experiments.probe import Moment, probe_session
+from eirkit.experiments.rescue import Lacking, Setup
+from eirkit.runs.capability import full_information
+from eirkit.runs.cells import CONTROLLED, STRICT, Access
+from eirkit.runs.sessions import make_session
+from eirkit.show.viewer.lacuna_run import LacunaRun
+from eirkit.tasks.generation import prepare
+from eirkit.tasks.task import TaskInstance
+
+_SAID = ("latency_seconds", "input_tokens", "output_tokens", "cached_tokens", "cost_usd", "from_cache")
+
+
+class SpokenRun(LacunaRun):
+    """A run with what was said."""
+
+    @cached_property
+    def replayed(self) -> Replayed:
+        return replay(self)
+
+    @property
+    def exchanges(self) -> list[dict[str, Any]]:
+        return self.replayed.exchanges
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What was said in a run, and why some of it is not known to be so."""
+
+    exchanges: list[dict[str, Any]]
+    reason: str  # why prompts are not exact; empty if all are
+
+
+def session_of(run: LacunaRun, task: TaskInstance) -> Session:
+    """Return the session that a run was driven through, before its first request."""
+    trial = run.trial
+    if not trial:
+        return make_session(Access(**run.record["access"]), task, prepare(task.spec))
+    if trial["evidence"] == "rescue":
+        return setup_of(trial, task).session(task, trial["arm"], lacking_of(trial))
+    if trial["evidence"] == "probe":
+        return probe_session(task, Moment(trial["at"], trial["target"], tuple(trial["resident"])))
+    return full_information(task, calculator=trial["calculator"])
+
+
+def setup_of(trial: Mapping[str, Any], task: TaskInstance) -> Setup:
+    """Return the condition of a rescue as its record has it, the memory included."""
+    memory = None
+    if "memory" in trial:
+        limit = trial["h"] if trial["panel"] == STRICT else None
+        memory = MemoryPlan(trial["memory"], trial["memory_settings"], limit)
+    how = {name: trial[name] for name in ("h", "policy", "truth", "managed")}
+    return Setup(task.spec, **how, memory=memory, actions=trial.get("actions", ACTION_LIMIT))
+
+
+def lacking_of(trial: Mapping[str, Any]) -> Lacking | None:
+    """Return what alone was injected into an arm; None where that was all that it missed."""
+    if "injected" not in trial:
+        return None
+    return {t: frozenset(refs) for t, refs in trial["injected"]}
+
+
+def replay(run: LacunaRun) -> Replayed:
+    """Return every exchange of a run with the messages that were shown, as far as they can be rebuilt."""
+    recorded = [event for event in run.events if event["type"] == "exchange"]
+    task = run.task.instance
+    shown: list[tuple[Message, ...] | None] = [*(() if task is None else _rebuilt(run, task, len(recorded)))]
+    missing = len(recorded) - len(shown)
+    shown += [None] * missing
+    exchanges = [_exchange(event, messages) for event, messages in zip(recorded, shown, strict=True)]
+    return Replayed(exchanges, _reason(run, recorded) if missing else "")
+
+
+def _rebuilt(run: LacunaRun, task: TaskInstance, wanted: int) -> list[tuple[Message, ...]]:
+    """Return the prompts in the order of the exchanges, up to the first that has not the recorded hash.
+
+    Which dialect a model prefers is known to its provider alone; the hashes tell it without running anybody's code.
+    """
+    best: list[tuple[Message, ...]] = []
+    for renderer in DIALECTS.values():
+        best = max(best, list(_prompts(run, task, renderer)), key=len)
+        if len(best) == wanted:
+            break
+    return best
+
+
+def _prompts(run: LacunaRun, task: TaskInstance, renderer: Renderer) -> Iterator[tuple[Message, ...]]:
+    with suppress(EirkitError, KeyError, TypeError, ValueError):  # of another version, or without texts
+        session = session_of(run, task)
+        session.renderer = renderer
+        yield from _drive(session, run, iter(run.events))
+
+
+def _reason(run: LacunaRun, recorded: list[dict[str, Any]]) -> str:
+    """Return why not every prompt could be rebuilt, in a sentence that says what is shown in its place."""
+    if run.task.instance is None:
+        return f"Prompts are not rebuilt: {run.task.reason}."
+    if all("reply" in event for event in recorded):
+        return (
+            "Played again, the record gives other prompts here than the run had; they are shown as they were recorded."
+        )
+    memory = run.record.get("access", run.trial).get("memory")
+    brought = "" if memory is None else f" and what its memory, {memory}, returned"
+    return f"Later prompts follow from the replies{brought}, which were not kept; run without --no-texts to see them."
+
+
+def _drive(session: Session, run: LacunaRun, events: Iterator[Mapping[str, Any]]) -> Iterator[tuple[Message, ...]]:
+    """Yield the messages of each recorded exchange; nothing more once a prompt is not the recorded one."""
+    while (request := session.request()) is not None:
+        wanted = "memory" if isinstance(request, MemoryCall) else "exchange"
+        event = next((event for event in events if event["type"] == wanted), None)
+        if event is None:
+            return
+        if isinstance(request, MemoryCall):
+            session.receive_memory(MemoryResult(tuple(event["found"])))
+        elif prompt_hash(request) != event["prompt_sha256"]:
+            return
+        else:
+            yield request.messages
+            session.receive(_reply(event, request, run))
+        session.drain()
+
+
+def _reply(event: Mapping[str, Any], request: Request, run: LacunaRun) -> Reply:
+    if "reply" in event:
+        calls = tuple(ToolCall(call["name"], call["arguments"]) for call in event.get("calls", ()))
+        return Reply(event["reply"], calls)
+    if not run.record.get("access", {}).get("condition") == CONTROLLED:
+        raise ValueError("replies were not kept, and the state depends on them")
+    decision = run.decisions[event["t"]]
+    if decision.submitted is None:
+        return Reply("")
+    return Reply(f"ANSWER {decision.t} {' '.join(map(str, decision.submitted))}")
+
+
+def _exchange(event: Mapping[str, Any], messages: tuple[Message, ...] | None) -> dict[str, Any]:
+    """Return one exchange; `exact` says that the prompt was rebuilt and has the recorded hash."""
+    if messages is not None:
+        shown = [{"role": message.role, "text": message.content} for message in messages]
+    else:
+        shown = [{"role": "user", "text": event["prompt"]}] if "prompt" in event else []
+    return {
+        "t": event["t"],
+        "messages": shown,
+        "exact": messages is not None,
+        "reply": event.get("reply"),
+        "calls": event.get("calls", []),
+        **{name: event[name] for name in _SAID},
+        "prompt_sha256": event["prompt_sha256"],
+    }

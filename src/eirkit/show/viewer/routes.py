@@ -1,0 +1,322 @@
+"""What the page can ask for: a path and its query come in, a JSON document goes out. Nothing is ever written.
+
+Folders are opened by keys that the viewer itself gave out, runs by names that a folder's records hold.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from eirkit.errors import EirkitError, InputFileError, UsageError
+from eirkit.findings.causes import RunScore
+from eirkit.logs.demand.gold import Gold
+from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
+from eirkit.show.viewer.heatmap import heat
+from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
+from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
+from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
+from eirkit.show.viewer.prompts import SpokenRun
+from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
+from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
+from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
+
+LONGEST = 20_000  # characters of one text in one answer
+
+
+def shorten(value: Any, part: str = "") -> Any:
+    """Return a document whose long texts are replaced by their beginning, their length and the name of the part."""
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else _begun(value, part)
+    if isinstance(value, dict):
+        return {key: shorten(one, f"{part}/{key}" if part else str(key)) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shorten(one, f"{part}/{place}" if part else str(place)) for place, one in enumerate(value)]
+    return value
+
+
+def _begun(value: str, part: str) -> dict[str, Any]:
+    return {"text": value[:LONGEST], "length": len(value), "next": LONGEST, "part": part}
+
+
+def more_of(document: Any, part: str, offset: int) -> dict[str, Any]:
+    """Return the next piece of a text, found by the name that `shorten` gave it.
+
+    Offsets are of our own counting: a page, which counts otherwise, hands back the `next` that it was given.
+    """
+    value = document
+    for name in part.split("/"):
+        try:
+            value = value[int(name)] if isinstance(value, (list, tuple)) else value[name]
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise InputFileError(f"there is no text at {part!r}; reload the page") from None
+    if not isinstance(value, str):
+        raise InputFileError(f"there is no text at {part!r}; reload the page")
+    end = min(offset + LONGEST, len(value))
+    return {"text": value[offset:end], "offset": offset, "next": end, "length": len(value)}
+
+
+PAGE = 100  # rows unless asked otherwise
+KEPT = 16  # runs and folders that stay open
+Asked = Mapping[str, Sequence[str]]  # the query of an address
+
+
+@dataclass(slots=True)
+class Viewer:
+    """One folder that is looked at.
+
+    Args:
+        plugins: whether code that a run names beside it, such as a workload of the user's, may be run.
+        clock: seconds, by the clock that stamps files.
+    """
+
+    root: Path
+    logs: LogFolders
+    clock: Callable[[], float]
+    plugins: bool = False
+    gold: Gold | None = None  # reference patches
+    _indexes: dict[str, RunIndex] = field(default_factory=dict)
+    _analyses: dict[str, tuple[str, AnalysisTables]] = field(default_factory=dict)
+    _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def answer(self, path: str, asked: Asked) -> dict[str, Any]:
+        """Return the document at a path.
+
+        Raises:
+            UsageError: there is no such path, folder, run or column; the message is for whoever looks.
+        """
+        route = ROUTES.get(path)
+        if route is None:
+            raise InputFileError(f"nothing is at {path}; reload the page")
+        return route(self, asked)
+
+    def warm(self) -> None:
+        """Read what the first page will ask for, while the browser is still being opened."""
+        places = find_places(self.root)
+        if places[0].key == "." or len(places) == 1:
+            for path in ("/api/overview", "/api/runs"):
+                with suppress(EirkitError):  # the page will say it
+                    self.answer(path, {"at": [places[0].key]})
+
+    def folders(self, asked: Asked) -> dict[str, Any]:
+        """Return everything that can be looked at."""
+        found = [
+            {
+                "key": place.key,
+                "kind": place.kind,
+                "stamp": stamp(place),
+                "about": abstract(place),
+                "changed": changed_at(place),
+            }
+            for place in find_places(self.root)
+        ]
+        return {"name": self.root.name, "folders": found}
+
+    def changes(self, asked: Asked) -> dict[str, Any]:
+        """Return a text that changes with the folder, and how much of it was read."""
+        place = self._place(asked)
+        share = 1.0 if place.kind == "analysis" else self._index(place).read_share
+        return {"stamp": stamp(place), "read_share": share}
+
+    def overview(self, asked: Asked) -> dict[str, Any]:
+        """Return how far a folder is, or what its analysis found, and which columns its runs have."""
+        place = self._place(asked)
+        if place.kind == "analysis":
+            tables = self._tables(place)
+            return {"kind": "analysis", "summary": tables.summary, **_columns(tables.table)}
+        index = self._index(place)
+        lost = lost_runs(place.path, index)
+        return {
+            "kind": place.kind,
+            "progress": progress_of(place, index, self.clock()).as_json(),
+            "failures": failure_groups(lost),
+            **_columns(index.table()),
+        }
+
+    def runs(self, asked: Asked) -> dict[str, Any]:
+        """Return one page of runs with the values to filter by."""
+        place = self._place(asked)
+        table, query = self._table(place), query_of(asked)
+        page = table.page(query, number_of(asked, "offset", 0), number_of(asked, "limit", PAGE))
+        share = 1.0 if place.kind == "analysis" else self._index(place, read=False).read_share
+        return {"fields": as_json(table.fields), **page, "facets": table.facets(query), "read_share": share}
+
+    def grid(self, asked: Asked) -> dict[str, Any]:
+        """Return means over two columns."""
+        table = self._table(self._place(asked))
+        return heat(table, query_of(asked), one_of(asked, "x"), one_of(asked, "y"), one_of(asked, "value"))
+
+    def run(self, asked: Asked) -> dict[str, Any]:
+        """Return one run."""
+        place = self._place(asked)
+        if place.kind == "analysis":
+            document = run_document(self._tables(place), one_of(asked, "run"), self.gold)
+            document["has_logs"] = bool(self.logs.roots)
+            return document
+        run = self._lacuna(place, one_of(asked, "run"))
+        others = siblings(self._index(place, read=False), run.record)
+        return {**run.document(), "words": own_words(run.record), "siblings": others}
+
+    def step(self, asked: Asked) -> dict[str, Any]:
+        """Return one step of a lacuna run: what was said, the way of its fault, its cone."""
+        return _as_object(shorten(self._step(asked)))
+
+    def pressure(self, asked: Asked) -> dict[str, Any]:
+        """Return EIR and capacity over a lacuna run."""
+        return pressure_lines(self._lacuna(self._place(asked), one_of(asked, "run")))
+
+    def turn(self, asked: Asked) -> dict[str, Any]:
+        """Return one turn of a recorded run, in the words of its log."""
+        return _as_object(shorten(self._turn(asked)))
+
+    def source(self, asked: Asked) -> dict[str, Any]:
+        """Return the lines of a log around a turn, or around a place in it."""
+        row = self._row(asked)
+        text = self.logs.text(row)
+        if "offset" in asked:
+            offset = min(number_of(asked, "offset", 0), len(text))
+        else:
+            offset = place_of(text, self.logs.recording(row).turns, number_of(asked, "turn", 1)) or 0
+        return {**lines_around(text, offset), "source": row["source"], "offset": offset}
+
+    def text(self, asked: Asked) -> dict[str, Any]:
+        """Return more of a long text."""
+        whole = self._turn(asked) if "turn" in asked else self._step(asked)
+        return more_of(whole, one_of(asked, "part"), number_of(asked, "offset", 0))
+
+    def _step(self, asked: Asked) -> dict[str, Any]:
+        run, t = self._lacuna(self._place(asked), one_of(asked, "run")), number_of(asked, "t", 1)
+        if not 1 <= t <= len(run.graph):
+            raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
+        events = [event for event in run.events if "t" in event and run.step_of(event) == t]
+        said = [exchange for exchange in run.exchanges if run.step_of(exchange) == t]
+        return {
+            "t": t,
+            "exchanges": said,
+            "inexact": "" if all(one["exact"] for one in said) else run.replayed.reason,
+            "actions": [event for event in events if event["type"] == "action"],
+            "memory": [event for event in events if event["type"] == "memory"],
+            **run.around(t),
+        }
+
+    def _turn(self, asked: Asked) -> dict[str, Any]:
+        return turn_document(self.logs, self._row(asked), number_of(asked, "turn", 1))
+
+    def _row(self, asked: Asked) -> dict[str, Any]:
+        place = self._place(asked)
+        if place.kind != "analysis":
+            raise InputFileError(f"{place.key} is no analysis of recorded runs; choose another folder")
+        return self._tables(place).run(one_of(asked, "run"))
+
+    def _place(self, asked: Asked) -> ViewedFolder:
+        return place_at(self.root, one_of(asked, "at"))
+
+    def _table(self, place: ViewedFolder) -> RowTable:
+        return self._tables(place).table if place.kind == "analysis" else self._index(place).table()
+
+    def _index(self, place: ViewedFolder, *, read: bool = True) -> RunIndex:
+        with self._lock:
+            index = self._indexes.get(place.key)
+            if index is None:
+                score = recorded_score if place.kind == "sweep" else self._scorer(place.path)
+                index = self._indexes[place.key] = RunIndex(place.path, score)
+        if read or not len(index):
+            index.refresh()
+        return index
+
+    def _scorer(self, folder: Path) -> Callable[[Mapping[str, Any]], RunScore | None]:
+        return lambda record: LacunaRun(folder, record, plugins=self.plugins).score()
+
+    def _tables(self, place: ViewedFolder) -> AnalysisTables:
+        now = stamp(place)
+        with self._lock:
+            known = self._analyses.get(place.key)
+            if known is None or known[0] != now:
+                known = self._analyses[place.key] = (now, AnalysisTables(place.path))
+            return known[1]
+
+    def _lacuna(self, place: ViewedFolder, name: str) -> SpokenRun:
+        if place.kind == "analysis":
+            raise InputFileError(f"{place.key} holds recorded runs, which have no steps; choose another folder")
+        with self._lock:
+            if (place.key, name) in self._runs:
+                return self._runs[place.key, name]
+        index = self._index(place, read=False)
+        while not index.has(name) and not index.complete:
+            index.refresh()
+        if not index.has(name):
+            index.refresh()  # it may just have ended
+        run = SpokenRun(place.path, index.record(name), plugins=self.plugins)
+        with self._lock:
+            self._runs[place.key, name] = run
+            if len(self._runs) > KEPT:
+                self._runs.popitem(last=False)
+        return run
+
+
+def _columns(table: RowTable) -> dict[str, Any]:
+    return {"fields": as_json(table.fields), "alike": alike(table)}
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return dict(value)
+
+
+def query_of(asked: Asked) -> Query:
+    """Return what an address asks of a table: f.NAME=LABEL, min.NAME, max.NAME, q, sort=NAME or sort=-NAME."""
+    sort = one_of(asked, "sort", "")
+    return Query(
+        equal=tuple((key[2:], tuple(values)) for key, values in sorted(asked.items()) if key.startswith("f.")),
+        least=tuple((key[4:], real_of(values[0])) for key, values in sorted(asked.items()) if key.startswith("min.")),
+        most=tuple((key[4:], real_of(values[0])) for key, values in sorted(asked.items()) if key.startswith("max.")),
+        words=one_of(asked, "q", ""),
+        sort=sort.removeprefix("-"),
+        descending=sort.startswith("-"),
+    )
+
+
+def one_of(asked: Asked, name: str, otherwise: str | None = None) -> str:
+    """Return a value of an address."""
+    if name in asked:
+        return asked[name][0]
+    if otherwise is None:
+        raise UsageError(f"the address lacks {name}=; reload the page")
+    return otherwise
+
+
+def number_of(asked: Asked, name: str, otherwise: int) -> int:
+    """Return a whole number of an address, 0 or more."""
+    text = one_of(asked, name, str(otherwise))
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise UsageError(f"{name}= must be a whole number; reload the page")
+    return int(text)
+
+
+def real_of(text: str) -> float:
+    """Return a bound of an address."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no number; correct the filter") from None
+    return value
+
+
+ROUTES: dict[str, Callable[[Viewer, Asked], dict[str, Any]]] = {
+    "/api/folders": Viewer.folders,
+    "/api/changes": Viewer.changes,
+    "/api/overview": Viewer.overview,
+    "/api/runs": Viewer.runs,
+    "/api/grid": Viewer.grid,
+    "/api/run": Viewer.run,
+    "/api/step": Viewer.step,
+    "/api/pressure": Viewer.pressure,
+    "/api/turn": Viewer.turn,
+    "/api/source": Viewer.source,
+    "/api/text": Viewer.text,
+}

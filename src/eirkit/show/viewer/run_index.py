@@ -1,0 +1,243 @@
+"""The runs of a sweep or of an evidence command as rows, read from the end of what was read before.
+
+A file that grows is read on from where it was; one that shrank, because a dead writer's last run was removed, is read
+anew. Reading is done in slices of time, so that a page over a hundred thousand runs opens while they are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from typing import Any
+
+from eirkit.errors import EirkitError, InputFileError
+from eirkit.findings.causes import RunScore
+from eirkit.runs.store import RUN_SCHEMA, RUNS
+from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
+
+SLICE_SECONDS = 0.4  # of reading before an answer is given
+LARGEST_LINE = 1 << 24  # bytes of one run record
+
+FIELDS: tuple[Field, ...] = (
+    Field("run", "run", "text"),
+    Field("workload", "workload", "text", facet=True),
+    Field("model", "model", "text", facet=True),
+    Field("condition", "condition", "text", "How earlier answers were had", facet=True),
+    Field("policy", "policy", "text", "Which records were held", facet=True),
+    Field("memory", "memory", "text", "The external memory system", facet=True),
+    Field("arm", "arm", "text", "Of a rescue: control, oracle or sham", facet=True),
+    Field("n", "n", meaning="Steps of the task", facet=True),
+    Field("m", "m", meaning="Dependency window", facet=True),
+    Field("fan_in", "fan-in", meaning="References a step", facet=True, shown=False),
+    Field("lookback", "lookback", meaning="How far back a reference may reach", facet=True, shown=False),
+    Field("slots", "slots", meaning="Values a record", facet=True, shown=False),
+    Field("digits", "digits", meaning="Decimal digits a value", facet=True, shown=False),
+    Field("k", "k", meaning="Values a frontier, in Stepwise Top-k", facet=True, shown=False),
+    Field("queries", "queries", "text", "How labels are drawn, in Full Lookup", facet=True, shown=False),
+    Field("warm_up", "warm-up", meaning="Leading steps that are not scored", facet=True, shown=False),
+    Field("h", "h", meaning="Records held", facet=True),
+    Field("seed", "seed"),
+    Field("accuracy", "accuracy", "share", "Correct answers / scored steps"),
+    Field("step_accuracy", "with refs", "share", "Accuracy over steps with references", shown=False),
+    Field("miss_rate", "miss rate", "share", "Steps with a missing reference / steps with references"),
+    Field("first_miss", "first miss", meaning="The first step with a missing reference"),
+    Field("first_error", "first error", meaning="The first wrong step"),
+    Field("state_supply", "state supply", meaning="Wrong steps whose input was unavailable"),
+    Field("computation", "computation", meaning="Wrong steps with all inputs there"),
+    Field("cascade", "cascade", meaning="Wrong steps that follow from earlier wrong answers"),
+    Field("ending", "ending", "text", facet=True),
+    Field("calls", "calls", meaning="Requests to the model", shown=False),
+    Field("cost_usd", "cost $", shown=False),
+)
+OF_TASK = ("workload", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
+ALWAYS = ("run", "seed")
+_KEYS = tuple(one.key for one in FIELDS)
+
+
+def recorded_score(record: Mapping[str, Any]) -> RunScore | None:
+    """Return the score that a run's record holds."""
+    return RunScore(**record["score"]) if "score" in record else None
+
+
+class RunIndex:
+    """What is known of every run in a folder; `refresh` reads what was added."""
+
+    def __init__(self, folder: Path, score: Callable[[Mapping[str, Any]], RunScore | None] = recorded_score) -> None:
+        self.folder, self.score = folder, score
+        self.complete = False  # everything on disk was read
+        self._lock = Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._end = 0  # bytes of the file that were read
+        self.size = 0
+        self._columns: dict[str, list[Any]] = {key: [] for key in _KEYS}
+        self._places: dict[str, int] = {}  # rows by run
+        self._spans: list[tuple[int, int]] = []  # where a run's record lies in the file
+        self.cells: list[str] = []
+        self.skipped = 0  # records that say no run
+        self.scores: list[RunScore | None] = []
+        self._table: RowTable | None = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    @property
+    def read_share(self) -> float:
+        return self._end / self.size if self.size else 1.0
+
+    def refresh(self, seconds: float = SLICE_SECONDS) -> None:
+        """Read on, for so long at most; while somebody else does, what was read so far will do."""
+        path = self.folder / RUNS
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self.size = path.stat().st_size if path.exists() else 0
+            if self.size < self._end:
+                self._forget()
+                self.size = path.stat().st_size
+            if self._end < self.size:
+                self._read_on(path, monotonic() + seconds)
+            self.complete = self._end >= self.size
+        finally:
+            self._lock.release()
+
+    def table(self) -> RowTable:
+        """Return the rows that were read so far."""
+        made = self._table
+        rows = len(self.scores)  # what is appended last; whoever reads meanwhile only adds behind it
+        if made is None or made.rows != rows:
+            frozen = {key: column[:rows] for key, column in self._columns.items()}
+            columns = ListColumns(frozen, rows)
+            made = self._table = RowTable(telling(FIELDS, columns, ALWAYS), columns)
+        return made
+
+    def has(self, run: str) -> bool:
+        return run in self._places
+
+    def column(self, key: str) -> list[Any]:
+        """Return what is known of every run under one key."""
+        return self._columns[key]
+
+    def place(self, run: str) -> int:
+        """Return the row of a run."""
+        if run not in self._places:
+            raise InputFileError(f"no run named {run!r} here; go back to the table and choose one")
+        return self._places[run]
+
+    def record(self, run: str) -> dict[str, Any]:
+        """Return the record of a run."""
+        start, stop = self._spans[self.place(run)]
+        with (self.folder / RUNS).open("rb") as stream:
+            stream.seek(start)
+            return _decoded(stream.read(stop - start), self.folder / RUNS)
+
+    def _read_on(self, path: Path, deadline: float) -> None:
+        with path.open("rb") as stream:
+            stream.seek(self._end)
+            while line := stream.readline(LARGEST_LINE):
+                if not line.endswith(b"\n"):
+                    self.size = self._end  # a writer is in the middle of it, or died there
+                    return
+                self._take(line, path)
+                if monotonic() > deadline:
+                    return
+
+    def _take(self, line: bytes, path: Path) -> None:
+        """Add the run of a line; one that says no run is counted and left, and blocks nothing."""
+        try:
+            self._add(_decoded(line, path), len(line))
+        except (
+            EirkitError,
+            LookupError,
+            TypeError,
+            ValueError,
+            ArithmeticError,
+            AttributeError,
+            RecursionError,
+            OSError,
+        ):
+            self.skipped += 1
+            self._end += len(line)
+
+    def _add(self, record: Mapping[str, Any], size: int) -> None:
+        score = self.score(record)
+        row = row_of(record, score)
+        if not isinstance(row["run"], str) or any(isinstance(cell, (dict, list)) for cell in row.values()):
+            raise InputFileError(f"{self.folder / RUNS}: a run's settings are no plain values; restore the file")
+        for key in _KEYS:
+            self._columns[key].append(row.get(key))
+        self._places[record["run"]] = len(self.cells)
+        self._spans.append((self._end, self._end + size))
+        self.cells.append(record.get("cell", ""))
+        self.scores.append(score)
+        self._end += size
+
+
+def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
+    """Return the row of a run from its record: of a sweep, or of an evidence command."""
+    trial = record.get("trial", {})
+    task, access = record.get("task") or trial.get("task", {}), record.get("access", trial)
+    row = {
+        "run": record["run"],
+        "model": record["model"],
+        "seed": record["seed"],
+        **{name: task.get(name) for name in OF_TASK},
+        "condition": access.get("condition", trial.get("evidence")),
+        **{name: access.get(name) for name in ("policy", "memory", "h")},
+        "arm": trial.get("arm"),
+        "ending": record.get("ending"),
+        "calls": record["usage"]["calls"],
+        "cost_usd": record["usage"]["cost_usd"],
+    }
+    return row if score is None else {**row, **_scored(score)}
+
+
+def _scored(score: RunScore) -> dict[str, Any]:
+    names = ("accuracy", "step_accuracy", "miss_rate", "first_miss", "first_error")
+    return {**{name: getattr(score, name) for name in names}, **dict(score.errors.items())}
+
+
+def _decoded(line: bytes, path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputFileError(f"{path}: a line is damaged ({error}); restore the file") from error
+    if not isinstance(record, dict) or record.get("schema") != RUN_SCHEMA:
+        raise InputFileError(f"{path}: not a file of {RUN_SCHEMA!r} records; restore the file")
+    return record
+
+
+MOST = 60
+# What a task is; runs that share it all can stand side by side.
+_TASK = (*OF_TASK, "seed")
+_ACCESS = ("arm", "model", "condition", "policy", "memory", "h")
+
+
+def siblings(index: RunIndex, record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return runs of the same task and seed, each with what is different about it, the nearest first."""
+    own = index.place(record["run"])
+    same = [place for place in range(len(index)) if place != own and _same_task(index, place, own)]
+    found = []
+    for place in same:
+        columns = {key: index.column(key) for key in _ACCESS}
+        different = [key for key, column in columns.items() if column[place] != column[own]]
+        words = [f"h = {columns[key][place]}" if key == "h" else label(columns[key][place]) for key in different]
+        found.append({"run": index.column("run")[place], "different": different, "words": ", ".join(words) or "again"})
+    return sorted(found, key=lambda one: len(one["different"]))[:MOST]
+
+
+def _same_task(index: RunIndex, place: int, own: int) -> bool:
+    return all(index.column(key)[place] == index.column(key)[own] for key in reversed(_TASK))  # seeds differ soonest
+
+
+def own_words(record: Mapping[str, Any]) -> str:
+    """Return a run's name among its siblings."""
+    trial = record.get("trial", {})
+    access = record.get("access", trial)
+    parts = [trial.get("arm") or trial.get("evidence"), access.get("memory") or access.get("policy"), record["model"]]
+    h = access.get("h")
+    return ", ".join([str(part) for part in parts if part] + ([f"h = {h}"] if h is not None else []))

@@ -1,0 +1,298 @@
+"""Columns of many rows in the forms that filters, orders and counts need: codes of labels, numbers, and single cells.
+
+Lists come in from records, Arrow tables from an analysis; each column is turned into a form when that is first wanted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eirkit.errors import UsageError
+from eirkit.show.table import Cell
+
+NOTHING = "–"  # how a missing value is called in filters and axes
+Places = NDArray[np.int64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as labels and which of them each row has."""
+
+    codes: Places
+    labels: tuple[str, ...]
+
+    @property
+    def ranks(self) -> Places:
+        """The place of each label in their order; what is missing comes last."""
+        order = sorted(range(len(self.labels)), key=lambda code: (self.labels[code] == NOTHING, self.labels[code]))
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+
+class Columns(Protocol):
+    """Columns of equal length."""
+
+    rows: int
+
+    def coded(self, key: str) -> Coded: ...
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        """Return a column as numbers; not a number where it holds none."""
+        ...
+
+    def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
+        """Return some rows."""
+        ...
+
+
+def label(cell: Cell) -> str:
+    """Return the name of a value in filters and on axes."""
+    if cell is None or cell == "":
+        return NOTHING
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return f"{cell:g}" if isinstance(cell, float) else str(cell)
+
+
+def number(cell: Cell) -> float:
+    """Return a value as a number, a flag as 0 or 1; not a number for anything else."""
+    return float(cell) if isinstance(cell, (bool, int, float)) else float("nan")
+
+
+class _Kept:
+    """Remembers every form of every column."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], Any] = {}
+
+    def get(self, form: str, key: str, make: Callable[[], T]) -> T:
+        if (form, key) not in self._made:
+            self._made[form, key] = make()
+        found: T = self._made[form, key]
+        return found
+
+
+class ListColumns:
+    """Columns that are lists."""
+
+    def __init__(self, columns: Mapping[str, Sequence[Cell]], rows: int) -> None:
+        self.rows, self._columns, self._kept = rows, columns, _Kept()
+
+    def coded(self, key: str) -> Coded:
+        return self._kept.get("coded", key, lambda: _coded([label(cell) for cell in self._columns[key]]))
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        return self._kept.get(
+            "numbers", key, lambda: np.array([number(cell) for cell in self._columns[key]], dtype=float)
+        )
+
+    def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
+        return [{key: self._columns[key][place] for key in keys} for place in places]
+
+
+def _coded(labels: Sequence[str]) -> Coded:
+    known: dict[str, int] = {}
+    codes = [known.setdefault(one, len(known)) for one in labels]
+    return Coded(np.array(codes, dtype=np.int64), tuple(known))
+
+
+class ArrowColumns:
+    """Columns of an Arrow table; what stands in a page is taken out of it, the rest stays where it is."""
+
+    def __init__(self, table: Any) -> None:
+        self.rows, self._table, self._kept = int(table.num_rows), table, _Kept()
+
+    def coded(self, key: str) -> Coded:
+        return self._kept.get("coded", key, lambda: self._code(key))
+
+    def _code(self, key: str) -> Coded:
+        encoded = self._table[key].combine_chunks().dictionary_encode("encode")
+        if hasattr(encoded, "combine_chunks"):  # some versions keep one chunk
+            encoded = encoded.combine_chunks()
+        own = _coded([label(cell) for cell in encoded.dictionary.to_pylist()])  # two values may share a label
+        return Coded(own.codes[encoded.indices.to_numpy(zero_copy_only=False)], own.labels)
+
+    def numbers(self, key: str) -> NDArray[np.float64]:
+        return self._kept.get("numbers", key, lambda: self._number(key))
+
+    def _number(self, key: str) -> NDArray[np.float64]:
+        column = self._table[key]
+        kind = str(column.type)
+        if kind == "string":
+            return np.full(self.rows, np.nan)
+        plain = column.cast("int8") if kind == "bool" else column
+        return np.asarray(plain.cast("float64").to_numpy(), dtype=float)
+
+    def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
+        rows: list[dict[str, Cell]] = self._table.select(list(keys)).take(np.array(places, dtype=np.int64)).to_pylist()
+        return rows
+
+
+FieldKind = Literal["text", "number", "share", "flag"]
+LARGEST_PAGE = 500  # rows
+MOST_FACETS = 60  # values of a column that are offered as filters
+KEPT_CHOICES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of a table."""
+
+    key: str
+    title: str
+    kind: FieldKind = "number"
+    meaning: str = ""
+    facet: bool = False  # few values, by which rows can be filtered and laid out
+    shown: bool = True  # in the table; the others are for filters and axes
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which rows, in which order; all of it stands in the address bar."""
+
+    equal: tuple[tuple[str, tuple[str, ...]], ...] = ()  # column and the labels of which a row has one
+    least: tuple[tuple[str, float], ...] = ()
+    most: tuple[tuple[str, float], ...] = ()
+    words: str = ""  # in any text column
+    sort: str = ""
+    descending: bool = False
+
+
+@dataclass(slots=True)
+class RowTable:
+    """Rows under columns, of which those that say nothing have been left out."""
+
+    fields: Sequence[Field]
+    columns: Columns
+    _choices: OrderedDict[Query, Places] = field(default_factory=OrderedDict)
+
+    @property
+    def rows(self) -> int:
+        return self.columns.rows
+
+    def page(self, query: Query, offset: int, limit: int) -> dict[str, Any]:
+        """Return some of the chosen rows with how many there are."""
+        chosen = self.choose(query)
+        shown = chosen[offset : offset + min(limit, LARGEST_PAGE)].tolist()
+        rows = self.columns.cells([one.key for one in self.fields if one.shown], shown)
+        return {"rows": rows, "matched": len(chosen), "total": self.rows, "offset": offset}
+
+    def choose(self, query: Query) -> Places:
+        """Return the places of all rows that a query asks for, in its order."""
+        kept = self._choices.get(query)
+        if kept is not None:
+            return kept
+        self._refuse_unknown(query)
+        found = self._sorted(self._filtered(query), query)
+        self._choices[query] = found
+        if len(self._choices) > KEPT_CHOICES:
+            self._choices.popitem(last=False)
+        return found
+
+    def facets(self, query: Query) -> list[dict[str, Any]]:
+        """Return the values of every facet among rows that the other filters leave, the most frequent first."""
+        return [self._facet(one, query) for one in self.fields if one.facet]
+
+    def _facet(self, one: Field, query: Query) -> dict[str, Any]:
+        others = tuple(entry for entry in query.equal if entry[0] != one.key)
+        left = self.choose(Query(others, query.least, query.most, query.words))
+        coded = self.columns.coded(one.key)
+        counts = np.bincount(coded.codes[left], minlength=len(coded.labels)).tolist()
+        tally = sorted(((rows, name) for name, rows in zip(coded.labels, counts, strict=True) if rows), key=_most_first)
+        values = [{"label": name, "rows": rows} for rows, name in tally[:MOST_FACETS]]
+        return {"key": one.key, "title": one.title, "values": values, "distinct": len(tally)}
+
+    def groups(self, query: Query, keys: tuple[str, str]) -> dict[tuple[str, str], Places]:
+        """Return the places of the chosen rows by their labels in two columns."""
+        first, second = (self.columns.coded(key) for key in keys)
+        chosen = self.choose(query)
+        both = first.codes[chosen] * len(second.labels) + second.codes[chosen]
+        order = np.argsort(both, kind="stable")
+        found, starts = np.unique(both[order], return_index=True)
+        parts = np.split(chosen[order], starts[1:]) if len(found) else []
+        pairs = (divmod(int(code), len(second.labels)) for code in found)
+        return {(first.labels[a], second.labels[b]): part for (a, b), part in zip(pairs, parts, strict=True)}
+
+    def field(self, key: str) -> Field:
+        for one in self.fields:
+            if one.key == key:
+                return one
+        raise UsageError(f"no column named {key!r}; known: {', '.join(one.key for one in self.fields)}")
+
+    def _refuse_unknown(self, query: Query) -> None:
+        named = [key for key, _ in (*query.equal, *query.least, *query.most)]
+        for key in [*named, *([query.sort] if query.sort else [])]:
+            self.field(key)
+
+    def _filtered(self, query: Query) -> Places:
+        kept = np.ones(self.rows, dtype=bool)
+        for key, labels in query.equal:
+            coded = self.columns.coded(key)
+            kept &= np.array([one in labels for one in coded.labels], dtype=bool)[coded.codes]
+        for key, least in query.least:
+            kept &= self.columns.numbers(key) >= least
+        for key, most in query.most:
+            kept &= self.columns.numbers(key) <= most
+        if query.words:
+            kept &= self._with_words(query.words.casefold())
+        return np.flatnonzero(kept)
+
+    def _with_words(self, words: str) -> Any:
+        found = np.zeros(self.rows, dtype=bool)
+        for one in self.fields:
+            if one.kind == "text":
+                coded = self.columns.coded(one.key)
+                has = [name != NOTHING and words in name.casefold() for name in coded.labels]
+                found |= np.array(has, dtype=bool)[coded.codes]
+        return found
+
+    def _sorted(self, left: Places, query: Query) -> Places:
+        """Return rows in order; equal ones stay as they were, what is missing comes last in either direction."""
+        if not query.sort:
+            return left
+        if self.field(query.sort).kind == "text":
+            coded = self.columns.coded(query.sort)
+            keys = coded.ranks[coded.codes[left]].astype(float)
+            keys[np.array([name == NOTHING for name in coded.labels], dtype=bool)[coded.codes[left]]] = np.nan
+        else:
+            keys = self.columns.numbers(query.sort)[left]
+        return left[np.argsort(-keys if query.descending else keys, kind="stable")]
+
+
+def _most_first(entry: tuple[int, str]) -> tuple[int, str]:
+    return -entry[0], entry[1]
+
+
+def as_json(fields: Sequence[Field]) -> list[dict[str, Any]]:
+    """Return columns as pages read them."""
+    names = ("key", "title", "kind", "meaning", "facet", "shown")
+    return [{name: getattr(one, name) for name in names} for one in fields]
+
+
+def telling(fields: Sequence[Field], columns: Columns, always: Collection[str]) -> list[Field]:
+    """Return the columns that say anything; those by which all rows are alike need not be shown."""
+    found = []
+    for one in fields:
+        if one.key in always:
+            found.append(one)
+        elif one.facet or one.kind == "text":
+            values = set(columns.coded(one.key).labels)
+            if values - {NOTHING}:
+                found.append(replace(one, shown=one.shown and (len(values) > 1 or not one.facet)))
+        elif not np.isnan(columns.numbers(one.key)).all():
+            found.append(one)
+    return found
+
+
+def alike(table: RowTable) -> list[dict[str, str]]:
+    """Return the values that all rows share, by the titles of their columns."""
+    values = {one.title: table.columns.coded(one.key).labels for one in table.fields if one.facet}
+    return [{"title": title, "value": found[0]} for title, found in values.items() if len(found) == 1]

@@ -1,0 +1,212 @@
+"""The tables of an analysis for pages: all runs as rows of one table, and one run's rows of every other.
+
+Rows of a run stand together and in the order of `runs`, so one run's rows are found by halving the row groups instead
+of reading a table of millions of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from eirkit.errors import InputFileError
+from eirkit.logs.audits.clipping import old_lines
+from eirkit.logs.demand.gold import Gold
+from eirkit.logs.tables import RUN, arrow, read_analysis, read_rows, read_table
+from eirkit.show.phrases import counted
+from eirkit.show.viewer.tables import ArrowColumns, Field, RowTable, telling
+
+FIELDS: tuple[Field, ...] = (
+    Field("run_id", "run", "text"),
+    Field("task_id", "task", "text", shown=False),
+    Field("model", "model", "text", facet=True),
+    Field("format", "format", "text", facet=True),
+    Field("unit", "unit", "text", "In which demand is measured", facet=True, shown=False),
+    Field("resolved", "resolved", "flag", facet=True),
+    Field("turns", "turns"),
+    Field("reads", "reads"),
+    Field("writes", "writes"),
+    Field("trajectory_tokens", "tokens", meaning="Of the whole run"),
+    Field("goal_source", "goal from", "text", "Who says what the goal was", facet=True, shown=False),
+    Field("goal_accessed", "goal touched", "flag", facet=True),
+    Field("peak_demand_tokens", "peak demand", meaning="Tokens that later, goal-connected work needed at most"),
+    Field("peak_cut", "at cut"),
+    Field("later_used_peak", "used later", meaning="The same with every later use counted"),
+    Field("dead_read_tokens", "in vain", meaning="Tokens read and used by nothing that leads to the goal"),
+    Field("repeat_tokens", "read again", meaning="Tokens shown again though unchanged"),
+    Field("clipped_views", "clipped", meaning="Outputs that the scaffold cut"),
+    Field("clipping_group", "lost lines", "text", "What became of gold lines that a cut hid", facet=True),
+    Field("summary_markers", "compactions"),
+    Field("edit_failures", "edit failures", shown=False),
+    Field("repeated_commands", "repeats", meaning="Repeated commands", shown=False),
+    Field("exit_status", "exit", "text", facet=True, shown=False),
+)
+OF_GOAL = ("peak_demand_tokens", "peak_cut", "dead_read_tokens")
+# Of which a run has rows, apart from its own.
+TABLES = ("cuts", "actions", "states", "files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "entities")
+
+
+class AnalysisTables:
+    """One analysis; tables are read when they are first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        return read_analysis(self.folder)
+
+    @cached_property
+    def _runs(self) -> Any:
+        return read_table(self.folder, "runs")
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The row of every run."""
+        return {name: place for place, name in enumerate(self._runs[RUN].to_pylist())}
+
+    @cached_property
+    def table(self) -> RowTable:
+        columns = ArrowColumns(_known(self._runs))
+        return RowTable(telling(FIELDS, columns, (RUN,)), columns)
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        """Return a run's own row."""
+        place = self.places.get(run_id)
+        if place is None:
+            raise InputFileError(f"no run named {run_id!r} here; go back to the table and choose one")
+        row: dict[str, Any] = self._runs.slice(place, 1).to_pylist()[0]
+        return row
+
+    def rows(self, name: str, run_id: str) -> list[dict[str, Any]]:
+        """Return a run's rows of a table, without the run's name."""
+        found = _Groups(self.folder / f"{name}.parquet", self.places).rows(run_id)
+        if found is None:
+            found = read_rows(self.folder, name, run_id)
+        return [{key: value for key, value in row.items() if key != RUN} for row in found]
+
+
+def _known(runs: Any) -> Any:
+    """Return the rows of runs without the figures of a goal that a run never came to: a zero would be none of it."""
+    if "goal_accessed" not in runs.column_names:
+        return runs
+    pyarrow = arrow()
+    reached = pyarrow.compute.equal(runs["goal_accessed"], True)
+    for name in (name for name in OF_GOAL if name in runs.column_names):
+        figures = pyarrow.compute.if_else(reached, runs[name], pyarrow.scalar(None, runs[name].type))
+        runs = runs.set_column(runs.column_names.index(name), name, figures)
+    return runs
+
+
+class _Groups:
+    """The row groups of one table, which hold runs in their order."""
+
+    def __init__(self, path: Path, places: Mapping[str, int]) -> None:
+        self.path, self.places = path, places
+
+    def rows(self, run_id: str) -> list[dict[str, Any]] | None:
+        """Return the rows of a run; None where the table is not in the order of runs."""
+        wanted = self.places[run_id]
+        pyarrow = arrow()
+        with pyarrow.parquet.ParquetFile(self.path) as stored:
+            ends: dict[int, tuple[int, int]] = {}
+
+            def end(group: int) -> tuple[int, int]:
+                if group not in ends:
+                    names: Sequence[str] = stored.read_row_group(group, columns=[RUN])[RUN]
+                    ends[group] = self.places[str(names[0])], self.places[str(names[-1])]
+                return ends[group]
+
+            low, high = 0, stored.num_row_groups
+            while low < high:  # the first group that ends with this run or a later one
+                middle = (low + high) // 2
+                first, last = end(middle)
+                if first > last:
+                    return None
+                low, high = (middle + 1, high) if last < wanted else (low, middle)
+            found = []
+            while low < stored.num_row_groups and end(low)[0] <= wanted:
+                group = stored.read_row_group(low)
+                found += group.filter(pyarrow.compute.equal(group[RUN], run_id)).to_pylist()
+                low += 1
+            return found
+
+
+MOST_ACTIONS = 20_000  # that are drawn
+
+
+def run_document(tables: AnalysisTables, run_id: str, gold: Gold | None = None) -> dict[str, Any]:
+    """Return everything that the analysis says about a run; reference patches tell what hidden lines said."""
+    run = tables.run(run_id)
+    rows = {name: tables.rows(name, run_id) for name in TABLES}
+    if gold is not None and rows["hidden_lines"]:
+        lost = old_lines(gold.get(run["task_id"]), {row["path"] for row in rows["hidden_lines"]})
+        rows["hidden_lines"] = [
+            {**row, "text": lost.get(row["path"], {}).get(row["line"])} for row in rows["hidden_lines"]
+        ]
+    options: Mapping[str, Any] = tables.summary.get("options", {})
+    actions = rows.pop("actions")
+    return {
+        "kind": "vestige",
+        "run": run,
+        "visibility": options.get("visibility"),
+        "turns": turns_of(run["turns"], actions, rows),
+        "actions": actions[:MOST_ACTIONS],
+        "actions_left_out": max(0, len(actions) - MOST_ACTIONS),
+        "goal": sorted({one["path"] for one in actions if one["sink"]}),
+        **rows,
+    }
+
+
+def turns_of(turns: int, actions: Sequence[Mapping[str, Any]], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one entry a turn: what it read and wrote, in vain or not, and what befell it."""
+    found: list[dict[str, Any]] = [
+        {"turn": turn, "reads": 0, "dead": 0, "writes": 0, "needed": False, "events": []}
+        for turn in range(1, turns + 1)
+    ]
+    for action in actions:
+        entry = found[action["turn"] - 1]
+        entry["needed"] |= action["necessary"]
+        if action["kind"] == "read":
+            entry["reads"] += 1
+            entry["dead"] += not action["necessary"]
+        else:
+            entry["writes"] += 1
+    for name, place, words in _EVENTS:
+        for row in rows[name]:
+            if row[place] <= turns:
+                found[row[place] - 1]["events"].append(words(row))
+    return found
+
+
+def _clip(row: Mapping[str, Any]) -> str:
+    hidden = row["hidden_characters"]
+    return f"clipped: {'an unknown number of' if hidden is None else f'{hidden:,}'} characters hidden"
+
+
+def _hidden(row: Mapping[str, Any]) -> str:
+    later = {"recovered": f"shown in turn {row['recovered_turn']}", "never": "never shown before the file was edited"}
+    return f"gold line {row['path']}:{row['line']} hidden, {later.get(row['outcome'], row['outcome'])}"
+
+
+def _break(row: Mapping[str, Any]) -> str:
+    if not row.get("measured", True):
+        return f"{row['kind']}: what was still needed is not measured, since no file was used"
+    if not row["live_files"]:
+        return f"{row['kind']}: nothing that was still needed was in the context"
+    needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} still needed"
+    return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these not carried over"
+
+
+def _anomaly(row: Mapping[str, Any]) -> str:
+    return str(row["signature"]).replace("_", " ")
+
+
+_EVENTS = (
+    ("breaks", "cut", _break),
+    ("clips", "turn", _clip),
+    ("hidden_lines", "turn", _hidden),
+    ("anomalies", "turn", _anomaly),
+)

@@ -1,0 +1,184 @@
+"""The policy family: which record leaves when there are more than a store may hold.
+
+A policy is a pure choice over the facts it is handed; the store in `retention.py` does all bookkeeping. Most policies
+are `Ranked`: they name the fact whose lowest value goes first, and are then simulated by the batch kernels as they
+stand. Whatever needs the structure of the workload or the future takes it through its constructor.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Literal, Self
+
+from numpy.typing import NDArray
+
+from eirkit.errors import ContractError
+from eirkit.facts import fact
+from eirkit.registry import Registry
+from eirkit.seeds import Words, below
+from eirkit.tasks.task import Kind
+from eirkit.tasks.workload import Graph
+
+NEVER = (1 << 31) - 1  # a step after all steps; the next use of a record that nobody asks for again
+
+UniqueFact = Literal["id", "inserted", "touched"]
+Fact = Literal["id", "inserted", "touched", "uses", "worth", "next_use"]
+
+_UNIQUE: tuple[UniqueFact, ...] = ("id", "inserted", "touched")
+# How to rank by facts that stand in the record itself; no two records share a unique one, so it needs no second.
+_FAST_KEYS: dict[tuple[str, str], Any] = {
+    **{(fact, ties): attrgetter(fact) for fact in _UNIQUE for ties in _UNIQUE},
+    **{("uses", ties): attrgetter("uses", ties) for ties in _UNIQUE},
+}
+
+policies: Registry[type[Policy]] = Registry("policy", group="eirkit.policies", package="eirkit.tasks.policies")
+
+
+@fact
+class Record:
+    """What a policy may know of a record: never its value."""
+
+    id: int  # the step that made it
+    inserted: int  # tick of the store's clock at which it last entered
+    touched: int  # tick at which it was last asked for; `inserted` before that
+    uses: int  # 1 + how often it was asked for since it entered
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What the workload says about its steps before any seed is chosen; index t − 1 is step t."""
+
+    kinds: tuple[Kind, ...]
+    takes_slot: tuple[bool, ...]  # whether the answer of the step enters the store
+    last_use: tuple[int, ...]  # last step that could ask for the answer; 0 if none ever can
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a policy may be built from."""
+
+    structure: Structure
+    seed: int
+    future: Graph  # what each step refers to: for hindsight policies alone
+
+
+class Policy(ABC):
+    """One way of choosing who leaves. Equal candidates at equal steps give equal victims."""
+
+    @classmethod
+    def for_task(cls, outlook: Outlook) -> Self:
+        """Return the policy for one task; most need to know nothing about it."""
+        return cls()
+
+    @abstractmethod
+    def victim(self, candidates: Sequence[Record], step: int) -> int:
+        """Return the id of the candidate that leaves.
+
+        Args:
+            candidates: the residents in slot order, then the newcomer; one more than may stay. To name the newcomer is
+                to refuse it.
+            step: the step that is being executed.
+        """
+
+    def capacity(self, h: int) -> int:
+        """Return how many records are held where h are granted."""
+        return h
+
+
+class Ranked(Policy):
+    """The candidate with the lowest `lowest` leaves; among equals the one with the lowest `ties`.
+
+    `worth` is an integer per record that follows from the workload's structure, index t − 1 for step t.
+    """
+
+    lowest: Fact = "inserted"
+    ties: UniqueFact = "inserted"
+
+    _key: Any = None  # for policies that rank by nothing but what stands in the record
+
+    def __init_subclass__(cls) -> None:
+        cls._key = _FAST_KEYS.get((cls.lowest, cls.ties)) if cls.fact is Ranked.fact else None
+
+    def __init__(self, worth: Sequence[int] = ()) -> None:
+        self.worth = worth
+
+    @classmethod
+    def worths(cls, structure: Structure) -> Sequence[int]:
+        """Return what each record is worth, where the policy ranks by it."""
+        return ()
+
+    @classmethod
+    def for_task(cls, outlook: Outlook) -> Self:
+        return cls(cls.worths(outlook.structure))
+
+    def victim(self, candidates: Sequence[Record], step: int) -> int:
+        if self._key is not None:
+            return min(candidates, key=self._key).id  # the same, without a call a candidate
+        return min(candidates, key=lambda record: (self.fact(record, step), getattr(record, self.ties))).id
+
+    def fact(self, record: Record, step: int) -> int:
+        """Return what the record is ranked by."""
+        value: int = self.worth[record.id - 1] if self.lowest == "worth" else getattr(record, self.lowest)
+        return value
+
+
+class Hindsight(Ranked):
+    """Policies that were told the future: the record that is needed last, or never again, ranks lowest."""
+
+    lowest = "next_use"
+
+    def __init__(self, future: Graph) -> None:
+        super().__init__()
+        self.future = future
+        self._uses: dict[int, list[int]] = {}
+        for step, references in enumerate(future, 1):
+            for record in references:
+                self._uses.setdefault(record, []).append(step)
+
+    @classmethod
+    def for_task(cls, outlook: Outlook) -> Self:
+        return cls(outlook.future)
+
+    def fact(self, record: Record, step: int) -> int:
+        return -self.next_use(record.id, step)
+
+    def next_use(self, record: int, step: int) -> int:
+        """Return the first step after `step` that asks for the record, or NEVER."""
+        uses = self._uses.get(record, [])
+        position = bisect_right(uses, step)
+        return uses[position] if position < len(uses) else NEVER
+
+
+class Drawn(Policy):
+    """Policies that draw the position of the victim, whoever stands there."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self._drawn = self.draw([], 0)  # as far as it was needed
+
+    @classmethod
+    def for_task(cls, outlook: Outlook) -> Self:
+        return cls(outlook.seed)
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, seeds: Sequence[int] | NDArray[Any], ticks: int) -> Words:
+        """Return random words, shape (seeds, ticks); each is a function of its seed and tick alone."""
+
+    def victim(self, candidates: Sequence[Record], step: int) -> int:
+        tick = candidates[-1].inserted
+        if tick >= self._drawn.shape[1]:
+            self._drawn = self.draw([self.seed], 2 * tick + 64)
+        return candidates[int(below(self._drawn[0, tick], len(candidates)))].id
+
+
+def find_policy(name: str) -> type[Policy]:
+    """Return the policy class with this name or at this `module:Name`."""
+    found: object = policies.get(name)
+    if isinstance(found, type) and issubclass(found, Policy):
+        return found
+    raise ContractError(f"{name} is no policy; give a class that extends eirkit.tasks.policy.Policy")
