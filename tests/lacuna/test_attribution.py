@@ -94,9 +94,9 @@ def test_steps_that_were_left_or_never_revealed_are_wrong_and_have_a_kind():
     task = small_task()
     found = judge(task, SUM, [right(task, 1), decision(task, 2, None, fault="unanswered")])
     assert [(v.cause, v.kind) for v in found[1:]] == [
-        ("computation", "unanswered"),
-        ("computation", "unreached"),
-        ("computation", "unreached"),
+        ("not_answered", "unanswered"),
+        ("not_answered", "unreached"),
+        ("not_answered", "unreached"),
     ]
 
 
@@ -135,7 +135,8 @@ def test_scores_by_hand():
     assert (found.accuracy, found.step_accuracy, found.answered_fraction) == (1 / 4, 0.0, 3 / 4)
     assert found.self_consistent_accuracy == 2 / 4  # steps 1 and 3
     assert (found.first_miss, found.first_error, found.aligned, found.final_correct) == (2, 2, True, False)
-    assert found.errors == {"state_supply": 1, "cascade": 1, "computation": 1}
+    assert found.errors == {"state_supply": 1, "cascade": 1, "not_answered": 0, "computation": 1}
+    assert found.accuracy + sum(found.error_shares.values()) == 1
     assert found.kinds == Counter(missing=1, propagated=1, protocol=1)
     assert (found.missed, found.missed_references, found.miss_rate) == (1, 1, 1 / 3)
 

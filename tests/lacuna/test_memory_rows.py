@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from eirkit.cli.memory_table import cost_columns, fate_columns, memory_remarks
-from eirkit.findings.fates import FATES
+from eirkit.cli.memory_table import cost_columns, fate_columns, heading, memory_remarks
+from eirkit.findings.fates import FATES, MEMORY_MEASURES
 from eirkit.runs.cells import Access
 from eirkit.runs.memory_rows import MemoryGathering, panel_of
 
@@ -108,13 +108,16 @@ def row_of(panel: str, name: str = "bm25", settings: dict[str, Any] | None = Non
 def test_the_table_has_scored_counts_and_milliseconds():
     fates, costs = fate_columns([row_of("strict")]), cost_columns([row_of("strict")])
     assert {len(column) for column in (*fates.values(), *costs.values())} == {1}
-    assert (fates["scored"], fates["used"]) == (["3/4"], [2])
-    assert (costs["ms/write"], costs["ms/search"]) == (["250.00"], ["1500.00"])
-    assert (costs["own calls"], costs["own tokens"]) == ([4], [110])
+    assert list(fates.values()) == [["3/4"], [2], [1.0]]
+    figures = {key: costs[heading(MEMORY_MEASURES[key])] for key in ("write_ms", "search_ms")}
+    assert figures == {"write_ms": ["250.00"], "search_ms": ["1500.00"]}
+    own = [costs[heading(MEMORY_MEASURES[key])] for key in ("model_calls", "memory_tokens")]
+    assert own == [[4], [110]]
 
 
 def test_own_calls_have_no_columns_where_nobody_called():
-    assert "own calls" not in cost_columns([row_of("strict", model_calls=0), row_of("native", model_calls=0)])
+    columns = cost_columns([row_of("strict", model_calls=0), row_of("native", model_calls=0)])
+    assert heading(MEMORY_MEASURES["model_calls"]) not in columns
 
 
 def test_remarks_name_the_memory_and_warn_of_the_native_panel():
@@ -123,7 +126,7 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
     assert said == "memory bm25, w, h = 2: loses what is written (1 of 2 lookups)"
     assert native.endswith("add --panel strict")
     strict, kept, native = memory_remarks([row_of("strict"), row_of("native", fates=lost)])
-    assert strict.startswith("bm25 held everything the task needed (strict panel; w at h = 2)")
+    assert strict.startswith("bm25 returned every record needed from it (strict panel; w at h = 2)")
     assert kept == "memory bm25, w, h = 2, native: loses what is written (1 of 2 lookups)"
     assert native.endswith("with those held to h"), "the strict panel is there already"
 
@@ -131,18 +134,17 @@ def test_remarks_name_the_memory_and_warn_of_the_native_panel():
 def test_a_system_that_holds_is_told_so_once_for_each_panel():
     rows = [row_of("strict"), row_of("strict") | {"workload": "v"}, row_of("strict") | {"h": 4}]
     assert list(memory_remarks(rows)) == [
-        "bm25 held everything the task needed (strict panel; w, v at h = 2; w at h = 4): all 6 results that were "
-        "missing came back"
+        "bm25 returned every record needed from it (strict panel; w, v at h = 2; w at h = 4): 6 of 6"
     ]
 
 
 def test_what_was_never_asked_for_is_not_put_down_to_the_system():
     unsought = dict.fromkeys(FATES, 0) | {"unwritten": 1, "not_sought": 2, "not_used": 1}
     (said,) = memory_remarks([row_of("strict", fates=unsought)])
-    assert said.startswith("bm25 held everything it was asked for")
-    assert said.endswith("1 results that were missing came back, 3 were never written or never searched for")
+    assert said.startswith("bm25 returned every record it was asked for")
+    assert said.endswith("1 of 4; 3 were never searched for or never written")
     (said,) = memory_remarks([row_of("strict", fates=dict.fromkeys(FATES, 0))])
-    assert said == "bm25 was not put to the test (strict panel; w at h = 2): no result was missing"
+    assert said == "bm25 was not tested (strict panel; w at h = 2): no record was needed from it"
 
 
 def test_a_row_without_a_scored_run_is_no_proof_of_anything():

@@ -221,7 +221,7 @@ def test_the_command_with_a_memory(capsys, tmp_path):
     assert eirkit(*with_memory) == 0
     shown = capsys.readouterr().out
     assert "steps that broken-drops left lacking, restoring it gives +100.0 points over a sham" in shown
-    assert "Control arm: what became of results out of sight" in shown
+    assert "Control arm: what became of records needed from memory" in shown
     assert eirkit(*with_memory, "--json") == 0, "trials are read back with their consultations"
     document = json.loads(capsys.readouterr().out)
     assert (document["memory"], document["panel"], document["repair_effect"]) == ("broken-drops", "native", 1.0)

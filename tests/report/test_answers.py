@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.cli import run
+from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.runs.store import EVENTS, RUNS
 from eirkit.show.phrases import share
 from eirkit.show.runs.accuracy import accuracy_section
@@ -46,8 +47,9 @@ def test_the_causes_are_those_of_the_verdicts(chain, events):
     causes = [cause for event in events if event["type"] == "verdicts" for _, cause, _ in event["wrong"]]
     found = losses_of(chain.rows)
     assert found.wrong_steps == len(causes)
-    for cause in ("state_supply", "cascade", "computation"):
-        assert getattr(found, f"{cause}_share") == pytest.approx(causes.count(cause) / len(causes), abs=ROUNDING)
+    # All runs of the chain have as many steps, so the mean over runs is the share of all steps.
+    for cause in ("state_supply", "cascade", "not_answered", "computation"):
+        assert found.error_shares[cause] == pytest.approx(causes.count(cause) / found.steps, abs=ROUNDING)
 
 
 def test_the_repair_is_that_of_the_trials(chain):
@@ -87,9 +89,9 @@ def test_the_sentence_says_these_figures(chain):
     first = page.headline.sentences[0]
     assert page.headline.number == share(found.lost_share)
     assert first.startswith(
-        f"{share(found.lost_share)} of the steps needed an earlier result that was no longer in sight; "
+        f"{share(found.lost_share)} of steps with references needed an answer that was no longer in context; "
     )
-    assert f"{share(found.state_supply_share)} of wrong steps are missing state" in first
+    assert f"{CAUSE_MEASURES['state_supply'].label} {share(found.error_shares['state_supply'])}" in first
     assert first.endswith(f"{repair.sentence}.")
     lucky = replace(repair, control=0.003)
     arms = f"(sham {share(repair.sham)}, nothing {share(lucky.control)})"
@@ -190,57 +192,57 @@ def test_external_memories_are_asked_what_came_back(tmp_path):
     sweep = read_sweep(tmp_path / "run")
     found = losses_of(sweep.rows)
     records = [json.loads(line) for line in (tmp_path / "run" / RUNS).read_text("utf-8").splitlines()]
-    fates = [fate for record in records for fate, count in record["memory"]["fates"].items() for _ in range(count)]
+    fates = [record["memory"]["fates"] for record in records]
+    returned = [(one["used"] + one["not_used"]) / sum(one.values()) for one in fates]
     assert found.external
-    assert found.lost_share == pytest.approx(
-        1 - (fates.count("used") + fates.count("not_used")) / len(fates), abs=ROUNDING
-    )
+    assert found.lost_share == pytest.approx(1 - sum(returned) / len(returned), abs=ROUNDING)
     page = page_of(sweep)
     assert page.headline.sentences[0].startswith(
-        f"The memories together lost {share(found.lost_share)} of what the task needed"
+        f"The memories together did not return {share(found.lost_share)} of the records needed from them"
     )
     alone = [row for row in sweep.rows if row["memory"] == "null"]
     assert losses_of(alone).memory == "null"
-    assert headline_of(alone, losses_of(alone), None, "R", "C").sentences[0].startswith("null lost 100% of what")
+    assert headline_of(alone, losses_of(alone), None, "R", "C").sentences[0].startswith("null did not return 100% of")
     assert "Memory systems" in [section.title for section in page.sections]
     best = [row for row in sweep.rows if row["memory"] == "key-value"]
     headline = headline_of(best, losses_of(best), None, "R", "C")
     needed = sum(sum(row["memory_system"]["fates"].values()) for row in best)
-    assert (headline.number, headline.caption.endswith(f"came back into use ({needed} of {needed})")) == ("100%", True)
-    assert headline.sentences == ("key-value brought back all that the task needed from it; no step was wrong.",)
+    assert (headline.number, headline.caption.endswith(f"were returned and used ({needed} of {needed})")) == (
+        "100%",
+        True,
+    )
+    assert headline.sentences == ("key-value returned every record that the task needed from it; no step was wrong.",)
 
 
 def test_a_memory_has_not_lost_what_it_brought_back_and_the_agent_did_not_use(tmp_path):
     _, sweep = run_memory(tmp_path / "run", "--memory", "key-value,null", workloads="store-recall")
     (best,) = [row for row in sweep.rows if row["memory"] == "key-value"]
-    fates = best["memory_system"]["fates"]
-    idle = {
-        **best,
-        "memory_system": {**best["memory_system"], "fates": {**fates, "used": 0, "not_used": fates["used"]}},
-    }
+    system = best["memory_system"]
+    unused = {name: {**system[name], "used": 0, "not_used": system[name]["used"]} for name in ("fates", "fate_shares")}
+    idle = {**best, "memory_system": {**system, **unused}}
     found = losses_of([idle])
     assert (found.lost_share, found.unused_share, found.all_came_back) == (0, 1, True)
     headline = headline_of([idle], replace(found, wrong_steps=3), None, "R", "C")
     assert headline.sentences[0].startswith(
-        "key-value brought back all that the task needed from it (100% came back and did not enter the answer)"
+        "key-value returned every record that the task needed from it (100% returned, not used)"
     )
-    assert (headline.number, "into use" in headline.caption) == ("100%", False)
+    assert (headline.number, "used" in headline.caption) == ("100%", False)
     assert not any("restoring" in sentence for sentence in headline.sentences), "there is nothing to restore"
     (empty,) = [row for row in sweep.rows if row["memory"] == "null"]
     both = losses_of([idle, empty])
     assert (both.lost_share, both.unused_share) == (0.5, 0.5), "one brought all of the same needs, one nothing"
     told = headline_of([idle, empty], both, None, "R", "C").sentences[0]
     assert told.startswith(
-        "The memories together lost 50% of what the task needed from them (50% came back and did not"
+        "The memories together did not return 50% of the records needed from them (50% returned, not used)"
     )
 
 
-def test_what_was_out_of_sight_is_not_called_missed_where_a_memory_serves(tmp_path, chain):
+def test_accuracy_without_carry_over_is_told_only_where_no_memory_serves(tmp_path, chain):
     run_memory(tmp_path / "run", "--memory", "bm25")
     with_memory, without = (accuracy_section(sweep).items[-1] for sweep in (read_sweep(tmp_path / "run"), chain))
-    titles = [[column.title for column in table.columns] for table in (with_memory, without)]
-    assert ["if local" in names for names in titles] == [False, True]
-    assert all("out of sight" in names and "missed" not in names for names in titles)
+    keys = [[column.key for column in table.columns] for table in (with_memory, without)]
+    assert ["no_cascade_accuracy" in names for names in keys] == [False, True]
+    assert all("miss_rate" in names for names in keys)
 
 
 @given(st.floats(0, 1))

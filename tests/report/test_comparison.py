@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
+from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.fates import FATE_MEASURES
 from eirkit.logs.synthetic.planting import Planted, write_plain
 from eirkit.show.comparison import pairs as comparison
-from eirkit.show.comparison.measures import CAUSES, COSTS, FATES, measure_of
+from eirkit.show.comparison.measures import COSTS, group_of, measure_of
 from eirkit.show.comparison.page import comparison_page
 from eirkit.show.comparison.pairs import MeasuredPair, changes_between, difference_of
 from eirkit.show.comparison.runs import compare_sweeps, contrast_axes
@@ -171,8 +173,8 @@ def test_causes_of_a_failed_control_are_withheld(sweeps):
     a = read_sweep(sweeps / "a")
     weak = [{**row, "control": {"passes": False}, "claims": False} for row in a.rows]
     found = compare_sweeps(comparison_side(a, weak), a)
-    causes = {one.measure for one in found.overall if measure_of(one.measure).group == CAUSES}
-    assert causes == {"never answered", "own mistake"}
+    causes = {one.measure for one in found.overall if group_of(one.measure) is CAUSE_MEASURES}
+    assert causes == {"not_answered", "computation"}
 
 
 def comparison_side(sweep, rows):
@@ -271,7 +273,7 @@ def test_the_same_runs_measured_otherwise_are_paired_by_run(planted, tmp_path):
     assert by_name["failed"].pairs == PLANTED.runs
     assert by_name["failed"].clusters == PLANTED.tasks
     assert any("visibility is not the same" in warning for warning in found.warnings)
-    assert "have the same share of failed runs in every pair" in verdict_of(found)
+    assert "have the same failure rate in every pair" in verdict_of(found)
 
 
 def test_fewer_runs_with_the_same_kind_of_goal_are_no_other_setting(planted, tmp_path):
@@ -287,7 +289,7 @@ def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):
     lines = write_plain(other, 7, tmp_path / "runs.jsonl").read_text("utf-8")
     (tmp_path / "runs.jsonl").write_text(lines.replace('"run_id":"', '"run_id":"other-'), "utf-8")
     found = compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
-    reached = next(one for one in found.overall if one.measure == "goal reached")
+    reached = next(one for one in found.overall if one.measure == "goal_accessed")
     assert (found.unit, reached.pairs) == ("tasks", 30)
     assert reached.b == 1
     assert found.sides[0]["runs"] + found.sides[1]["runs"] == 180
@@ -318,13 +320,11 @@ def test_fates_and_costs_are_those_of_the_records(memories):
     by_name = {one.measure: one for one in found.overall}
     raw = [raw_memories(memories / name) for name in ("key-value", "broken-drops")]
     lost = [[one["fates"]["not_stored"] / sum(one["fates"].values()) for one in side.values()] for side in raw]
-    assert (by_name["lost by the store"].a, by_name["lost by the store"].b) == pytest.approx(
-        tuple(map(fmean, lost)), abs=ROUNDING
-    )
+    assert (by_name["not_stored"].a, by_name["not_stored"].b) == pytest.approx(tuple(map(fmean, lost)), abs=ROUNDING)
     searched = [[1000 * one["search_seconds"] / one["searches"] for one in side.values()] for side in raw]
-    assert by_name["ms a search"].difference == pytest.approx(fmean(searched[1]) - fmean(searched[0]), abs=1e-9)
-    assert by_name["records held"].difference < 0
-    shares = [one for one in found.overall if measure_of(one.measure).group == FATES]
+    assert by_name["search_ms"].difference == pytest.approx(fmean(searched[1]) - fmean(searched[0]), abs=1e-9)
+    assert by_name["records"].difference < 0
+    shares = [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
     assert sum(one.a for one in shares) == pytest.approx(1, abs=ROUNDING)
     assert sum(one.b for one in shares) == pytest.approx(1, abs=ROUNDING)
     # A scripted agent and memories without a model cost nothing, and nothing is said of that.
@@ -336,7 +336,7 @@ def test_the_verdict_names_the_memories_and_where_results_went(memories):
     assert sides_of(found) == ("key-value", "broken-drops")
     assert verdict_of(found).startswith("broken-drops is worse than key-value in accuracy: −")
     assert "over 4 pairs of runs of 4 tasks" in verdict_of(found)
-    assert "lost by the store" in fates_sentence(found)
+    assert FATE_MEASURES["not_stored"].label in fates_sentence(found)
     back = compare(memories / "broken-drops", memories / "key-value")
     assert verdict_of(back).startswith("key-value is better than broken-drops in accuracy: +")
     assert "in every pair" in verdict_of(compare(memories / "key-value", memories / "key-value"))
@@ -356,9 +356,9 @@ def test_without_a_memory_on_both_sides_there_are_no_fates(sweeps, memories, tmp
     how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json")
     command("lacuna", "run", *how, "--model", "reference/recoverer", "--out", tmp_path / "controlled")
     found = compare(tmp_path / "controlled", memories / "key-value")
-    assert not [one for one in found.overall if measure_of(one.measure).group == FATES]
+    assert not [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
     assert fates_sentence(found) == ""
-    assert [one.measure for one in found.overall if measure_of(one.measure).group == COSTS] == ["agent’s calls"]
+    assert [one.measure for one in found.overall if group_of(one.measure) in COSTS] == ["calls"]
 
 
 def test_the_prompts_of_partners_count_and_not_those_of_a_whole_grid(memories, tmp_path):

@@ -41,7 +41,7 @@ def test_a_report_ends_with_its_path(capsys, chain, tmp_path):
     assert code == 0
     assert shown.splitlines()[-1] == str(out)
     assert faults(out.read_text("utf-8")) == []
-    assert "of the steps needed an earlier result that was no longer in sight" in " ".join(shown.split())
+    assert "of steps with references needed an answer that was no longer in context" in " ".join(shown.split())
     assert list(out.parent.iterdir()) == [out]
 
 
@@ -122,7 +122,7 @@ def test_a_comparison_in_the_terminal_as_json_and_as_a_page(capsys, tmp_path):
     assert max(map(len, shown.splitlines())) <= PIPED_WIDTH
     assert max(len(line) for line in shown.splitlines() if "─" in line) <= WIDEST_TABLE
     assert faults((tmp_path / "c.html").read_text("utf-8")) == []
-    assert (tmp_path / "c-files" / "result.md").is_file()
+    assert (tmp_path / "c-files" / "results.md").is_file()
     code, shown, _ = call(capsys, "compare", a, b, "--json")
     document = json.loads(shown)
     assert (code, document["kind"], document["out"]) == (0, "lacuna-run", None)

@@ -68,6 +68,14 @@ describe("drawing", () => {
     expect(drawn.style.getPropertyValue("--chart-columns")).toBe("2");
   });
 
+  it("draws a measure in its own colour, and other series in those of the palette", () => {
+    const list = [series("bars", { ...names, colour: "missing-input" }), series("bars", { ...names, name: "b" })];
+    const drawn = drawChart(chart(list, category), 600);
+    expect(drawn.innerHTML).toContain("var(--measure-missing-input)");
+    expect(drawn.innerHTML).not.toContain("var(--chart-series-0)");
+    expect(drawn.innerHTML).toContain("var(--chart-series-1)");
+  });
+
   it("names every series in its legend, as text", () => {
     const hostile = "<img src=x onerror=alert(1)>";
     const drawn = drawChart(chart([series("line", { name: hostile }), series("points")]), 600);

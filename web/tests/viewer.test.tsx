@@ -1,6 +1,7 @@
 // What can be said about the viewer without a browser: texts stay texts, keys lead where they should, addresses keep.
 import { render } from "preact";
 import { beforeEach, describe, expect, it } from "vitest";
+import { measuresOf } from "../src/measures";
 import type { Step } from "../src/viewer/api";
 import { addressOf } from "../src/viewer/api";
 import { Breaks, breakFigures } from "../src/viewer/breaks";
@@ -93,7 +94,7 @@ describe("words", () => {
   it("say why a step is wrong", () => {
     const step: Step = { t: 1, refs: [], submitted: [1], correct: false, cause: "cascade", why: "propagated" };
     expect(verdictOf(step)).toBe("cascade");
-    expect(sentence(step)).toBe("Wrong: cascade; it follows from the agent's own earlier wrong answers.");
+    expect(sentence(step)).toBe("Wrong: carried-over error; the answer follows from earlier wrong answers.");
     expect(sentence({ ...step, cause: null, correct: true })).toBe("Correct.");
   });
 });
@@ -115,7 +116,7 @@ describe("compactions and clears", () => {
 
   it("have the columns of the terminal, and the last three add up to what was not carried", () => {
     const [head, ...body] = table(rows).cells;
-    expect(head).toEqual(["what", "turn", "needed", "not carried", "reread", "edited", "neither"]);
+    expect(head).toEqual(["what", "turn", ...measuresOf("breaks").map((sum) => sum.label)]);
     expect(body[0]).toEqual(["compaction", "5", "4,100", "2,940", "1,950", "40", "950"]);
     for (const row of [body[0], body[1]]) expect(row?.slice(4).map(figure).reduce((sum, one) => sum + one)).toBe(figure(row?.[3]));
     expect(body.at(-1)).toEqual(["together", "7,100", "4,940", "2,960", "80", "1,900"]);
@@ -130,7 +131,7 @@ describe("compactions and clears", () => {
 
   it("are summed for an analysis as its own page does", () => {
     const sums = { compactions: 1, clears: 2, ...dropped, unmeasured: 1 };
-    expect(breakFigures(sums).map(([, value]) => value)).toEqual(["1 / 2", "1 of 3: no file was used", "4,100 tokens", "2,940 tokens", "1,950 + 40 + 950"]);
+    expect(breakFigures(sums).map(([, value]) => value)).toEqual(["1 / 2", "1 of 3: no file was used", "4,100 tokens", "2,940 tokens", "1,950 tokens", "40 tokens", "950 tokens"]);
     expect(breakFigures({ ...sums, unmeasured: 3 }).length).toBe(2);
   });
 });

@@ -36,7 +36,7 @@ from eirkit.agents.stores.pool import Memories
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.bridges.inspect_model import EirkitModel
 from eirkit.errors import UsageError
-from eirkit.findings.causes import CAUSES, RunScore
+from eirkit.findings.causes import CAUSES, RunScore, read_score
 from eirkit.runs.attempt import carry_out, finish
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import SystemMessages
@@ -236,7 +236,7 @@ def accuracy() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         run = _record(state)
-        scored = RunScore(**run["score"])
+        scored = read_score(run["score"])
         told = f"{scored.correct} of {scored.steps} steps; ended: {run['ending']}"
         return Score(value=scored.accuracy, answer=f"{scored.correct}/{scored.steps}", explanation=told, metadata=run)
 
@@ -249,7 +249,7 @@ def causes() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         run = _record(state)
-        scored = RunScore(**run["score"])
+        scored = read_score(run["score"])
         return Score(value=_counts(scored), explanation=_explained(scored))
 
     return score

@@ -13,7 +13,7 @@ from typing import Any
 
 from eirkit.bridges.start_times import SECOND, begun_at
 from eirkit.errors import InputFileError, UsageError
-from eirkit.findings.causes import CAUSES
+from eirkit.findings.causes import read_errors
 from eirkit.findings.pooling import deviation, mean
 from eirkit.packages import load_vendor
 from eirkit.runs.manifest import Manifest, read_manifest
@@ -114,7 +114,7 @@ def scores_of(record: Record) -> tuple[float, dict[str, float]]:
     score = record["score"]
     steps = max(1, score["steps"])
     counts = {
-        **{str(cause): float(score["errors"][cause]) for cause in CAUSES},
+        **{str(cause): float(count) for cause, count in read_errors(score["errors"], score["kinds"]).items()},
         "missed_steps": float(score["missed"]),
         "final_correct": float(score["final_correct"]),
         "answered": score["answered"] / steps,

@@ -34,6 +34,7 @@ from eirkit.bridges.memory_suite import (
     write_cases,
 )
 from eirkit.errors import EirkitError, UsageError
+from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.runs.cells import Cell
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import read_suite
@@ -259,7 +260,7 @@ def _changed(change: CaseChange) -> str:
 
 
 def _causes(case: RegressionCase) -> str:
-    return "wrong steps: " + ", ".join(f"{count} {cause}" for cause, count in case.errors.items())
+    return "wrong steps: " + ", ".join(f"{case.errors.get(one.id, 0)} {one.label}" for one in CAUSE_MEASURES)
 
 
 def task_of(marker: pytest.Mark | None) -> TaskInstance:

@@ -18,6 +18,7 @@ from eirkit.agents.serving.prices import Estimate, add_up
 from eirkit.cli.output import emit, table
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.rehearsal import Rehearsal
+from eirkit.runs.summary import SPENDING_MEASURES
 from eirkit.runs.trial import Bench, Workbench
 from eirkit.runs.trial_store import TrialStore
 
@@ -147,9 +148,11 @@ def _print_estimate(rehearsal: Rehearsal, as_json: bool) -> int:
 
 
 def _render_estimate(console: Console, rows: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> None:
-    columns = ("model", "calls", "tokens in", "tokens out", "cost", "at most")
-    names = ("model", "calls", "input_tokens", "output_tokens")
-    lines = [[*(row[n] for n in names), dollars(row["cost_usd"]), dollars(row["most_usd"])] for row in rows]
+    names = ("calls", "input_tokens", "output_tokens")
+    columns = ("model", *(SPENDING_MEASURES[name].label for name in (*names, "cost_usd")), "at most")
+    lines = [
+        [row["model"], *(row[n] for n in names), dollars(row["cost_usd"]), dollars(row["most_usd"])] for row in rows
+    ]
     console.print(table("Every trial with a reference agent in the model's place", columns, lines))
     show_totals(console, document)
 

@@ -10,8 +10,11 @@ from rich.console import Console
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.bench_options import CommandResult, Errand, errand_options
+from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.options import IntegerList
-from eirkit.cli.output import json_option, show_losses, table
+from eirkit.cli.output import json_option, legend, show_losses, table
+from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, Control, assess
 from eirkit.runs.trial import Bench
 from eirkit.runs.values import show_seeds
@@ -79,21 +82,30 @@ def capability(
 
 
 def _render(console: Console, cells: Sequence[CapabilityCell]) -> None:
-    columns = ("model", "workload", "accuracy", "± sd", "computation", "cascade", "with calculator", "scored")
+    causes = [one for one in CAUSE_MEASURES if one.id != "state_supply"]  # nothing is missing here
+    columns = (
+        "model",
+        "workload",
+        "accuracy",
+        "± sd",
+        *map(heading, causes),
+        "with calculator",
+        RUN_MEASURES["scored"].label,
+    )
     rows = [
         (
             cell.model,
             cell.workload,
             cell.accuracy,
             cell.accuracy_sd,
-            cell.errors["computation"],
-            cell.errors["cascade"],
+            *(cell.errors[one.id] / cell.steps if cell.steps else None for one in causes),
             cell.calculator_accuracy,
             f"{cell.scored}/{cell.attempted}",
         )
         for cell in cells
     ]
     console.print(table("Full information, recovery off: every eligible answer is shown", columns, rows))
+    legend(console, **meanings(causes))
     for title, chosen in (
         ("May carry claims about lost information", [cell for cell in cells if cell.passes]),
         ("Excluded", [cell for cell in cells if not cell.passes]),

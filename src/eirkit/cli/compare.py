@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from eirkit.cli.memory_table import meanings
 from eirkit.cli.output import emit, json_option, legend, table
 from eirkit.cli.report import FOLDER, plugins_option, say_where
-from eirkit.show.comparison.measures import FATES, TITLES, measure_of
+from eirkit.findings.fates import FATE_MEASURES
+from eirkit.show.comparison.measures import group_of, measure_of, title_of
 from eirkit.show.comparison.page import comparison_page
 from eirkit.show.comparison.pairs import Comparison, Difference, SettingChange
 from eirkit.show.comparison.verdict import fates_sentence, grouped, shown, shown_difference, sides_of, verdict_of
@@ -59,11 +61,12 @@ def _render(console: Console, found: Comparison, written: list[Path]) -> None:
         console.print(line, markup=False, highlight=False)
     console.print()
     for group, rows in grouped(found.overall):
-        _show(console, TITLES[group], "", [(one.measure, one) for one in rows if _is_shown(group, one)])
-    first = found.overall[0].measure
-    cells = [(one.where, one) for one in found.parts if one.measure == first]
+        shown_rows = [(measure_of(one.measure).heading, one) for one in rows if _is_shown(one)]
+        _show(console, title_of(group), "", shown_rows)
+    first = measure_of(found.overall[0].measure)
+    cells = [(one.where, one) for one in found.parts if one.measure == first.id]
     if len(cells) > 1:
-        _show(console, f"{first}, by cell", "cell", cells)
+        _show(console, f"{first.label}, by cell", "cell", cells)
     _legend(console, found)
     if changes := [change for change in found.changes if not _is_told(change, found)]:
         settings = [(change.name, _clipped(change.a), _clipped(change.b)) for change in changes]
@@ -88,9 +91,9 @@ def _show(console: Console, title: str, heading: str, rows: list[tuple[str, Diff
         console.print(table(title, columns, lines, folded={heading: WIDEST_NAME}))
 
 
-def _is_shown(group: str, one: Difference) -> bool:
-    """True unless it is a fate that no result had."""
-    return group != FATES or bool(one.a or one.b)
+def _is_shown(one: Difference) -> bool:
+    """True unless it is a fate that no record had."""
+    return group_of(one.measure) is not FATE_MEASURES or bool(one.a or one.b)
 
 
 def _line(one: Difference, *, bare: bool) -> tuple[object, ...]:
@@ -103,10 +106,10 @@ def _line(one: Difference, *, bare: bool) -> tuple[object, ...]:
 
 
 def _legend(console: Console, found: Comparison) -> None:
-    """Say once what terse names mean, and that times are of this machine."""
-    shown_ones = [one for one in found.overall if _is_shown(measure_of(one.measure).group, one)]
-    told = {one.measure: measure_of(one.measure).meaning for one in shown_ones if measure_of(one.measure).meaning}
-    if any(measure_of(one.measure).unit == "ms" for one in found.overall):
+    """Say once what the measures mean, and that times are of the machine that ran them."""
+    shown_ones = [measure_of(one.measure) for one in found.overall if _is_shown(one)]
+    told = meanings(one for one in shown_ones if one.unit == "share")
+    if any(one.unit == "milliseconds" for one in shown_ones):
         told["ms"] = "as measured while each folder was made, so only folders of one machine compare"
     told["p"] = "sign flips of tasks, each figure by itself"
     legend(console, **told)

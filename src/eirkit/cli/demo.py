@@ -12,10 +12,13 @@ from rich.console import Console
 from eirkit.cli.chart import EIGHTHS
 from eirkit.cli.live_line import LiveLine
 from eirkit.cli.output import emit, json_option, table
+from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.show.exports import write_page
 from eirkit.show.pages.page_factory import pages
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 
-CAUSES = ("state_supply", "cascade", "computation")
+EIR_PRESSURE = SIMULATION_MEASURES["eir_pressure"]
 
 
 @click.command()
@@ -64,9 +67,9 @@ def _render_retention(console: Console, rows: list[dict[str, Any]]) -> None:
         for r in rows
     ]
     title = f"2. Does a policy keep it?  (steps that miss an input, mean of {rows[0]['tasks']} tasks)"
-    console.print(table(title, ("task", "results held", "EIR pressure", *rows[0]["miss_rate"]), shown))
+    console.print(table(title, ("task", "h", EIR_PRESSURE.label, *rows[0]["miss_rate"]), shown))
     console.print(
-        "EIR pressure: what must survive over what fits; above 1 nobody is always right.\n",
+        f"{EIR_PRESSURE.label}: {EIR_PRESSURE.meaning}; above 1 no agent is always right.\n",
         highlight=False,
     )
 
@@ -84,10 +87,11 @@ def _render_recovery(console: Console, rows: list[dict[str, Any]]) -> None:
 def _render_causes(console: Console, document: dict[str, Any]) -> None:
     rows, rescued, example = document["causes"], document["rescue"], document["substitutes"]["example"]
     shown = [
-        (r["h"], f"{r['accuracy']:.0%}", *(f"{r['errors'][cause] / r['steps']:.0%}" for cause in CAUSES)) for r in rows
+        (r["h"], f"{r['accuracy']:.0%}", *(f"{r['errors'][one.id] / r['steps']:.0%}" for one in CAUSE_MEASURES))
+        for r in rows
     ]
     title = f"4. Why was a step wrong?  (stepwise-sum, {document['agent']}, {rows[0]['runs']} runs a line)"
-    heads = ("results held", "right", "input missing", "after an earlier error", "own mistake")
+    heads = ("h", RUN_MEASURES["accuracy"].label, *(one.label for one in CAUSE_MEASURES))
     console.print(table(title, heads, shown))
     arms = {row["arm"]: f"{row['accuracy']:.0%}" for row in rescued["rows"]}
     millions = document["agent_parameters"] / 1e6

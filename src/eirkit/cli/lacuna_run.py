@@ -14,12 +14,23 @@ from rich.console import Console, Group
 from eirkit.agents.serving.prices import add_up
 from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
 from eirkit.cli.engine_options import engine_options
-from eirkit.cli.memory_table import COSTS, cost_columns, fate_columns, fate_legend, memory_remarks
+from eirkit.cli.memory_table import (
+    cost_columns,
+    cost_legend,
+    fate_columns,
+    fates_shown,
+    heading,
+    meanings,
+    memory_remarks,
+)
 from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.engine.mapping import Engine
 from eirkit.errors import UsageError
+from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.claims import NOT_RUN
 from eirkit.runs.control import rehearse_controls
@@ -27,9 +38,12 @@ from eirkit.runs.estimate import CellEstimate, estimate_suite
 from eirkit.runs.rehearsal import Rehearsal
 from eirkit.runs.runner import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.suite import Suite, load_suite, read_suite
-from eirkit.runs.summary import RunSummary
+from eirkit.runs.summary import SPENDING_MEASURES, RunSummary
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.phrases import counted
+
+ALIGNED = RUN_MEASURES["first_error_at_first_miss"]
+OF_LOSS = ("state_supply", "cascade")  # causes that are withheld where the control fails
 
 
 @click.command()
@@ -121,10 +135,11 @@ def _render_estimates(console: Console, estimates: list[CellEstimate], document:
     rows = [one.as_json() for one in estimates]
     columns: dict[str, Sequence[object]] = {
         "seeds": [row["seeds"] for row in rows],
-        "calls": [row["calls"] for row in rows],
-        "tokens in": [row["input_tokens"] for row in rows],
-        "tokens out": [row["output_tokens"] for row in rows],
-        "cost": [dollars(row["cost_usd"]) for row in rows],
+        **{
+            SPENDING_MEASURES[name].label: [row[name] for row in rows]
+            for name in ("calls", "input_tokens", "output_tokens")
+        },
+        SPENDING_MEASURES["cost_usd"].label: [dollars(row["cost_usd"]) for row in rows],
         "at most": [dollars(row["most_usd"]) for row in rows],
     }
     console.print(_table("One trial run a cell with a reference agent, times its seeds", rows, columns))
@@ -160,27 +175,25 @@ def _must_begin_anew(summary: RunSummary) -> bool:
 
 def _render_figures(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     columns: dict[str, Sequence[object]] = {
-        "scored": [f"{row['scored']}/{row['attempted']}" for row in rows],
-        "accuracy": [_with_spread(row) for row in rows],
-        "aligned": [_claim(row, _aligned(row)) for row in rows],
-        "computation": [row["errors"]["computation"] for row in rows],
-        "supply": [_claim(row, row["errors"]["state_supply"]) for row in rows],
-        "cascade": [_claim(row, row["errors"]["cascade"]) for row in rows],
+        heading(RUN_MEASURES["scored"]): [f"{row['scored']}/{row['attempted']}" for row in rows],
+        heading(RUN_MEASURES["accuracy"]): [_with_spread(row) for row in rows],
+        **{heading(one): [_cause(row, one.id) for row in rows] for one in CAUSE_MEASURES},
+        heading(ALIGNED): [_claim(row, _aligned(row)) for row in rows],
     }
     console.print(_table("Accuracy, and why steps were wrong", rows, columns))
-    legend(
-        console,
-        aligned="runs whose first error is at their first miss",
-        computation="wrong by itself, or never answered",
-        supply="a needed answer was not to be had",
-        cascade="follows from an earlier wrong answer",
-    )
+    legend(console, **meanings([*CAUSE_MEASURES, ALIGNED]))
     if stored := [row for row in rows if row["memory_system"] is not None]:
         fates, costs = fate_columns(stored), cost_columns(stored)
-        console.print(_table("External memory: what became of missing results", stored, fates, True))
-        legend(console, **fate_legend(fates))
-        console.print(_table("External memory: time, size and its own calls", stored, costs, True))
-        legend(console, **{name: text for name, text in COSTS.items() if name.partition(",")[0] in costs})
+        console.print(_table(FATE_MEASURES.title, stored, fates, True))
+        legend(console, **meanings(fates_shown(stored)))
+        console.print(_table(MEMORY_MEASURES.title, stored, costs, True))
+        legend(console, **cost_legend(costs))
+
+
+def _cause(row: Mapping[str, Any], cause: str) -> object:
+    """Return the share of steps that were wrong for a cause; a cause that speaks of lost information is a claim."""
+    figure = row["error_shares"][cause]
+    return _claim(row, figure) if cause in OF_LOSS else figure
 
 
 def _claim(row: Mapping[str, Any], figure: object) -> object:
@@ -205,11 +218,11 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
         yield f"{NOT_RUN}{which}: causes are descriptive; add --control"
     for row in summary.rows:
         if row["max_turn"]:
-            never = row["kinds"].get("unreached", 0) + row["kinds"].get("unanswered", 0)
+            never = CAUSE_MEASURES["not_answered"].label
+            open_steps = f"{row['errors']['not_answered']:,} of {row['steps']:,} steps"
             yield (
                 f"{row['max_turn']} of {row['scored']} runs of {_condition(row)}, {row['workload']}, h = {row['h']} "
-                f"ended at their limit of actions: {never} of the steps counted under computation were never answered; "
-                "raise --actions"
+                f"ended at their limit of actions ({never}: {open_steps}); raise --actions"
             )
     for row in summary.rows:
         if row["suspect"]:

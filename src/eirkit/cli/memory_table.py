@@ -1,67 +1,79 @@
-"""How `lacuna run` shows external memories: what became of missing results, what it cost, and a word on each system."""
+"""How `lacuna run` shows external memories: what became of needed records, what it cost, and remarks on each system."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 from eirkit.agents.stores.memory_factory import EXTRACTOR, model_of
+from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES, NOT_ASKED, RETURNED
+from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.measures import Measure
 
 Row = Mapping[str, Any]
 
-FATES = {
-    "unwritten": "never written by the agent",
-    "unsought": "written, and not searched for",
-    "lost": "the store does not have it",
-    "not found": "the store has it, and the search did not bring it",
-    "other value": "its label came back with another value",
-    "unused": "it came back, and the answer does not follow from it",
-    "used": "it came back and was used",
-}
-COSTS = {
-    "held/needed bits": "at their peaks, in the values of the records in the store or in sight, against what the task "
-    "needed at the very least (EIR)",
-    "counted by": "the system's own word on what it holds, or what it was given where it cannot tell",
-    "own calls, own tokens": "what the system asked of a model itself; not shown where none asked",
-}
+COUNTED = "counted by"
+COUNTED_BY = "who says what is held: the system itself, or eirkit from what it was given where the system cannot tell"
+
+WIDEST_HEADING = 12  # characters, beyond which a heading goes on in a second line
+
+
+def heading(measure: Measure) -> str:
+    """Return the label of a measure as the heading of a narrow column."""
+    return fill(measure.heading, WIDEST_HEADING, break_on_hyphens=False)
+
+
+def meanings(measures: Iterable[Measure]) -> dict[str, str]:
+    """Return a legend: what each measure means, and once of what most shares are shares."""
+    listed = list(measures)
+    wholes = Counter(one.of for one in listed if one.of)
+    usual = max(wholes, key=wholes.__getitem__, default="")
+    told = {one.label: one.meaning if one.of == usual else one.description for one in listed}
+    name = "shares" if len(wholes) == 1 else "other shares"
+    return told | ({name: f"of {usual}"} if usual else {})
+
+
+def fates_shown(rows: Sequence[Row]) -> list[Measure]:
+    """Return the fates that some needed record had."""
+    fates = [row["memory_system"]["fates"] for row in rows]
+    return [one for one in FATE_MEASURES if any(found[one.id] for found in fates)]
 
 
 def fate_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
-    """Return what became of missing results, for rows that have an external memory."""
-    fates = [row["memory_system"]["fates"] for row in rows]
+    """Return what became of needed records, for rows that have an external memory."""
+    systems = [row["memory_system"] for row in rows]
     return {
-        "scored": [f"{row['scored']}/{row['attempted']}" for row in rows],
-        "unwritten": [fate["unwritten"] for fate in fates],
-        "unsought": [fate["not_sought"] for fate in fates],
-        "lost": [fate["not_stored"] for fate in fates],
-        "not found": [fate["not_found"] for fate in fates],
-        "other value": [fate["other_value"] for fate in fates],
-        "unused": [fate["not_used"] for fate in fates],
-        "used": [fate["used"] for fate in fates],
+        heading(RUN_MEASURES["scored"]): [f"{row['scored']}/{row['attempted']}" for row in rows],
+        heading(MEMORY_MEASURES["needed"]): [sum(one["fates"].values()) for one in systems],
+        **{heading(one): [system["fate_shares"].get(one.id) for system in systems] for one in fates_shown(rows)},
     }
-
-
-def fate_legend(columns: Mapping[str, Sequence[object]]) -> dict[str, str]:
-    """Return what the fates mean that some result had."""
-    return {name: text for name, text in FATES.items() if any(columns[name])}
 
 
 def cost_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
     """Return time, size and the systems' own calls, if there were any, for the same rows."""
     found = [row["memory_system"] for row in rows]
-    own: dict[str, list[object]] = {
-        "own calls": [one["model_calls"] for one in found],
-        "own tokens": [one["input_tokens"] + one["output_tokens"] for one in found],
-    }
-    return {
-        "ms/write": [_milliseconds(one["write_seconds"]) for one in found],
-        "ms/search": [_milliseconds(one["search_seconds"]) for one in found],
+    figures: dict[str, list[object]] = {
+        "write_ms": [_milliseconds(one["write_seconds"]) for one in found],
+        "search_ms": [_milliseconds(one["search_seconds"]) for one in found],
         "records": [one["records"] for one in found],
         "bytes": [one["bytes"] for one in found],
-        "held/needed bits": [_floor(one["floor"]) for one in found],
-        "counted by": [None if one["floor"] is None else one["floor"]["counted"] for one in found],
-        **(own if any(own["own calls"]) else {}),
+        "held_bits": [_bits(one["floor"], "held_bits") for one in found],
+        "needed_bits": [_bits(one["floor"], "needed_bits") for one in found],
     }
+    if any(one["model_calls"] for one in found):
+        figures["model_calls"] = [one["model_calls"] for one in found]
+        figures["memory_tokens"] = [one["input_tokens"] + one["output_tokens"] for one in found]
+    counted_by: list[object] = [None if one["floor"] is None else one["floor"]["counted"] for one in found]
+    return {**{heading(MEMORY_MEASURES[key]): values for key, values in figures.items()}, COUNTED: counted_by}
+
+
+def cost_legend(columns: Iterable[str]) -> dict[str, str]:
+    """Return what the columns mean that are not plain."""
+    shown = set(columns)
+    terse = [MEMORY_MEASURES[key] for key in ("held_bits", "needed_bits", "model_calls", "memory_tokens")]
+    return meanings(one for one in terse if heading(one) in shown) | {COUNTED: COUNTED_BY}
 
 
 def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
@@ -92,24 +104,22 @@ def _held(rows: Sequence[Row]) -> Iterator[str]:
         if not row["memory_system"]["diagnosis"] and row["scored"]:
             good.setdefault((row["memory"], row["panel"]), []).append(row)
     for (memory, panel), held in good.items():
-        brought, left = (sum(_sum(row, *fates) for row in held) for fates in (_BROUGHT, _LEFT))
+        brought, left = (sum(_sum(row, *fates) for row in held) for fates in (RETURNED, NOT_ASKED))
         tasks = _tasks(held)
+        where, never = f"({panel} panel; {tasks})", " or ".join(FATE_MEASURES[fate].label for fate in NOT_ASKED)
         if not brought and not left:
-            yield f"{memory} was not put to the test ({panel} panel; {tasks}): no result was missing"
+            yield f"{memory} was not tested {where}: no record was needed from it"
         elif not brought:
             yield (
-                f"{memory} was not put to the test ({panel} panel; {tasks}): the agent never wrote or never searched "
-                f"for the {left} results that were missing; let one that does take its place: reference/recoverer"
+                f"{memory} was not tested {where}: the {left} records needed from it were {never}; try an agent that "
+                "writes and searches, such as reference/recoverer"
             )
         elif not left:
-            yield (
-                f"{memory} held everything the task needed ({panel} panel; {tasks}): all {brought} results that were "
-                "missing came back"
-            )
+            yield f"{memory} returned every record needed from it {where}: {brought} of {brought}"
         else:
             yield (
-                f"{memory} held everything it was asked for ({panel} panel; {tasks}): {brought} results that were "
-                f"missing came back, {left} were never written or never searched for"
+                f"{memory} returned every record it was asked for {where}: {brought} of {brought + left}; {left} were "
+                f"{never}"
             )
 
 
@@ -121,9 +131,6 @@ def _tasks(rows: Sequence[Row]) -> str:
     return "; ".join(f"{', '.join(workloads)} at h = {h}" for h, workloads in by_h.items())
 
 
-_BROUGHT, _LEFT = ("used", "not_used"), ("unwritten", "not_sought")
-
-
 def _sum(row: Row, *fates: str) -> int:
     return sum(row["memory_system"]["fates"][fate] for fate in fates)
 
@@ -132,8 +139,8 @@ def _is_scripted(row: Row) -> bool:
     return model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
 
 
-def _floor(floor: Mapping[str, Any] | None) -> str | None:
-    return None if floor is None else f"{floor['held_bits']:.0f}/{floor['needed_bits']:.0f}"
+def _bits(floor: Mapping[str, Any] | None, which: str) -> str | None:
+    return None if floor is None else f"{floor[which]:.0f}"
 
 
 def _milliseconds(seconds: float | None) -> str | None:

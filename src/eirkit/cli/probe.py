@@ -12,8 +12,10 @@ from rich.console import Console
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.bench_options import CommandResult, Errand, errand_options
+from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.options import IntegerList, NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
+from eirkit.experiments.evidence_measures import PROBE_MEASURES
 from eirkit.experiments.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
 from eirkit.runs.trial import Bench
 from eirkit.runs.values import show_seeds
@@ -83,18 +85,7 @@ def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
 
 
 def _render(console: Console, rows: Sequence[ProbeRow]) -> None:
-    columns = (
-        "workload",
-        "model",
-        "probes",
-        "success",
-        "early",
-        "limit",
-        "overhead",
-        "redundant",
-        "off-cone",
-        "minimum",
-    )
+    columns = ("workload", "model", *map(heading, PROBE_MEASURES))
     lines = [
         (
             row.workload,
@@ -110,12 +101,6 @@ def _render(console: Console, rows: Sequence[ProbeRow]) -> None:
         )
         for row in rows
     ]
-    console.print(table("Recovery probes: reads / fewest possible, over successes", columns, lines))
-    legend(
-        console,
-        early="gave up before it knew",
-        limit="ran out of actions",
-        redundant="steps read again",
-        minimum="fewest reads, mean",
-    )
+    console.print(table(PROBE_MEASURES.title, columns, lines))
+    legend(console, **meanings(PROBE_MEASURES))
     show_losses(console, [row.failures for row in rows])

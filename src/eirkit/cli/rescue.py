@@ -13,13 +13,16 @@ from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
 from eirkit.cli.bench_options import CommandResult, Errand, control_option, errand_options
 from eirkit.cli.memory_options import Chosen, memory_options
-from eirkit.cli.memory_table import FATES, fate_legend
+from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.options import NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.errors import UsageError
+from eirkit.experiments.evidence_measures import ARM_MEASURES
 from eirkit.experiments.rescue import Contrast, Rescue, Setup, Truth
 from eirkit.experiments.rescue import rescue as run_rescue
 from eirkit.experiments.rescue_document import may_claim, rescue_document
+from eirkit.findings.fates import FATE_MEASURES, FATES, MEMORY_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.capability import CapabilityCell
 from eirkit.runs.claims import NOT_RUN, gate_all
 from eirkit.runs.trial import Bench
@@ -114,9 +117,10 @@ def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str
         console.print(sentence, style="bold", markup=False, highlight=False)
     spec = setup.spec
     kept = setup.policy if setup.memory is None else f"{setup.memory.name}, {setup.panel} panel"
-    which = "a missing input" if setup.memory is None else "something that the memory did not bring in the control arm"
+    which = "a miss" if setup.memory is None else "a record that the memory did not return in the control arm"
     title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {kept}: accuracy at steps with {which}"
-    columns = ("model", "arm", "steps", "accuracy", "whole trajectory", "self-consistent", "scored")
+    more = (ARM_MEASURES["trajectory_accuracy"], RUN_MEASURES["self_consistent_accuracy"], RUN_MEASURES["scored"])
+    columns = ("model", "arm", "steps", "accuracy", *map(heading, more))
     rows = [
         (
             row.model,
@@ -130,12 +134,7 @@ def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str
         for row in found.rows
     ]
     console.print(table(title, columns, rows))
-    legend(
-        console,
-        control="nothing is injected",
-        oracle="what is missing",
-        sham="another value under the same label, as long",
-    )
+    legend(console, **meanings(ARM_MEASURES))
     if not found.contrasts and not found.failures:
         console.print(_nothing(setup), markup=False, highlight=False)
     _render_fates(console, found)
@@ -167,12 +166,18 @@ def _nothing(setup: Setup) -> str:
 
 
 def _render_fates(console: Console, found: Rescue) -> None:
-    """Show what became of missing results in the control arm, where a memory was there for them."""
-    rows = [(row.model, *row.fates.values()) for row in found.rows if row.arm == "control" and row.fates is not None]
+    """Show what became of records needed from memory in the control arm."""
+    fates = {row.model: row.fates for row in found.rows if row.arm == "control" and row.fates is not None}
+    shown = [fate for fate in FATES if any(counts[fate] for counts in fates.values())]
+    needed = {model: sum(counts.values()) for model, counts in fates.items()}
+    rows = [
+        (model, needed[model], *(counts[fate] / needed[model] if needed[model] else None for fate in shown))
+        for model, counts in fates.items()
+    ]
     if rows:
-        console.print(table("Control arm: what became of results out of sight", ("model", *FATES), rows))
-        by_fate = dict(zip(("model", *FATES), zip(*rows, strict=True), strict=True))
-        legend(console, **fate_legend(by_fate))
+        columns = ("model", heading(MEMORY_MEASURES["needed"]), *(heading(FATE_MEASURES[fate]) for fate in shown))
+        console.print(table(f"Control arm: {FATE_MEASURES.title.lower()}", columns, rows))
+        legend(console, **meanings(FATE_MEASURES[fate] for fate in shown))
 
 
 def _render_contrasts(console: Console, found: Rescue, allowed: set[str]) -> None:

@@ -21,10 +21,11 @@ from eirkit.cli.options import (
 )
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.policy import find_policy, policies
 from eirkit.tasks.simulation.plain import Recovery
-from eirkit.tasks.simulation.table import CEILING, FLOOR, PolicyRow, first_failures, sweep
+from eirkit.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, PolicyRow, first_failures, sweep
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workloads.full_lookup import DISTRIBUTIONS
 
@@ -113,10 +114,11 @@ def _render(
     console: Console, rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], document: dict[str, Any]
 ) -> None:
     first = rows[0]
-    title = f"{first.workload}: miss rate of consuming steps, {first.seeds} seeds, recovery {document['recovery']}"
+    title = f"{first.workload}: {RUN_MEASURES['miss_rate'].label}, {first.seeds} seeds, recovery {document['recovery']}"
     console.print(_comparison(title, rows, "miss_rate"))
+    hits = SIMULATION_MEASURES["hit_rate"]
     for queries, listed in streams.items():
-        console.print(_comparison(f"{first.workload}, {queries} queries: hit rate", listed, "hit_rate"))
+        console.print(_comparison(f"{first.workload}, {queries} queries: {hits.label}", listed, "hit_rate"))
     if "first_failure_pressure" in document:
         listed_failures = document["first_failure_pressure"].items()
         console.print(table("First pressure with more than 5% misses", ("policy", "m/h"), listed_failures))
@@ -132,5 +134,5 @@ def _comparison(title: str, rows: Sequence[PolicyRow], measure: str) -> Group:
         values = [getattr(at[name], measure) for name in names]
         gaps = [None if (gap := at[name].gap_closed) is None else f"{gap:+.2f}" for name in judged]
         lines.append([f"{at[names[0]].pressure:.2f}", h, *values, *gaps])
-    columns = (*names, *(f"{name} gap closed" for name in judged))
+    columns = (*names, *(f"{name} {SIMULATION_MEASURES['gap_closed'].label}" for name in judged))
     return table(title, ("m/h", "h", *(name.rpartition(":")[2] for name in columns)), lines)

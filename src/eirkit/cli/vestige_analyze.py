@@ -13,15 +13,20 @@ from rich.console import Console
 from eirkit.cli.corpus_progress import CorpusProgress
 from eirkit.cli.engine_options import engine_options
 from eirkit.cli.fitting import named_table, paired_table, room_of
+from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.output import emit, json_option, legend
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Engine
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
 from eirkit.logs.demand.goal import OWN_EDITS, OwnEdits
 from eirkit.logs.demand.live import VISIBILITIES, Visibility
 from eirkit.logs.sources.remote import Location, as_location
+from eirkit.measures import Glossary
+from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
 from eirkit.show.phrases import counted
 
@@ -35,18 +40,13 @@ class _Location(click.Path):
 
 _PATH = click.Path(path_type=Path)
 _LOCATION = _Location()
+MEASURED = Glossary((LOG_MEASURES, READING_MEASURES))
 SKIPPED_SHOWN = 10
 SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and putting parts together would save
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
     "own-edits": "none given: the files that the run itself edited last",
-}
-SIGNATURES = {
-    "edit_failures": ("failed edit",),
-    "repeated_commands": ("repeated command",),
-    "repeated_edits": ("repeated edit",),
-    "submits_after_failed_test": ("submission after a failed test", "submissions after a failed test"),
 }
 ALL_EDITS = "none given: all files that the run itself edited"
 
@@ -125,42 +125,43 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
         shares = ", ".join(f"{found[f'peak_{p}']:,.0f} ({p[1:]}%)" for p in ("p50", "p90", "p99"))
         long = later_runs(unit, found["runs"])
         said = f"{shares} {unit}, over {long}" if found["peak_p99"] else f"nothing that {long} had seen"
-        yield "used later, peak", said
+        yield LOG_MEASURES["later_used_peak"].label, said
     if document["read_tokens"]:
-        yield "read", f"{document['read_tokens']:,} tokens of file content"
+        again = READING_MEASURES["repeat_share"]
+        yield READING_MEASURES["read_tokens"].label, f"{document['read_tokens']:,}, of file content"
         yield (
-            "… again",
-            f"{document['repeat_tokens']:,} tokens, {document['repeat_share']:.1%}: unchanged, shown before",
+            again.label,
+            f"{document['repeat_share']:.1%} ({document['repeat_tokens']:,} tokens): {again.meaning}",
         )
-        yield "… in vain", _in_vain(document)
+        yield READING_MEASURES["dead_read_share"].label, _in_vain(document)
     yield from _loss_lines(document)
 
 
 def _in_vain(document: Mapping[str, Any]) -> str:
     if document["dead_read_share"] is None:
         return "– (no goal was reached)"
-    dead = f"{document['dead_read_covered_tokens']:,} tokens, {document['dead_read_share']:.1%}"
-    whose = "" if document["covered_runs"] == document["runs"] else " of what runs that reached their goal read"
-    return f"{dead}{whose}: nothing that led to the goal used them"
+    vain = READING_MEASURES["dead_read_share"]
+    whose = "" if document["covered_runs"] == document["runs"] else f" of {vain.of}"
+    return f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens): {vain.meaning}"
 
 
 def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
     if document["goal_access"] is None:
         return
     reached = "edited a file" if set(document["goal_sources"]) == {"own-edits"} else "read or wrote a goal file"
-    runs = counted(goal_runs(document), "run")
+    runs, peak = counted(goal_runs(document), "run"), LOG_MEASURES["peak_demand_tokens"].label
     share = f"{document['goal_access']:.1%} of {runs} {reached}"
     yield (
-        "goal reached",
+        LOG_MEASURES["goal_accessed"].label,
         share if goal_is_known(document) else f"– (no goal was given and none of {runs} edited a file)",
     )
     if not document["goal_access"]:
-        yield "peak demand", "not measured: no run reached a goal file, which is not the same as no need"
+        yield peak, "not measured: no run reached a goal file, which is not the same as no need"
         return
     other = "environment" if options.visibility == "seen" else "seen"
     covered = document["mean_peak_covered_tokens"] or 0
     yield (
-        "peak demand",
+        peak,
         f"{document['mean_peak_tokens']:,.0f} tokens in the mean, {covered:,.0f} where the goal was reached",
     )
     yield f"… if {other}", f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens in the mean"
@@ -168,14 +169,16 @@ def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iter
 
 def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if document["mean_peak_context_share"] is not None:
-        yield "context", f"{document['mean_peak_context_share']:.1%} of the model's window at the peak, in the mean"
+        window = LOG_MEASURES["peak_context_share"]
+        yield window.label, f"{document['mean_peak_context_share']:.1%} of {window.of} at the peak, mean over runs"
     breaks = document["breaks"]
     if breaks["compactions"] or breaks["clears"]:
         yield "context lost", break_counts(breaks)
         yield from _break_lines(breaks)
     if document["clipped_views"]:
-        yield "clipped views", f"{document['clipped_views']:,}, {document['clipped_goal_views']:,} of goal files"
-    found = [counted(document[kind], *words) for kind, words in SIGNATURES.items() if document[kind]]
+        goal_views = document["clipped_goal_views"]
+        yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
+    found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
     if found:
         yield "signatures", ", ".join(found)
 
@@ -186,38 +189,31 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
     if breaks["unmeasured"] == total:
         return
-    yield (
-        "… still needed",
-        f"{counted(breaks['live_tokens'], 'token')} in the context, of files that were still to be used",
-    )
-    yield "… not carried", f"{counted(breaks['dropped_tokens'], 'token')} of these, which are"
-    yield "  … read again", f"{breaks['reread_dropped_tokens']:,}, in files that were shown once more"
-    yield "  … edited unread", f"{breaks['overwritten_tokens']:,}, in files that were edited without rereading them"
-    yield (
-        "  … never again",
-        f"{breaks['never_reread_tokens']:,}, in files that were neither read again nor edited first",
-    )
+    for one in BREAK_MEASURES:
+        yield one.label, f"{counted(breaks[one.id], 'token')}: {one.meaning}"
 
 
 def _render_largest(console: Console, runs: list[dict[str, Any]]) -> None:
     shown = [run for run in runs if run["goal_accessed"] or run["later_used_peak"]]
     several = len({run["unit"] for run in shown}) > 1
-    left_out = () if room_of(console) >= NARROW else (*LEFT_OUT, *(("read",) if several else ()))
+    left_out = () if room_of(console) >= NARROW else (*LEFT_OUT, *(("read_tokens",) if several else ()))
     columns = [name for name in LARGEST if name not in left_out and (several or name != "unit")]
     rows = [[LARGEST[name](run) for name in columns] for run in shown]
     if rows:
-        console.print(named_table(console, "Runs with the largest demand", columns, rows))
+        heads = [heading(MEASURED[name]) if name in MEASURED else name for name in columns]
+        console.print(named_table(console, "Runs with the largest demand", heads, rows))
 
 
 def _render_breaks(console: Console, breaks: list[dict[str, Any]]) -> None:
-    names = ("live_tokens", "dropped_tokens", "reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens")
     measured = [one for one in breaks if one["measured"]]
-    rows = [(one["run_id"], one["kind"], one["cut"], *(f"{one[name]:,}" for name in names)) for one in measured]
+    rows = [
+        (one["run_id"], one["kind"], one["cut"], *(f"{one[measure.id]:,}" for measure in BREAK_MEASURES))
+        for one in measured
+    ]
     if rows:
-        columns = ("run", "what", "turn", "needed", "not carried", "reread", "edited", "neither")
+        columns = ("run", "what", "turn", *map(heading, BREAK_MEASURES))
         console.print(named_table(console, "Where context was lost, in tokens of files", columns, rows))
-        meaning = "the sum of what was in files read again, edited without rereading them, or neither"
-        legend(console, **{"not carried": meaning})
+        legend(console, **meanings(BREAK_MEASURES))
 
 
 def _amount(value: int | None) -> str | None:
@@ -232,16 +228,16 @@ def _render_skipped(console: Console, skipped: list[dict[str, str]]) -> None:
 
 
 NARROW = 95  # columns, below which a table leaves some out
-LEFT_OUT = ("again", "context")
+LEFT_OUT = ("repeat_tokens", "peak_context_tokens")
 LARGEST: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
     "run": lambda run: run["run_id"],
     "turns": lambda run: run["turns"],
-    "peak demand": lambda run: _amount(run["peak_demand_tokens"] if run["goal_accessed"] else None),
-    "at cut": lambda run: run["peak_cut"],
-    "used later": lambda run: f"{run['later_used_peak']:,}",
+    "peak_demand_tokens": lambda run: _amount(run["peak_demand_tokens"] if run["goal_accessed"] else None),
+    "peak_cut": lambda run: run["peak_cut"],
+    "later_used_peak": lambda run: f"{run['later_used_peak']:,}",
     "unit": lambda run: run["unit"],
-    "read": lambda run: _amount(run["read_tokens"]),
-    "again": lambda run: _amount(run["repeat_tokens"]),
-    "in vain": lambda run: _amount(run["dead_read_tokens"] if run["goal_accessed"] else None),
-    "context": lambda run: _amount(run["peak_context_tokens"]),
+    "read_tokens": lambda run: _amount(run["read_tokens"]),
+    "repeat_tokens": lambda run: _amount(run["repeat_tokens"]),
+    "dead_read_tokens": lambda run: _amount(run["dead_read_tokens"] if run["goal_accessed"] else None),
+    "peak_context_tokens": lambda run: _amount(run["peak_context_tokens"]),
 }

@@ -13,10 +13,11 @@ from rich.console import Console
 
 from eirkit.cli.fitting import named_table, room_of
 from eirkit.cli.output import emit, json_option, legend, table
-from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
+from eirkit.logs.cohorts.cohort import ANALYSES, BY, COHORT_MEASURES, TESTS, analyse_cohorts
 from eirkit.logs.cohorts.cohort_runs import By
 from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.setting import AnalysisPlan, Resampled, read_plan
+from eirkit.logs.corpus.rows import LOG_MEASURES
 from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
 from eirkit.show.phrases import counted
 
@@ -257,8 +258,8 @@ COHORT: Mapping[str, Callable[[Test], object]] = {
     "resolved": lambda row: f"{row['resolved']:,}",
     "unknown": lambda row: row["unknown"],
     "tasks": lambda row: row["tasks"],
-    "goal access": lambda row: _share(row["goal_access"] if goal_is_known(row) else None),
-    "mean peak": lambda row: _peak(row),
-    "failure AUC": lambda row: _area(row)[0],
+    LOG_MEASURES["goal_accessed"].label: lambda row: _share(row["goal_access"] if goal_is_known(row) else None),
+    f"mean {LOG_MEASURES['peak_demand_tokens'].label}": lambda row: _peak(row),
+    COHORT_MEASURES["covered_failure_auc"].label: lambda row: _area(row)[0],
     "95%": lambda row: _area(row)[1],
 }

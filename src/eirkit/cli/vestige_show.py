@@ -12,13 +12,17 @@ from rich.console import Console
 
 from eirkit.cli.chart import bars
 from eirkit.cli.fitting import GAP, matches, named_table
+from eirkit.cli.memory_table import heading
 from eirkit.cli.output import emit, json_option
 from eirkit.errors import UsageError
+from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
 from eirkit.show.phrases import counted, listed, number
 
 CHART_COLUMNS, CHART_LINES = 100, 8
 SUGGESTED = 5  # names of runs in a message
+OF_FILES = {"read_tokens": "read_tokens", "repeat_tokens": "repeat_tokens", "dead_tokens": "dead_read_tokens"}
 LISTED = 15  # rows of a table for reading; --json has them all
 # Tables of which a run has few rows; the larger ones are for queries.
 SMALL = ("files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "gaps", "entities")
@@ -105,14 +109,16 @@ def _render(console: Console, run: Mapping[str, Any]) -> None:
 def _peak_line(run: Mapping[str, Any]) -> str:
     if run["unit"] != "tokens":
         peak = counted(run["later_used_peak"], "entity", "entities")
-        return f"peak: {peak} used later, at cut {run['later_used_peak_cut']}"
+        return f"{LOG_MEASURES['later_used_peak'].label}: {peak} at cut {run['later_used_peak_cut']}"
     if not run["goal_accessed"]:
         used = run["later_used_peak"]
-        drawn = f"; used later for anything: {used:,} tokens at cut {run['later_used_peak_cut']}" if used else ""
+        label = LOG_MEASURES["later_used_peak"].label
+        drawn = f"; {label}: {used:,} tokens at cut {run['later_used_peak_cut']}" if used else ""
         return f"no goal file was read or written: no coverage, which is not the same as no need{drawn}"
     context = "unknown" if run["peak_context_tokens"] is None else f"{run['peak_context_tokens']:,}"
-    peak = f"peak demand: {run['peak_demand_tokens']:,} tokens at cut {run['peak_cut']}"
-    return f"{peak} ({run['visibility']}); used later for anything: {run['later_used_peak']:,}; context: {context}"
+    peak = f"{LOG_MEASURES['peak_demand_tokens'].label}: {run['peak_demand_tokens']:,} tokens at cut {run['peak_cut']}"
+    later, prompt = LOG_MEASURES["later_used_peak"].label, LOG_MEASURES["peak_context_tokens"].label
+    return f"{peak} ({run['visibility']}); {later}: {run['later_used_peak']:,}; {prompt}: {context}"
 
 
 def _chart(values: Sequence[int], room: int) -> list[str]:
@@ -147,7 +153,7 @@ def _render_tables(console: Console, run: Mapping[str, Any]) -> None:
             named_table(console, "Live at the peak", ("file", "version", "tokens", "seen in turn", "last used"), live)
         )
     spent = sorted(run["files"], key=lambda row: (-row["read_tokens"], row["path"]))[:LISTED]
-    counts = {"reads": "reads", "read_tokens": "tokens", "repeat_tokens": "again", "dead_tokens": "in vain"}
+    counts = {"reads": "reads", **{key: heading(READING_MEASURES[name]) for key, name in OF_FILES.items()}}
     if run["unit"] == "tokens" and not run["goal_accessed"]:
         del counts["dead_tokens"]  # without a goal nothing says what led to it
     counts["writes"] = "writes"
@@ -175,7 +181,7 @@ def _break_line(cost: Mapping[str, Any]) -> str:
     was = "was" if cost["live_files"] == 1 else "were"
     needed = f"{counted(cost['live_files'], 'file')} of {counted(cost['live_tokens'], 'token')} {was} still needed"
     fates = (
-        f"{cost['dropped_tokens']:,} tokens of that not carried over",
+        f"{cost['dropped_tokens']:,} tokens of that {BREAK_MEASURES['dropped_tokens'].label}",
         f"{_of_files(cost, 'reread_files', 'reread_dropped_tokens')} read again, which showed "
         f"{counted(cost['reread_tokens'], 'token')}",
         f"{_of_files(cost, 'overwritten_files', 'overwritten_tokens')} edited without rereading",

@@ -14,8 +14,11 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from eirkit.cli.memory_table import heading
 from eirkit.cli.output import emit, json_option, table
 from eirkit.errors import UsageError
+from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
 from eirkit.show.viewer.progress import cell_rows, failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.run_index import RunIndex
@@ -23,7 +26,7 @@ from eirkit.show.viewer.run_index import RunIndex
 KEPT_LINES = 8  # of a screen, for what stands around the cells
 LISTED = 20  # cells; the ones that were begun last
 NAMES = ("workload", "model", "condition", "policy", "memory", "h")
-CAUSES = ("state_supply", "computation", "cascade")
+SHOWN = tuple(RUN_MEASURES[key] for key in ("scored", "accuracy", "miss_rate"))
 READING_SECONDS = 600.0  # for one look with --once
 
 
@@ -106,7 +109,7 @@ def _cells(document: dict[str, Any], room: int | None) -> Any:
     rows = document["cells"][-(LISTED if room is None else max(1, min(LISTED, room))) :]
     shared = [name for name in NAMES if len({row.get(name) for row in document["cells"]}) == 1]
     names = [name for name in NAMES if name not in shared]
-    heads = (*names, "runs", "accuracy", "miss rate", *(cause.replace("_", " ") for cause in CAUSES))
+    heads = (*names, *(heading(one) for one in SHOWN), *(heading(one) for one in CAUSE_MEASURES))
     words = [f"{name} {rows[0][name]}" for name in shared if rows[0].get(name) is not None]
     if left_out := len(document["cells"]) - len(rows):
         words.append(f"{left_out} earlier cells are not listed")
@@ -117,7 +120,7 @@ def _cells(document: dict[str, Any], room: int | None) -> Any:
 def _line(row: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
     named = ("" if row.get(name) is None else row[name] for name in names)
     rates = (f"{row['accuracy']:.1%}", f"{row['miss_rate']:.1%}")
-    return (*named, row["scored"], *rates, *(row["errors"][cause] for cause in CAUSES))
+    return (*named, row["scored"], *rates, *(f"{row['error_shares'][one.id]:.1%}" for one in CAUSE_MEASURES))
 
 
 def _fitting(title: str, heads: tuple[str, ...], lines: list[tuple[Any, ...]]) -> Table:

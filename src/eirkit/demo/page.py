@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import log2
 from typing import Any
 
 from eirkit.demo.questions import AGENT, CAPACITIES, CORPUS, RESCUED, WORKLOAD
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.logs.analysed import Analysed
@@ -21,6 +23,7 @@ from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.runs.page import next_control, next_rescue, rebuilding_section, repair_near
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import prepare
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 TITLE = "Three questions about memory, answered"
@@ -114,24 +117,19 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
         f"At pressure 1 the right policy misses nothing and LRU up to {share(worst)} of the steps; above 1 everybody "
         "misses something."
     )
-    axes = Axis("task and capacity", "category"), Axis("steps with a missing input", low=0.0, percent=True)
+    axes = Axis("task and capacity", "category"), Axis.of(RUN_MEASURES["miss_rate"])
     chart = Chart("policies", "What policies miss", told, *axes, series)
     lines = tuple(
         {"workload": r["workload"], "h": r["h"], "eir_pressure": r["eir_pressure"], **r["miss_rate"]} for r in rows
     )
     columns = (
         Column("workload", "workload"),
-        Column("h", "records"),
-        Column(
-            "eir_pressure",
-            "EIR pressure",
-            2,
-            meaning="what must survive over what fits; above 1 nobody is always right",
-        ),
+        Column.of(RUN_MEASURES["h"]),
+        replace(Column.of(SIMULATION_MEASURES["eir_pressure"]), digits=2),
         *(Column(policy, policy, 3, percent=True) for policy in policies),
     )
     words = (f"Mean over {rows[0]['tasks']} tasks. Belady sees the future, theory what can still matter.",)
-    table = Table("policies-table", "Steps with a missing input", columns, lines)
+    table = Table("policies-table", "Miss rates of policies", columns, lines)
     return Section("2. Does a policy keep it?", words, (chart, table))
 
 

@@ -1,8 +1,8 @@
-"""Why each wrong step was wrong: a task with its answers and the decisions of a run come in, verdicts and a score out.
+"""Why each wrong step was wrong, and the score of a run.
 
-Causes, in this order: a required input was unavailable → state supply; every input was available and correct →
-computation; the operator on the agent's own earlier answers gives what it submitted → cascade; else → computation. A
-`kind` says more, and nothing is without a cause.
+Causes are tried in this order: the run ended before the step → not answered; a required input was unavailable → state
+supply; no answer was given → not answered; the operator on the agent's own earlier answers gives what it submitted, and
+those were wrong → cascade; else → computation. A `kind` says more, and every wrong step has one cause.
 """
 
 from __future__ import annotations
@@ -10,29 +10,97 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.facts import fact
+from eirkit.measures import Measure, MeasureGroup
 from eirkit.tasks.task import Payload, Step, TaskInstance, read_record
 from eirkit.tasks.workload import Workload
 
 _RECOVERY = ("READ ", "RECOMPUTE ")
 
-Cause = Literal["computation", "state_supply", "cascade"]
-CAUSES: tuple[Cause, ...] = ("computation", "state_supply", "cascade")
+Cause = Literal["state_supply", "cascade", "not_answered", "computation"]
+CAUSES: tuple[Cause, ...] = ("state_supply", "cascade", "not_answered", "computation")
 
 Kind = Literal[
-    "missing",  # state supply: a required answer was not to be had
-    "never_submitted",  # state supply: a required answer was never given, so nobody could supply it
-    "propagated",  # cascade: the operator on the agent's own answers
-    "correct_inputs",  # computation: all inputs were there and right
-    "on_corrupted",  # computation: some inputs were wrong, and the answer does not follow from them either
-    "not_fetched",  # computation: an input was obtainable within the budgets and was not obtained
-    "protocol",  # computation: the reply could not be read as an answer to this step
-    "unanswered",  # computation: the step was revealed and left
-    "unreached",  # computation: the run ended before the step was revealed
+    "missing",
+    "never_submitted",
+    "propagated",
+    "unanswered",
+    "unreached",
+    "correct_inputs",
+    "on_corrupted",
+    "not_fetched",
+    "protocol",
 ]
+UNANSWERED: tuple[Kind, ...] = ("unanswered", "unreached")  # the kinds of the cause `not_answered`
+
+_OF_STEPS = "scored steps"
+CAUSE_MEASURES = MeasureGroup(
+    "causes",
+    "Why steps were wrong",
+    (
+        Measure(
+            "state_supply",
+            "missing input",
+            "a required input was not in context and could not be obtained",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="missing-input",
+        ),
+        Measure(
+            "cascade",
+            "carried-over error",
+            "the answer follows from earlier wrong answers of the agent",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="carried-over-error",
+        ),
+        Measure(
+            "not_answered",
+            "not answered",
+            "the run ended before the step, or the agent gave no answer",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="not-answered",
+        ),
+        Measure(
+            "computation",
+            "own error",
+            "the answer is wrong though every input could be obtained",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="own-error",
+        ),
+    ),
+)
+KIND_MEASURES = MeasureGroup(
+    "kinds",
+    "Kinds of wrong steps",
+    (
+        Measure("missing", "input unavailable", "a required answer was unavailable", pooled="sum"),
+        Measure("never_submitted", "input never given", "a required answer had never been submitted", pooled="sum"),
+        Measure("propagated", "error passed on", "the answer follows from earlier wrong answers", pooled="sum"),
+        Measure("unanswered", "step left open", "the step was shown and got no answer", pooled="sum"),
+        Measure("unreached", "step not reached", "the run ended before the step was shown", pooled="sum"),
+        Measure("correct_inputs", "wrong from correct inputs", "all inputs were there and correct", pooled="sum"),
+        Measure(
+            "on_corrupted",
+            "wrong from wrong inputs",
+            "some inputs were wrong, and the answer does not follow from them either",
+            pooled="sum",
+        ),
+        Measure(
+            "not_fetched", "input not fetched", "an input could be had within the budgets and was not", pooled="sum"
+        ),
+        Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
+    ),
+)
 
 
 @fact
@@ -66,7 +134,7 @@ class RunScore:
     final_correct: bool  # the answer of the last step: the outcome of the task
     first_miss: int | None  # over all steps, scored or not
     first_error: int | None
-    errors: Mapping[Cause, int]
+    errors: Mapping[Cause, int]  # wrong steps by cause; all causes
     kinds: Mapping[Kind, int] = field(default_factory=dict)
     max_turn: bool = False  # the run reached its limit of actions
     reads: int = 0
@@ -97,9 +165,33 @@ class RunScore:
         return self.missed / max(1, self.consuming_all)
 
     @property
+    def error_shares(self) -> dict[Cause, float]:
+        """Wrong steps by cause / scored steps; with the accuracy they add up to 1."""
+        return {cause: self.errors[cause] / max(1, self.steps) for cause in CAUSES}
+
+    @property
     def aligned(self) -> bool | None:
         """First miss = first error; an error-free run with a miss is unaligned, one without a miss has no alignment."""
         return None if self.first_miss is None else self.first_miss == self.first_error
+
+
+def read_score(record: Mapping[str, Any]) -> RunScore:
+    """Return the score in a run's record, of this version or of an earlier one."""
+    return RunScore(**{**record, "errors": read_errors(record["errors"], record.get("kinds", {}))})
+
+
+def read_errors(errors: Mapping[str, int], kinds: Mapping[str, int]) -> dict[Cause, int]:
+    """Return wrong steps by cause; records before the cause `not_answered` count those steps under `computation`."""
+    found = {cause: errors[cause] for cause in CAUSES if cause != "not_answered" or cause in errors}
+    if "not_answered" not in errors:
+        open_steps = sum(kinds.get(kind, 0) for kind in UNANSWERED)
+        found |= {"not_answered": open_steps, "computation": errors["computation"] - open_steps}
+    return found
+
+
+def read_cause(cause: str, kind: str) -> str:
+    """Return the cause of a wrong step in a recorded verdict, of this version or of an earlier one."""
+    return "not_answered" if kind in UNANSWERED else cause
 
 
 def judge(
@@ -184,14 +276,16 @@ class _Judge:
         self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload], follows: bool
     ) -> tuple[Cause, Kind]:
         if decision is None:
-            return "computation", "unreached"
+            return "not_answered", "unreached"
         restored = {r for r, values in decision.restored if values in (self.true[r], self.own.get(r))}
         unavailable = [r for r in decision.unavailable if r not in restored]
         if unavailable:
             never = all(r not in self.own for r in unavailable)
             return "state_supply", "never_submitted" if never else "missing"
         if decision.submitted is None:
-            return "computation", "unanswered" if decision.fault == "unanswered" else "protocol"
+            if decision.fault == "unanswered":
+                return "not_answered", "unanswered"
+            return "computation", "protocol"
         given = {**replaced, **{r: values for r, values in decision.restored if r in restored}}
         seen = {**self.own, **given} if given else self.own
         inputs_correct = [seen.get(r) for r in step.refs] == [self.true[r] for r in step.refs]

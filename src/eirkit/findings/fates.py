@@ -1,13 +1,13 @@
-"""What became of every missing result that an external memory was there for, and what is wrong with the system itself.
+"""What became of every record that a run needed from its external memory, and what is wrong with the memory itself.
 
-Decisions, verdicts and consultations of a run come in; counts of fates go out. The store was asked by key whenever a
-search did not bring what it sought, so that losing is told from not finding.
+The store was asked by key whenever a search did not return what it looked for, so that losing is told from not finding.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,25 +16,123 @@ from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryUsage
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
 from eirkit.findings.causes import Verdict
+from eirkit.measures import Measure, MeasureGroup
 
-Fate = Literal["unwritten", "not_sought", "not_stored", "not_found", "other_value", "not_used", "used"]
-FATES: tuple[Fate, ...] = ("unwritten", "not_sought", "not_stored", "not_found", "other_value", "not_used", "used")
+Fate = Literal["used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten"]
+FATES: tuple[Fate, ...] = ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
+RETURNED: tuple[Fate, ...] = ("used", "not_used")
+NOT_ASKED: tuple[Fate, ...] = ("not_sought", "unwritten")  # what the agent never wrote or never searched for
 FLOOD = 10 * SEARCH_LIMIT * LONGEST_PASSAGE  # characters of one search, ten times what can be shown
+
+
+_NEEDED = "records needed from memory"
+FATE_MEASURES = MeasureGroup(
+    "fates",
+    "What became of records needed from memory",
+    (
+        Measure(
+            "used",
+            "returned and used",
+            "a search returned the record, and the answer follows from it",
+            "share",
+            _NEEDED,
+            better="more",
+            colour="used",
+        ),
+        Measure(
+            "not_used",
+            "returned, not used",
+            "a search returned the record, and the answer does not follow from it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-used",
+        ),
+        Measure(
+            "other_value",
+            "returned with another value",
+            "a search returned the record's label with another value",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="other-value",
+        ),
+        Measure(
+            "not_found",
+            "stored, not returned",
+            "the store has the record, and no search returned it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-returned",
+        ),
+        Measure(
+            "not_stored",
+            "not in the store",
+            "the record was written and searched for, and the store does not have it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-stored",
+        ),
+        Measure(
+            "not_sought",
+            "never searched for",
+            "the agent wrote the record and never searched for it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-searched",
+        ),
+        Measure(
+            "unwritten",
+            "never written",
+            "the agent never wrote the record to the memory",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-written",
+        ),
+    ),
+)
+MEMORY_MEASURES = MeasureGroup(
+    "memory",
+    "What the memory held and cost",
+    (
+        Measure("needed", "records needed", "records needed from memory: required and not in context", pooled="sum"),
+        Measure("write_ms", "write latency", "time of one write", "milliseconds", better="less", pooled="per_call"),
+        Measure("search_ms", "search latency", "time of one search", "milliseconds", better="less", pooled="per_call"),
+        Measure("slowest_ms", "slowest call", "time of the slowest call", "milliseconds", "", "less", "largest"),
+        Measure("records", "records held", "records that the memory holds at most", pooled="largest"),
+        Measure("bytes", "bytes held", "bytes that the memory holds at most", "bytes", pooled="largest"),
+        Measure(
+            "held_bits",
+            "bits held",
+            "bits in the values that are in context or in the store, at the peak",
+            "bits",
+            pooled="largest",
+        ),
+        Measure(
+            "needed_bits", "bits needed", "bits that any memory must hold at the peak (EIR)", "bits", pooled="largest"
+        ),
+        Measure("model_calls", "memory calls", "model calls that the memory made itself", better="less", pooled="sum"),
+        Measure(
+            "memory_tokens", "memory tokens", "tokens of these calls, in and out", "tokens", better="less", pooled="sum"
+        ),
+        Measure("memory_cost_usd", "memory cost", "price of these calls", "dollars", better="less", pooled="sum"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FateCounts:
-    """Counts over the missing references of a run.
+    """Counts over the missing references of a run; `FATE_MEASURES` says what each fate means.
 
-    unwritten: the agent never wrote it. not_sought: written, and no search named or brought it. not_stored: sought, and
-    the store does not have it. not_found: the store has it, and no search brought it. other_value: its label came back
-    with another value, whatever was asked. not_used: it came back, and the answer is not what follows from the agent's
-    own results. used: it came back, and does. What a READ or RECOMPUTE brought counts for neither. `confused` counts
-    the searches that brought records of other labels in place of one that was stored.
+    What a READ or RECOMPUTE returned counts neither as used nor as not used.
     """
 
     fates: Mapping[Fate, int]
-    confused: int
+    confused: int  # searches that returned records of other labels in place of one that was stored
     flooded: int  # searches that returned far more than can be shown
 
 
@@ -61,6 +159,29 @@ def look_up(
         confused=sum(_is_confused(one) for one in consultations),
         flooded=sum(one.returned_characters > FLOOD for one in consultations),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class FateShares:
+    """Fates over many runs: means of each run's own shares, so that seeds count alike."""
+
+    runs: int  # that needed a record from memory
+    shares: Mapping[Fate, float]  # empty without such a run
+
+    def of(self, *fates: Fate) -> float | None:
+        """Return the share of needed records that had one of these fates; None where no run needed any."""
+        return math.fsum(self.shares[fate] for fate in fates) if self.shares else None
+
+
+def pool_fates(counts: Iterable[Mapping[str, int]]) -> FateShares:
+    """Return the shares of fates from their counts in each run."""
+    needing = [(fates, needed) for fates in counts if (needed := sum(fates.values()))]
+    shares = (
+        {fate: math.fsum(fates[fate] / needed for fates, needed in needing) / len(needing) for fate in FATES}
+        if (needing)
+        else {}
+    )
+    return FateShares(len(needing), shares)
 
 
 def _fate(
@@ -111,7 +232,7 @@ def diagnose(
         failures: messages of runs that the system broke, with how often.
         limited: it was held to a number of records, so that what it lacks may be the harness's own doing.
     """
-    sought = sum(fates[fate] for fate in FATES if fate not in ("unwritten", "not_sought"))
+    sought = sum(fates[fate] for fate in FATES if fate not in NOT_ASKED)
     said: dict[Fate, str] = {
         "not_stored": "no longer has what is written, held to h records" if limited else "loses what is written",
         "not_found": "does not find what it holds",

@@ -1,4 +1,4 @@
-"""Many runs of one cell as one row: means over seeds of per-run rates, sums of causes. Scores in, a row out."""
+"""Many runs of one cell as one row: means over seeds of per-run rates, sums of causes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,74 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eirkit.findings.causes import CAUSES, Kind, RunScore
+from eirkit.findings.causes import CAUSES, Cause, Kind, RunScore
+from eirkit.measures import Measure, MeasureGroup
+
+RUN_MEASURES = MeasureGroup(
+    "results",
+    "Results",
+    (
+        Measure(
+            "accuracy",
+            "accuracy",
+            "correct answers, where steps without an answer are wrong",
+            "share",
+            "scored steps",
+            better="more",
+            colour="correct",
+        ),
+        Measure(
+            "step_accuracy",
+            "step accuracy",
+            "correct answers at steps that need earlier answers",
+            "share",
+            "scored steps with references",
+            better="more",
+        ),
+        Measure(
+            "self_consistent_accuracy",
+            "self-consistent",
+            "answers that equal the operator on the agent's own earlier answers, right or wrong",
+            "share",
+            "scored steps",
+            better="more",
+        ),
+        Measure("final_accuracy", "final answer correct", "runs whose last answer is correct", "share", "runs", "more"),
+        Measure(
+            "answered_fraction", "answered", "steps with an answer, right or wrong", "share", "scored steps", "more"
+        ),
+        Measure(
+            "miss_rate",
+            "miss rate",
+            "steps that need an earlier answer which is no longer in context, whether a memory returns it or not",
+            "share",
+            "steps with references",
+        ),
+        Measure("missed_steps", "steps with a miss", "steps with at least one required answer out of context"),
+        Measure(
+            "first_error_at_first_miss",
+            "first error at first miss",
+            "the first error of a run is at its first miss",
+            "share",
+            "runs with a miss",
+        ),
+        Measure(
+            "no_cascade_accuracy",
+            "accuracy without carry-over",
+            "what the accuracy would be if exactly the steps with a miss were wrong",
+            "share",
+            "scored steps",
+        ),
+        Measure("first_miss", "first miss", "the first step with a required answer out of context", "step"),
+        Measure("first_error", "first error", "the first wrong step", "step"),
+        Measure("reads", "reads", "earlier answers read back with READ"),
+        Measure("recomputations", "recomputations", "earlier answers computed again with RECOMPUTE"),
+        Measure("max_turn", "at the action limit", "runs that ended at their limit of actions", pooled="sum"),
+        Measure("scored", "runs scored", "runs that came to an end, of those attempted", pooled="sum"),
+        Measure("pressure", "m/h", "the dependency window over the items kept in context", pooled="none"),
+        Measure("h", "h", "items kept in context", pooled="none"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +92,9 @@ class CellScore:
     miss_rate: float | None
     missed_steps: float | None  # steps with a missing reference, a run
     first_error_at_first_miss: float | None  # over runs with a miss; error-free ones count as unaligned
-    errors: dict[str, int]  # by cause, over all runs
+    steps: int  # scored, over all runs
+    errors: dict[Cause, int]  # wrong steps by cause, over all runs
+    error_shares: dict[Cause, float | None]  # of scored steps; mean over runs
     kinds: dict[Kind, int]
     max_turn: int  # runs that reached their limit of actions
     reads: float | None  # a run
@@ -52,7 +121,9 @@ def pool(scores: Sequence[RunScore]) -> CellScore:
         miss_rate=mean(run.miss_rate for run in scores),
         missed_steps=mean(float(run.missed) for run in scores),
         first_error_at_first_miss=mean(None if run.aligned is None else float(run.aligned) for run in scores),
+        steps=sum(run.steps for run in scores),
         errors={cause: sum(run.errors[cause] for run in scores) for cause in CAUSES},
+        error_shares={cause: mean(run.errors[cause] / max(1, run.steps) for run in scores) for cause in CAUSES},
         kinds=dict(sorted(kinds.items())),
         max_turn=sum(run.max_turn for run in scores),
         reads=mean(float(run.reads) for run in scores),

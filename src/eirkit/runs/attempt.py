@@ -139,7 +139,7 @@ def _floor(stage: Stage, task: TaskInstance, trace: Trace, limit: int | None) ->
 
 
 def score_record(scored: RunScore) -> dict[str, Any]:
-    """Return a score as plain data; `RunScore(**record)` inverts it."""
+    """Return a score as plain data; `read_score` inverts it."""
     fields = {name: getattr(scored, name) for name in RunScore.__slots__}
     return {**fields, "errors": dict(scored.errors), "kinds": dict(sorted(scored.kinds.items()))}
 

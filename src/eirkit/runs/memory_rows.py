@@ -1,4 +1,4 @@
-"""What an external memory did over the runs of one cell: records come in, one part of a summary row goes out."""
+"""What an external memory did over the runs of one cell, as one part of a summary row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eirkit.findings.fates import FATES, diagnose
+from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.runs.cells import NATIVE, STRICT, Access
 
@@ -22,7 +22,7 @@ class MemoryGathering:
 
     runs: int = 0
     sums: Counter[str] = field(default_factory=Counter)
-    fates: Counter[str] = field(default_factory=Counter)
+    fates: list[Mapping[str, int]] = field(default_factory=list)  # of each run
     seconds: dict[str, list[float]] = field(default_factory=lambda: {"write": [], "search": []})
     slowest: float = 0.0
     held: dict[str, list[int]] = field(default_factory=lambda: {"records": [], "bytes": []})
@@ -36,7 +36,7 @@ class MemoryGathering:
             return
         self.runs += 1
         self.sums.update({name: record[name] for name in _SUMS})
-        self.fates.update(record["fates"])
+        self.fates.append(record["fates"])
         for verb, taken in self.seconds.items():
             taken.append(record[f"{verb}_seconds"])
         self.slowest = max(self.slowest, record["slowest_seconds"])
@@ -57,9 +57,12 @@ class MemoryGathering:
         lost = Counter(str(record["message"]) for record in failed if record["kind"] == "memory")
         if not self.runs and not lost:
             return None
-        fates = {fate: self.fates[fate] for fate in FATES}
+        fates = {fate: sum(run[fate] for run in self.fates) for fate in FATES}
+        pooled = pool_fates(self.fates)
         return {
             "fates": fates,
+            "fate_shares": dict(pooled.shares),
+            "needing_runs": pooled.runs,
             **{name: self.sums[name] for name in _SUMS},
             "write_seconds": _mean(self.seconds["write"], self.sums["writes"]),
             "search_seconds": _mean(self.seconds["search"], self.sums["searches"]),

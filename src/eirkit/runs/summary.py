@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eirkit.findings.causes import RunScore
+from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.pooling import pool
+from eirkit.measures import Measure, MeasureGroup
 from eirkit.records import write_document
 from eirkit.runs.cells import Cell
 from eirkit.runs.control import Standing, key_of, open_failures, read_standings
@@ -27,6 +28,34 @@ from eirkit.runs.values import UNLIMITED
 FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # below so many a constant answer says nothing
 _USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
+SPENDING_MEASURES = MeasureGroup(
+    "spending",
+    "What the agent's model cost",
+    (
+        Measure("calls", "agent calls", "requests to the agent's model", better="less", pooled="sum"),
+        Measure("cache_hits", "calls from cache", "requests answered from the reply cache", pooled="sum"),
+        Measure("input_tokens", "tokens in", "tokens sent to the agent's model", "tokens", better="less", pooled="sum"),
+        Measure(
+            "output_tokens", "tokens out", "tokens that the agent's model wrote", "tokens", better="less", pooled="sum"
+        ),
+        Measure(
+            "agent_tokens",
+            "agent tokens",
+            "tokens of the agent's model, in and out",
+            "tokens",
+            better="less",
+            pooled="sum",
+        ),
+        Measure(
+            "cost_usd",
+            "agent cost",
+            "price of the agent's calls, unknown where that of some call is",
+            "dollars",
+            better="less",
+            pooled="sum",
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +120,7 @@ class _Gathering:
     memory: MemoryGathering = field(default_factory=MemoryGathering)
 
     def add(self, record: Mapping[str, Any]) -> None:
-        self.scores.append(RunScore(**record["score"]))
+        self.scores.append(read_score(record["score"]))
         self.spend(record["usage"])
         self.faults.update(record["faults"])
         self.refusals.update(record["refusals"])

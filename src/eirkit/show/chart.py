@@ -1,12 +1,13 @@
-"""A chart as data: axes and series in, JSON for pages and CSV for readers out. Who draws it is another matter."""
+"""A chart as data: axes and series, as JSON for pages and CSV for readers."""
 
 from __future__ import annotations
 
 import csv
 import io
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+from eirkit.measures import Measure
 from eirkit.show.table import Cell, Column, Table, csv_cell
 
 Value = float | str | None
@@ -25,6 +26,13 @@ class Axis:
     high: float | None = None
     percent: bool = False  # shares, shown as 40% rather than 0.4
 
+    @classmethod
+    def of(cls, measure: Measure) -> Self:
+        """Return an axis along which values of a measure are laid out; shares go from none to all."""
+        if measure.unit == "share":
+            return cls(f"{measure.label}, share of {measure.of}", low=0.0, high=1.0, percent=True)
+        return cls(measure.heading, low=0.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Series:
@@ -41,6 +49,13 @@ class Series:
     high: tuple[float | None, ...] = ()
     value: tuple[float | None, ...] = ()
     dashed: bool = False  # published figures, bounds, references: whatever is not a measurement of ours
+    measure: str = ""  # the identifier of the measure whose label is the name
+    colour: str = ""  # a token of `eirkit.show.colours`; empty: the next colour of the chart
+
+    @classmethod
+    def of(cls, measure: Measure, mark: Mark, x: tuple[Value, ...], y: tuple[Value, ...]) -> Self:
+        """Return the values of a measure under its label, in its colour."""
+        return cls(measure.label, mark, x, y, measure=measure.id, colour=measure.colour)
 
     def __post_init__(self) -> None:
         for other in (self.y, self.low, self.high, self.value):

@@ -10,6 +10,7 @@ from typing import Any
 
 from eirkit.errors import MissingExtraError, UsageError
 from eirkit.show.chart import Axis, Chart, Figure, Series, Value
+from eirkit.show.colours import COLOURS as OF_MEASURES
 
 # What would otherwise tell when a file was made.
 METADATA: dict[str, dict[str, None]] = {
@@ -177,9 +178,9 @@ def _draw_line(place: Any, chart: Chart, series: Series, index: int, stacks: dic
     step = "post" if series.mark == "step" else None
     if series.low:
         place.fill_between(
-            x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=_colour(index), lw=0
+            x, _numbers(series.low), _numbers(series.high), step=step, alpha=0.18, color=_colour(series, index), lw=0
         )
-    drawn = {"color": _colour(index), "ls": "--" if series.dashed else "-", "lw": 1.5, "label": series.name}
+    drawn = {"color": _colour(series, index), "ls": "--" if series.dashed else "-", "lw": 1.5, "label": series.name}
     if step:
         place.step(x, y, where="post", **drawn)
     else:
@@ -188,19 +189,19 @@ def _draw_line(place: Any, chart: Chart, series: Series, index: int, stacks: dic
 
 def _draw_points(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
-    face = "none" if series.dashed else _colour(index)
+    face = "none" if series.dashed else _colour(series, index)
     drawn = {
         "ls": "none",
         "marker": MARKERS[index % 8],
         "mfc": face,
-        "mec": _colour(index),
+        "mec": _colour(series, index),
         "ms": 5,
         "label": series.name,
     }
     place.plot(y if flipped else x, x if flipped else y, **drawn)
     if series.low:
         (place.hlines if flipped else place.vlines)(
-            x, _numbers(series.low), _numbers(series.high), color=_colour(index)
+            x, _numbers(series.low), _numbers(series.high), color=_colour(series, index)
         )
 
 
@@ -208,7 +209,7 @@ def _draw_bars(place: Any, chart: Chart, series: Series, index: int, stacks: dic
     flipped, x, y = _is_flipped(chart), _along(chart, series, index), _numbers(series.y)
     below = [stacks.get(at, 0.0) if chart.stacked else 0.0 for at in series.x]
     size = 0.8 / _slots(chart)
-    drawn = {"color": _colour(index), "alpha": 0.4 if series.dashed else 1.0, "label": series.name}
+    drawn = {"color": _colour(series, index), "alpha": 0.4 if series.dashed else 1.0, "label": series.name}
     if flipped:
         place.barh(x, y, height=size, left=below, **drawn)
     else:
@@ -233,7 +234,7 @@ def _draw_cells(place: Any, chart: Chart, series: Series, shades: Shades) -> Non
 
 
 def _draw_rules(place: Any, chart: Chart, series: Series, index: int, stacks: dict[Value, float]) -> None:
-    drawn = {"color": _colour(index), "ls": "--" if series.dashed else "-", "lw": 1.2}
+    drawn = {"color": _colour(series, index), "ls": "--" if series.dashed else "-", "lw": 1.2}
     for position, x in enumerate(series.x):
         y = series.y[position] if series.y else None
         label = series.name if position == 0 else None
@@ -254,8 +255,8 @@ _MARKS = {
 }
 
 
-def _colour(index: int) -> str:
-    return COLOURS[index % len(COLOURS)]
+def _colour(series: Series, index: int) -> str:
+    return OF_MEASURES[series.colour].light if series.colour else COLOURS[index % len(COLOURS)]
 
 
 def _set_axis(place: Any, side: Any, axis: Axis, letter: str, chart: Chart) -> None:

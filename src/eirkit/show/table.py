@@ -1,4 +1,4 @@
-"""A table as data: typed columns and rows in; text, Markdown, LaTeX and CSV out."""
+"""A table as data, with typed columns, as text, Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
+
+from eirkit.measures import Measure, Unit
 
 Cell = float | int | str | bool | None
 
@@ -16,6 +18,7 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--", "±": r"$\pm$", "≥": r"$\ge$", "≤": r"$\le$",
     "×": r"$\times$", "−": "$-$",
 }  # fmt: skip
+DIGITS: Mapping[Unit, int] = {"milliseconds": 2, "dollars": 4, "bits": 0, "tokens": 0, "amount": 0, "bytes": 0}
 MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
@@ -30,6 +33,12 @@ class Column:
     percent: bool = False
     meaning: str = ""
     least: float | None = None  # what is smaller is only said to be so, as p values are
+
+    @classmethod
+    def of(cls, measure: Measure) -> Self:
+        """Return the column of a measure, under its label and with its meaning."""
+        digits = DIGITS.get(measure.unit, 3)
+        return cls(measure.id, measure.heading, digits, measure.unit == "share", measure.description)
 
     def text(self, cell: Cell) -> str:
         """Return a cell as people read it; what is not known is a dash."""

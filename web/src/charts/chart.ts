@@ -21,6 +21,8 @@ export interface Series {
   high: (number | null)[];
   value: (number | null)[];
   dashed: boolean;
+  measure?: string; // the identifier of the measure whose label is the name
+  colour?: string; // a token of measures.css
 }
 
 export interface Chart {

@@ -42,12 +42,12 @@ function sample(series: Series, index: number): SVGElement {
   const outline = bar ? "M3 2h18v10h-18Z" : line ? "M1 7h22" : (OUTLINES[SYMBOLS[index % SYMBOLS.length]!] ?? "");
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", outline);
-  path.setAttribute("stroke", colour(index));
+  path.setAttribute("stroke", colour(series, index));
   path.setAttribute("stroke-width", line ? "2" : "1.5");
-  path.setAttribute("fill", line || series.dashed ? "none" : colour(index));
+  path.setAttribute("fill", line || series.dashed ? "none" : colour(series, index));
   if (line && series.dashed) path.setAttribute("stroke-dasharray", "5 3");
   if (bar && series.dashed) path.setAttribute("fill-opacity", "0.35");
-  if (bar && series.dashed) path.setAttribute("fill", colour(index));
+  if (bar && series.dashed) path.setAttribute("fill", colour(series, index));
   box.append(path);
   if (series.mark === "line" && isMarked(series.x.length)) box.append(symbolSample(series, index));
   return box;
@@ -56,8 +56,8 @@ function sample(series: Series, index: number): SVGElement {
 function symbolSample(series: Series, index: number): SVGElement {
   const path = document.createElementNS(SVG, "path");
   path.setAttribute("d", OUTLINES[SYMBOLS[index % SYMBOLS.length]!] ?? "");
-  path.setAttribute("fill", series.dashed ? "var(--chart-paper)" : colour(index));
-  path.setAttribute("stroke", colour(index));
+  path.setAttribute("fill", series.dashed ? "var(--chart-paper)" : colour(series, index));
+  path.setAttribute("stroke", colour(series, index));
   return path;
 }
 

@@ -34,8 +34,8 @@ function seriesMarks(chart: Chart, layout: Layout, series: Series, index: number
 function lines(points: Point[], series: Series, index: number): Plot.Markish[] {
   const curve = series.mark === "step" ? "step-after" : "linear";
   const band = points.filter((point) => point.low !== null && point.high !== null);
-  const area = Plot.areaY(band, { x: "x", y1: "low", y2: "high", curve, fill: colour(index), fillOpacity: 0.16 });
-  const stroke: Options = { x: "x", y: "y", curve, stroke: colour(index), strokeWidth: 2, strokeLinejoin: "round" };
+  const area = Plot.areaY(band, { x: "x", y1: "low", y2: "high", curve, fill: colour(series, index), fillOpacity: 0.16 });
+  const stroke: Options = { x: "x", y: "y", curve, stroke: colour(series, index), strokeWidth: 2, strokeLinejoin: "round" };
   if (series.dashed) stroke.strokeDasharray = DASHES;
   const line = Plot.lineY(points, stroke);
   const few = isMarked(points.length) && series.mark === "line";
@@ -43,14 +43,14 @@ function lines(points: Point[], series: Series, index: number): Plot.Markish[] {
 }
 
 function dots(points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
-  return [...intervals(points, layout, index, series.name), dot(points, place(layout, series.name), series, index)];
+  return [...intervals(points, layout, series, index), dot(points, place(layout, series.name), series, index)];
 }
 
 function dot(points: Point[], where: Options, series: Series, index: number): Plot.Markish {
   const known = points.filter((point) => point.y !== null);
-  const filled = series.dashed ? { fill: "var(--chart-paper)" } : { fill: colour(index) };
+  const filled = series.dashed ? { fill: "var(--chart-paper)" } : { fill: colour(series, index) };
   const at = Object.keys(where).length ? where : { x: "x", y: "y" };
-  return Plot.dot(known, { ...at, ...filled, stroke: colour(index), strokeWidth: 1.5, r: 4, symbol: symbol(index) });
+  return Plot.dot(known, { ...at, ...filled, stroke: colour(series, index), strokeWidth: 1.5, r: 4, symbol: symbol(index) });
 }
 
 // Where a point stands: across or along, and in its own slot where series stand side by side.
@@ -60,11 +60,11 @@ function place(layout: Layout, name: string): Options {
   return { [along]: "x", [across]: "y" };
 }
 
-function intervals(points: Point[], layout: Layout, index: number, name: string): Plot.Markish[] {
+function intervals(points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
   const known = points.filter((point) => point.low !== null && point.high !== null);
   if (!known.length) return [];
-  const { x, y, ...more } = place(layout, name) as Options;
-  const stroke = { stroke: colour(index), strokeWidth: 1.5, ...more };
+  const { x, y, ...more } = place(layout, series.name) as Options;
+  const stroke = { stroke: colour(series, index), strokeWidth: 1.5, ...more };
   return layout.flipped
     ? [Plot.ruleY(known, { y, x1: "low", x2: "high", ...stroke } as Plot.RuleYOptions)]
     : [Plot.ruleX(known, { x, y1: "low", y2: "high", ...stroke } as Plot.RuleXOptions)];
@@ -72,7 +72,7 @@ function intervals(points: Point[], layout: Layout, index: number, name: string)
 
 function bars(chart: Chart, points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
   const known = points.filter((point) => point.y !== null);
-  const fill = { fill: colour(index), fillOpacity: series.dashed ? 0.35 : 1, insetLeft: 0.5, insetRight: 0.5 };
+  const fill = { fill: colour(series, index), fillOpacity: series.dashed ? 0.35 : 1, insetLeft: 0.5, insetRight: 0.5 };
   const where = chart.stacked ? stacked(chart, known, layout) : place(layout, series.name);
   const made = layout.flipped ? Plot.barX(known, { ...where, ...fill }) : Plot.barY(known, { ...where, ...fill });
   return [made, ...(chart.stacked ? [] : [...whiskers(known, layout, series.name), ...labels(chart, known, layout, series)])];
@@ -123,7 +123,7 @@ function cells(points: Point[]): Plot.Markish[] {
 }
 
 function rules(points: Point[], layout: Layout, series: Series, index: number): Plot.Markish[] {
-  const stroke: Options = { stroke: colour(index), strokeWidth: 1.5 };
+  const stroke: Options = { stroke: colour(series, index), strokeWidth: 1.5 };
   if (series.dashed) stroke.strokeDasharray = DASHES;
   const across = points.filter((point) => point.y !== null).map((point) => Number(point.y));
   const along = points.filter((point) => point.y === null).map((point) => point.x);

@@ -1,4 +1,6 @@
 // Colours by name, so that light, dark and print are a matter of the stylesheet alone (charts.css).
+import { colourOf } from "../colours";
+import type { Series } from "./chart";
 
 export const SERIES = 8;
 export const HEAT = 7;
@@ -9,8 +11,9 @@ export function isMarked(points: number): boolean {
   return points > 2 && points <= 24;
 }
 
-export function colour(index: number): string {
-  return `var(--chart-series-${index % SERIES})`;
+// A measure has its own colour everywhere; other series take the next of the palette.
+export function colour(series: Series, index: number): string {
+  return series.colour ? colourOf(series.colour) : `var(--chart-series-${index % SERIES})`;
 }
 
 export function symbol(index: number): (typeof SYMBOLS)[number] {

@@ -1,5 +1,6 @@
 // What a report's page does once it is open: draws its charts from the data in it, and follows the reader's light.
 import "../charts/charts.css";
+import "../measures.css";
 import "./report.css";
 import type { Chart, Figure } from "../charts/chart";
 import { drawItem } from "../charts/draw";

@@ -1,5 +1,6 @@
 // The graph of actions: turns across, files down; a read leads to the write that depends on it, and the slice is lit.
 import * as Plot from "@observablehq/plot";
+import { colourOf } from "../colours";
 import type { Action, VestigeRun } from "./api";
 import { leftOf, RIGHT, turnAt, turnScale } from "./demand";
 import { draw } from "./picture";
@@ -31,9 +32,9 @@ export function actionPicture(run: VestigeRun, turn: number, width: number, choo
       Plot.link(carried(needed, actions), { x1: "turn", x2: "to", y1: "lane", y2: "target", stroke: "var(--accent)", strokeOpacity: 0.45, strokeWidth: 1.2 }),
       mark(dead, "read", "var(--faint)", "circle", "var(--quiet)"),
       mark(dead, "write", "var(--faint)", "square", "var(--quiet)"),
-      mark(needed, "read", "var(--correct)", "circle", "var(--paper)"),
+      mark(needed, "read", colourOf("correct"), "circle", "var(--paper)"),
       mark(needed, "write", "var(--accent)", "square", "var(--paper)"),
-      Plot.dot(clipped, { x: "turn", y: "lane", r: 8, stroke: "var(--state-supply)", strokeWidth: 2, fill: "none" }),
+      Plot.dot(clipped, { x: "turn", y: "lane", r: 8, stroke: colourOf("missing-input"), strokeWidth: 2, fill: "none" }),
     ],
     symbol: { type: "identity" },
     r: { type: "identity" },

@@ -109,7 +109,7 @@ export interface Grid {
 // The server counts characters otherwise than a page does: `next` is where it goes on, of the `length` that it counts.
 export type Text = string | { text: string; length: number; next: number; part: string };
 
-export type Cause = "computation" | "state_supply" | "cascade";
+export type Cause = "computation" | "state_supply" | "cascade" | "not_answered";
 export type Payload = number[];
 
 export interface Step {
@@ -144,7 +144,8 @@ export interface Score {
   correct: number;
   first_miss: number | null;
   first_error: number | null;
-  errors: Record<Cause, number>;
+  errors: Record<Cause, number>; // wrong steps
+  error_shares: Record<Cause, number>; // of scored steps
 }
 
 export interface Sibling {

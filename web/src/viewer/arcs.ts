@@ -1,5 +1,7 @@
 // The dependency graph of a task along time: steps on a line, references as arcs, the current step's lit.
 import * as Plot from "@observablehq/plot";
+import { colourOf } from "../colours";
+import { measure, measuresOf } from "../measures";
 import type { LacunaRun, Step, StepMore } from "./api";
 import { draw, wholeTicks } from "./picture";
 import { verdictOf } from "./words";
@@ -7,10 +9,8 @@ import { verdictOf } from "./words";
 const ROOM = 140; // pixels above the line
 const WINDOW = 96; // steps that are drawn around the current one
 export const COLOURS: Record<string, string> = {
-  correct: "var(--correct)",
-  state_supply: "var(--state-supply)",
-  computation: "var(--computation)",
-  cascade: "var(--cascade)",
+  correct: colourOf(measure("accuracy").colour),
+  ...Object.fromEntries(measuresOf("causes").map((cause) => [cause.id, colourOf(cause.colour)])),
   unknown: "var(--quiet)",
 };
 
@@ -39,9 +39,9 @@ export function arcPicture(run: LacunaRun, t: number, more: StepMore | null, wid
     y: { domain: [-24, rise + 10], axis: null },
     marks: [
       arcMark(arcs.filter((arc) => arc.role === "other"), bend, "var(--faint)", 1),
-      arcMark(lit.filter((arc) => arc.role === "spread"), bend, "var(--state-supply)", 2, "4 3"),
-      arcMark(lit.filter((arc) => arc.role === "available"), bend, "var(--correct)", 2.5),
-      arcMark(lit.filter((arc) => arc.role === "missing"), bend, "var(--state-supply)", 2.5),
+      arcMark(lit.filter((arc) => arc.role === "spread"), bend, colourOf("missing-input"), 2, "4 3"),
+      arcMark(lit.filter((arc) => arc.role === "available"), bend, colourOf("correct"), 2.5),
+      arcMark(lit.filter((arc) => arc.role === "missing"), bend, colourOf("missing-input"), 2.5),
       Plot.dot(steps.filter((step) => cone.has(step.t)), { x: "t", y: 0, r: 9, stroke: "var(--cone)", strokeWidth: 2, strokeDasharray: "3 2" }),
       Plot.dot(steps, {
         x: "t",
@@ -52,7 +52,7 @@ export function arcPicture(run: LacunaRun, t: number, more: StepMore | null, wid
         stroke: (step: Step) => (step.t === t ? "var(--ink)" : "var(--paper)"),
         strokeWidth: (step: Step) => (step.t === t ? 2.5 : 1),
       }),
-      Plot.ruleX(steps.filter((step) => spoilt.has(step.t)), { x: "t", y1: -22, y2: -14, stroke: "var(--cascade)", strokeWidth: 4 }),
+      Plot.ruleX(steps.filter((step) => spoilt.has(step.t)), { x: "t", y1: -22, y2: -14, stroke: colourOf("carried-over-error"), strokeWidth: 4 }),
     ],
     symbol: { type: "identity" },
     r: { type: "identity" },

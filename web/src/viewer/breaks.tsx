@@ -1,17 +1,11 @@
 // Compactions and clears in the terminal's columns: what was not carried over is the sum of the three that follow it.
+import { label, measuresOf } from "../measures";
 import type { AnalysisSummary, Row } from "./api";
 import { Inert } from "./inert";
 import { Turn } from "./scrub";
 import { shown } from "./words";
 
-const SUMS = ["live_tokens", "dropped_tokens", "reread_dropped_tokens", "overwritten_tokens", "never_reread_tokens"] as const;
-const TITLES: [string, string][] = [
-  ["needed", "Tokens of files that were still to be used"],
-  ["not carried", "Of these, what the text that took the context's place does not repeat: the sum of the next three"],
-  ["reread", "In files that were shown once more"],
-  ["edited", "In files that were edited without reading them again"],
-  ["neither", "In files that were neither read again nor edited first"],
-];
+const SUMS = measuresOf("breaks");
 
 export function Breaks({ rows }: { rows: Row[] }) {
   const measured = rows.filter((row) => row["measured"] !== false);
@@ -27,9 +21,9 @@ export function Breaks({ rows }: { rows: Row[] }) {
               <th scope="col" class="figure">
                 turn
               </th>
-              {TITLES.map(([title, meaning]) => (
-                <th key={title} scope="col" class="figure" title={meaning}>
-                  {title}
+              {SUMS.map((sum) => (
+                <th key={sum.id} scope="col" class="figure" title={sum.meaning}>
+                  {sum.label}
                 </th>
               ))}
             </tr>
@@ -64,15 +58,14 @@ export function Breaks({ rows }: { rows: Row[] }) {
   );
 }
 
-const MEANING =
-  "In tokens of files that were still needed. Not carried: the sum of what was in files read again, edited without rereading them, or neither.";
+const MEANING = `In tokens of files. ${SUMS.map((sum) => `${sum.label}: ${sum.meaning}`).join("; ")}.`;
 
 function Amounts({ of }: { of: (name: string) => number | null }) {
   return (
     <>
-      {SUMS.map((name) => (
-        <td key={name} class="figure">
-          {shown(of(name), "number")}
+      {SUMS.map((sum) => (
+        <td key={sum.id} class="figure">
+          {shown(of(sum.id), "number")}
         </td>
       ))}
     </>
@@ -98,12 +91,9 @@ function unmeasuredWords(unmeasured: number, all: number): string {
 export function breakFigures(breaks: AnalysisSummary["breaks"]): [string, string][] {
   const all = breaks.compactions + breaks.clears;
   const unmeasured = breaks.unmeasured ?? 0;
-  const figures: [string, string][] = [["compactions / clears", `${shown(breaks.compactions, "number")} / ${shown(breaks.clears, "number")}`]];
+  const figures: [string, string][] = [[`${label("summary_markers")} / ${label("clears")}`, `${shown(breaks.compactions, "number")} / ${shown(breaks.clears, "number")}`]];
   if (unmeasured) figures.push(["… not measured", `${shown(unmeasured, "number")} of ${shown(all, "number")}: no file was used`]);
   if (!all || unmeasured === all) return figures;
-  figures.push(["… still needed", `${shown(breaks.live_tokens, "number")} tokens`]);
-  figures.push(["… not carried", `${shown(breaks.dropped_tokens, "number")} tokens`]);
-  const fates = [breaks.reread_dropped_tokens, breaks.overwritten_tokens, breaks.never_reread_tokens];
-  figures.push(["… reread + edited + neither", fates.map((tokens) => shown(tokens, "number")).join(" + ")]);
-  return figures;
+  const sums = SUMS.map((sum): [string, string] => [sum.label, `${shown(breaks[sum.id as keyof typeof breaks], "number")} tokens`]);
+  return [...figures, ...sums];
 }

@@ -1,5 +1,6 @@
 // A lacuna run, step by step: the graph, what was at hand, what was said, why it went wrong and what repair would take.
-import type { LacunaRun, Step, StepMore } from "./api";
+import { label, measuresOf } from "../measures";
+import type { Cause, LacunaRun, Step, StepMore } from "./api";
 import { go } from "./address";
 import { arcPicture, COLOURS } from "./arcs";
 import { useAnswer } from "./asking";
@@ -10,7 +11,7 @@ import { Picture } from "./picture";
 import { PressureChart } from "./pressure";
 import { Scrubber } from "./scrub";
 import { StepPanel } from "./step";
-import { CAUSES, shown, verdictOf } from "./words";
+import { shown, type Verdict, verdictOf, verdictWords } from "./words";
 
 export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; address: URLSearchParams }) {
   const last = Math.max(1, run.steps.length);
@@ -26,7 +27,7 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
       {beside.map((name) => (
         <OtherStrip key={name} at={at} name={name} t={t} />
       ))}
-      <Legend keys={run.steps.some((step) => verdictOf(step) === "unknown") ? [...KEYS, ["unknown", "not judged"]] : KEYS} />
+      <Legend keys={run.steps.some((step) => verdictOf(step) === "unknown") ? [...KEYS, ["unknown", verdictWords("unknown")]] : KEYS} />
       <Compare run={run} beside={beside} />
       <div class="arms">
         <Arm at={at} run={run} t={t} />
@@ -40,11 +41,9 @@ export function LacunaPage({ at, run, address }: { at: string; run: LacunaRun; a
 }
 
 const KEYS: [string, string][] = [
-  ["correct", "correct"],
-  ["state_supply", "state supply"],
-  ["cascade", "cascade"],
-  ["computation", "computation"],
-  ["missed", "an input was missing"],
+  ["correct", verdictWords("correct")],
+  ...measuresOf("causes").map((cause): [string, string] => [cause.id, cause.label]),
+  ["missed", "an input was not in context"],
   ["cone", "in the recovery cone"],
 ];
 
@@ -55,13 +54,19 @@ function Headline({ run }: { run: LacunaRun }) {
     ["run", run.words],
   ];
   if (score) {
-    figures.push(["accuracy", shown(score.accuracy, "share")], ["miss rate", shown(score.miss_rate, "share")]);
-    figures.push(["first miss / error", `${score.first_miss ?? "–"} / ${score.first_error ?? "–"}`]);
-    const { state_supply, computation, cascade } = score.errors;
-    figures.push(["wrong: state supply / computation / cascade", `${state_supply} / ${computation} / ${cascade}`]);
+    figures.push([label("accuracy"), shown(score.accuracy, "share")], [label("miss_rate"), shown(score.miss_rate, "share")]);
+    figures.push([label("first_miss"), shown(score.first_miss, "number")], [label("first_error"), shown(score.first_error, "number")]);
+    for (const cause of measuresOf("causes")) {
+      const id = cause.id as Cause;
+      if (score.errors[id]) figures.push([cause.label, `${shown(score.error_shares[id], "share")} (${steps(score.errors[id])})`]);
+    }
   }
   figures.push(["ended", run.ending ?? "–"]);
   return <Figures figures={figures} />;
+}
+
+function steps(count: number): string {
+  return `${count} ${count === 1 ? "step" : "steps"}`;
 }
 
 function Compare({ run, beside }: { run: LacunaRun; beside: string[] }) {
@@ -131,16 +136,16 @@ function graphWords(run: LacunaRun, step: Step): string {
 
 // One cell a step, coloured by what came of it; the words are for those who do not see it.
 function Strip({ run, t }: { run: LacunaRun; t: number }) {
-  const counts = new Map<string, number>();
+  const counts = new Map<Verdict, number>();
   for (const step of run.steps) counts.set(verdictOf(step), (counts.get(verdictOf(step)) ?? 0) + 1);
-  const words = [...counts].map(([name, count]) => `${count} ${CAUSES[name as keyof typeof CAUSES] ?? name}`).join(", ");
+  const words = [...counts].map(([verdict, count]) => `${count} ${verdictWords(verdict)}`).join(", ");
   return (
     <div class="strip" role="img" aria-label={`${run.words}: ${words}`}>
       {run.steps.map((step) => (
         <span
           key={step.t}
           class={`bead ${verdictOf(step)}${step.t === t ? " here" : ""}${step.missed ? " missed" : ""}`}
-          title={`step ${step.t}: ${verdictOf(step).replace("_", " ")}`}
+          title={`step ${step.t}: ${verdictWords(verdictOf(step))}`}
           style={{ background: COLOURS[verdictOf(step)] ?? "" }}
           onClick={() => go({ t: String(step.t) }, "replace")}
         />

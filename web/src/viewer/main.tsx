@@ -7,6 +7,7 @@ import { useAnswer, useStamp } from "./asking";
 import { Inert } from "./inert";
 import { FolderPage } from "./overview";
 import { RunPage } from "./run";
+import "../measures.css";
 import "./viewer.css";
 
 const KINDS: Record<Folder["kind"], string> = { sweep: "sweep", evidence: "evidence", analysis: "recorded runs" };

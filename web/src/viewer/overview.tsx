@@ -1,4 +1,5 @@
 // A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
+import { label } from "../measures";
 import type { AnalysisSummary, Failure, Overview, Progress } from "./api";
 import { useAnswer, useReading } from "./asking";
 import { breakFigures } from "./breaks";
@@ -52,11 +53,11 @@ function Found({ summary }: { summary: AnalysisSummary }) {
   const figures: [string, string][] = [
     ["runs", summary.runs.toLocaleString("en")],
     ["resolved / failed / unknown", `${outcomes.resolved} / ${outcomes.failed} / ${outcomes.unknown}`],
-    ["touched a goal file", aimless ? "– (no goal is known)" : shown(summary.goal_access, "share")],
-    ["mean peak demand", peak === null ? "not measured" : `${shown(Math.round(peak), "number")} tokens`],
-    ["read in vain", shown(summary.dead_read_share, "share")],
-    ["read again unchanged", shown(summary.repeat_share, "share")],
-    ["clipped views", summary.clipped_views.toLocaleString("en")],
+    [label("goal_accessed"), aimless ? "– (no goal is known)" : shown(summary.goal_access, "share")],
+    [`mean ${label("peak_demand_tokens")}`, peak === null ? "not measured" : `${shown(Math.round(peak), "number")} tokens`],
+    [label("dead_read_share"), shown(summary.dead_read_share, "share")],
+    [label("repeat_share"), shown(summary.repeat_share, "share")],
+    [label("clipped_views"), summary.clipped_views.toLocaleString("en")],
     ...breakFigures(breaks),
     ["skipped", summary.skipped.length.toLocaleString("en")],
   ];

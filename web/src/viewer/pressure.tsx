@@ -1,5 +1,6 @@
 // EIR and capacity as two lines with the pressure between them, and where we are.
 import * as Plot from "@observablehq/plot";
+import { colourOf } from "../colours";
 import type { LacunaRun, Pressure } from "./api";
 import { useAnswer } from "./asking";
 import { Legend } from "./legend";
@@ -46,8 +47,8 @@ function pressurePicture(data: Pressure, t: number, width: number): Element {
     x: { label: "after step", labelArrow: "none", labelAnchor: "center", tickFormat: "d", ticks: wholeTicks(0, cuts.length - 1, width) },
     y: { label: "bits", labelArrow: "none", zero: true, grid: true, nice: true },
     marks: [
-      Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: "var(--state-supply)", fillOpacity: 0.28, curve: "step-after" }),
-      Plot.areaY(known, { x: "cut", y1: (cut: { needed: number; capacity: number }) => Math.min(cut.needed, cut.capacity), y2: "capacity", fill: "var(--correct)", fillOpacity: 0.16, curve: "step-after" }),
+      Plot.areaY(known, { x: "cut", y1: "capacity", y2: (cut: { needed: number; capacity: number }) => Math.max(cut.needed, cut.capacity), fill: colourOf("missing-input"), fillOpacity: 0.28, curve: "step-after" }),
+      Plot.areaY(known, { x: "cut", y1: (cut: { needed: number; capacity: number }) => Math.min(cut.needed, cut.capacity), y2: "capacity", fill: colourOf("correct"), fillOpacity: 0.16, curve: "step-after" }),
       Plot.lineY(known, { x: "cut", y: "needed", stroke: "var(--accent)", strokeWidth: 2.5, curve: "step-after" }),
       Plot.lineY(known, { x: "cut", y: "capacity", stroke: "var(--ink)", strokeWidth: 1.5, strokeDasharray: "5 3" }),
       Plot.ruleX([t], { stroke: "var(--ink)", strokeWidth: 1 }),

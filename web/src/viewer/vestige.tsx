@@ -1,4 +1,5 @@
 // A recorded run: turns, demand over cuts, the graph of actions with the slice lit, and what was lost on the way.
+import { label } from "../measures";
 import type { Cell, Cut, Row, TurnEntry, VestigeRun } from "./api";
 import { go } from "./address";
 import { actionPicture } from "./actions";
@@ -91,9 +92,10 @@ function Headline({ run }: { run: VestigeRun }) {
     ["model", text("model")],
     ["log", `${text("source")} (${text("format")})`],
     ["outcome", outcome],
-    ["turns / tokens", `${text("turns")} / ${text("trajectory_tokens")}`],
+    ["turns", text("turns")],
+    [label("trajectory_tokens"), `${text("trajectory_tokens")} tokens`],
     ["goal", run.goal.join(", ") || (Array.isArray(row["goal_files"]) ? row["goal_files"].join(", ") : "") || "none"],
-    ["peak demand", peakWords(row)],
+    [label(row["unit"] === "tokens" ? "peak_demand_tokens" : "later_used_peak"), peakWords(row)],
     ["dead reads", isMeasured(row) ? `${text("dead_reads")} of ${text("reads")}` : `– of ${text("reads")}`],
   ];
   return <Figures figures={figures} />;
@@ -137,8 +139,19 @@ const TABLES: [keyof VestigeRun & string, string, string[]][] = [
   ["files", "Files", ["path", "goal", "reads", "needed_reads", "writes", "read_tokens", "repeat_tokens", "dead_tokens"]],
 ];
 
-const TITLES: Record<string, string> = { cut: "turn", dropped_tokens: "not carried", reread_turn: "reread in turn", recovered_turn: "shown in turn" };
-const FATES: Record<string, string> = { overwritten: "edited", never: "neither" }; // as the table of breaks calls them
+const TITLES: Record<string, string> = {
+  cut: "turn",
+  reread_turn: "read again in turn",
+  recovered_turn: "shown in turn",
+  ...Object.fromEntries(["dropped_tokens", "read_tokens", "repeat_tokens"].map((id) => [id, label(id)])),
+  dead_tokens: label("dead_read_tokens"),
+};
+// What became of a dropped file, as the table of breaks calls it.
+const FATES: Record<string, string> = {
+  reread: label("reread_dropped_tokens"),
+  overwritten: label("overwritten_tokens"),
+  never: label("never_reread_tokens"),
+};
 
 function Losses({ run }: { run: VestigeRun }) {
   return (

@@ -1,4 +1,5 @@
 // Figures and names as people read them.
+import { label, measuresOf } from "../measures";
 import type { Cause, Cell, FieldKind, Step } from "./api";
 
 export function shown(cell: Cell | undefined, kind: FieldKind): string {
@@ -9,24 +10,6 @@ export function shown(cell: Cell | undefined, kind: FieldKind): string {
   return Number.isInteger(cell) ? cell.toLocaleString("en") : cell.toLocaleString("en", { maximumSignificantDigits: 4 });
 }
 
-export const CAUSES: Record<Cause, string> = {
-  state_supply: "state supply",
-  computation: "computation",
-  cascade: "cascade",
-};
-
-const WHY: Record<string, string> = {
-  missing: "a required answer was not to be had",
-  never_submitted: "a required answer was never given, so nobody could supply it",
-  propagated: "it follows from the agent's own earlier wrong answers",
-  correct_inputs: "all inputs were there and right",
-  on_corrupted: "some inputs were wrong, and the answer does not follow from them either",
-  not_fetched: "an input was obtainable within the budgets and was not obtained",
-  protocol: "the reply could not be read as an answer to this step",
-  unanswered: "the step was revealed and left",
-  unreached: "the run ended before the step was revealed",
-};
-
 export type Verdict = "correct" | Cause | "unknown";
 
 export function verdictOf(step: Step): Verdict {
@@ -34,10 +17,16 @@ export function verdictOf(step: Step): Verdict {
   return step.correct ? "correct" : "unknown";
 }
 
+// What came of a step in a word or two.
+export function verdictWords(verdict: Verdict): string {
+  return verdict === "correct" ? "correct" : verdict === "unknown" ? "not judged" : label(verdict);
+}
+
 export function sentence(step: Step): string {
   if (step.correct) return "Correct.";
   if (!step.cause) return step.submitted === undefined ? "No answer is asked of this step here." : "Not judged.";
-  return `Wrong: ${CAUSES[step.cause]}; ${WHY[step.why ?? ""] ?? step.why}.`;
+  const why = measuresOf("kinds").find((kind) => kind.id === step.why)?.meaning ?? step.why;
+  return `Wrong: ${label(step.cause)}; ${why}.`;
 }
 
 export function values(payload: number[] | null | undefined): string {

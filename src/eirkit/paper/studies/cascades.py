@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from eirkit.findings.causes import CAUSES
+from eirkit.findings.causes import CAUSE_MEASURES, CAUSES
 from eirkit.findings.pooling import mean
 from eirkit.findings.prediction import decompose, no_cascade, residuals, store_recall_accuracy
 from eirkit.paper.studies.agents import (
@@ -255,7 +255,9 @@ def _causes(grid: Grid) -> Iterator[dict[str, Any]]:
     """Yield errors by cause, a run, and how far P(wrong) exceeds P(missed) over the steps."""
     for (family, h, name), runs in grid.items():
         if h in PRESSED:
-            counts = {cause.replace("_", " "): mean(float(run.score.errors[cause]) for run in runs) for cause in CAUSES}
+            counts = {
+                CAUSE_MEASURES[cause].label: mean(float(run.score.errors[cause]) for run in runs) for cause in CAUSES
+            }
             excess = mean(profile.excess for profile in decompose([run.verdicts for run in runs]))
             yield {"workload": family, "h": h, "agent": name, **counts, "P(wrong) − P(missed)": excess}
 
@@ -294,7 +296,7 @@ def _timeline(runs: Sequence[Run], who: Who) -> Chart:
     """Return the modes of the run whose counts of errors are nearest to the middle of all."""
     middle = fmean(run.score.errors["cascade"] for run in runs)
     run = min(runs, key=lambda one: abs(one.score.errors["cascade"] - middle))
-    modes = {"correct": None, **{cause.replace("_", " "): cause for cause in CAUSES}}
+    modes = {"correct": None, **{CAUSE_MEASURES[cause].label: cause for cause in CAUSES}}
     counts = {name: sum(v.cause == cause for v in run.verdicts) for name, cause in modes.items()}
     cells = [(v.t, name, float(v.cause == cause)) for name, cause in modes.items() for v in run.verdicts]
     cells += [(v.t, "missing an input", float(v.missed)) for v in run.verdicts]

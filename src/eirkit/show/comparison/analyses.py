@@ -16,12 +16,12 @@ from eirkit.show.comparison.pairs import Comparison, MeasuredPair, changes_betwe
 
 MEASURES: Mapping[str, Callable[[Runs], Floats]] = {
     "failed": lambda runs: runs.failed,
-    "peak demand, tokens": lambda runs: runs.demand,
-    "goal reached": lambda runs: runs.covered.astype(float),
-    "used later, peak": lambda runs: runs.later_used,
-    "trajectory, tokens": lambda runs: runs.tokens,
-    "tool turns": lambda runs: runs.tool_turns,
-    "any rework": lambda runs: runs.rework.astype(float),
+    "peak_demand_tokens": lambda runs: runs.demand,
+    "goal_accessed": lambda runs: runs.covered.astype(float),
+    "later_used_peak": lambda runs: runs.later_used,
+    "trajectory_tokens": lambda runs: runs.tokens,
+    "tool_turns": lambda runs: runs.tool_turns,
+    "rework": lambda runs: runs.rework.astype(float),
 }
 _MEASURING = ("options.visibility", "options.goal_tests", "options.own_edits")
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from eirkit.logs.cohorts.cohort import COHORT_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
-from eirkit.show.comparison.measures import TITLES, measure_of
+from eirkit.show.comparison.measures import measure_of, title_of
 from eirkit.show.comparison.pairs import Comparison, Difference
 from eirkit.show.comparison.verdict import fates_sentence, grouped, shown_difference, verdict_of
+from eirkit.show.logs.cohorts import GOAL_COLUMNS
 from eirkit.show.page import Headline, Listing, Page, Section
 from eirkit.show.phrases import counted
 from eirkit.show.table import Column, Table
@@ -30,7 +32,9 @@ def headline_of(found: Comparison) -> Headline:
     first = found.overall[0]
     sentences = [verdict_of(found), *filter(None, [fates_sentence(found)])]
     sentences += [f"Mind: {warning}." for warning in found.warnings]
-    return Headline(shown_difference(first), f"{first.measure}, {found.b} − {found.a}", tuple(sentences))
+    return Headline(
+        shown_difference(first), f"{measure_of(first.measure).label}, {found.b} − {found.a}", tuple(sentences)
+    )
 
 
 def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
@@ -52,14 +56,14 @@ def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
 
 
 def _tables(found: Comparison) -> Iterator[Table]:
-    for name, rows in grouped(found.overall):
-        yield _table(name, TITLES[name], found, rows)
+    for group, rows in grouped(found.overall):
+        yield _table(group.id, title_of(group), found, rows)
 
 
 def _table(name: str, title: str, found: Comparison, rows: Sequence[Difference]) -> Table:
     columns = (
         *((Column("where", "cell"),) if any(row.where for row in rows) else ()),
-        Column("measure", "measure"),
+        Column("label", "measure"),
         Column("pairs", "pairs"),
         Column("clusters", "tasks"),
         Column("a", found.a, 3),
@@ -69,7 +73,7 @@ def _table(name: str, title: str, found: Comparison, rows: Sequence[Difference])
         Column("high", "to", 3),
         Column("p", "p", 3, least=0.001),
     )
-    return Table(name, title, columns, tuple(asdict(row) for row in rows))
+    return Table(name, title, columns, tuple(row.as_json() for row in rows))
 
 
 def _chart(rows: Sequence[Difference], measure: str) -> Chart:
@@ -85,8 +89,9 @@ def _chart(rows: Sequence[Difference], measure: str) -> Chart:
     none = Series("no difference", "rule", (chosen[0].where,), (0.0,), dashed=True)
     apart = sum(row.low is not None and row.high is not None and not row.low <= 0 <= row.high for row in chosen)
     told = f"In {apart} of {counted(len(chosen), 'cell')} zero lies outside the interval."
-    axes = Axis("cell", "category"), Axis(f"difference in {measure}", percent=measure_of(measure).unit == "share")
-    return Chart("differences", f"Difference in {measure}, with 95% intervals", told, *axes, (series, none))
+    one = measure_of(measure)
+    axes = Axis("cell", "category"), Axis(f"difference in {one.heading}", percent=one.unit == "share")
+    return Chart("differences", f"Difference in {one.label}, with 95% intervals", told, *axes, (series, none))
 
 
 def _sides(found: Comparison) -> Section | None:
@@ -96,9 +101,8 @@ def _sides(found: Comparison) -> Section | None:
         Column("cohort", "folder"),
         Column("runs", "runs"),
         Column("resolved", "resolved"),
-        Column("goal_access", "goal access", 3, percent=True),
-        Column("mean_peak_tokens", "mean peak", 0),
-        Column("failure_auc", "failure AUC", 3),
+        *GOAL_COLUMNS,
+        Column.of(COHORT_MEASURES["failure_auc"]),
         Column("auc_low", "from", 3, meaning="95% interval"),
         Column("auc_high", "to", 3),
     )

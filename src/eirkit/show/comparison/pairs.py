@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from eirkit.findings.statistics import bootstrap_mean, sign_flip
+from eirkit.show.comparison.measures import measure_of
 
 MOST_RESAMPLED = 5_000  # pairs; beyond so many the normal interval of the mean is as good
 Z = 1.959963984540054  # 97.5% of the standard normal distribution
@@ -22,7 +23,7 @@ class Difference:
     """One measure of both sides over the same pairs."""
 
     where: str  # the cell; empty for all pairs together
-    measure: str
+    measure: str  # its identifier
     pairs: int
     clusters: int  # tasks: what is drawn again
     a: float
@@ -32,6 +33,9 @@ class Difference:
     high: float | None
     p: float | None  # sign flips of the clusters' mean differences
     method: str  # how the interval was made
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "label": measure_of(self.measure).label}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +65,8 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         return {
             **{name: getattr(self, name) for name in ("kind", "a", "b", "unit")},
-            "overall": [asdict(one) for one in self.overall],
-            "rows": [asdict(one) for one in self.parts],
+            "overall": [one.as_json() for one in self.overall],
+            "rows": [one.as_json() for one in self.parts],
             "changes": [asdict(one) for one in self.changes],
             "warnings": list(self.warnings),
             "sides": [dict(side) for side in self.sides],

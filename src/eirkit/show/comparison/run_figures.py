@@ -1,31 +1,24 @@
-"""One figure of one run for each thing in which two sweeps are compared; None where the run does not have it."""
+"""One figure of one run for each measure in which two sweeps are compared; None where the run does not have it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from eirkit.findings.fates import Fate
+from eirkit.findings.causes import CAUSES, Cause
+from eirkit.findings.fates import FATES, Fate, pool_fates
 from eirkit.show.runs.folder import RunFacts
 
 Figure = Callable[[RunFacts], float | None]
 
 
-def _of_steps(run: RunFacts, count: int) -> float:
-    return count / max(1, run.score.steps)
-
-
-def _unanswered(run: RunFacts) -> int:
-    kinds = run.score.kinds
-    return kinds.get("unreached", 0) + kinds.get("unanswered", 0)
+def _cause(cause: Cause, run: RunFacts) -> float:
+    return run.score.error_shares[cause]
 
 
 def _fate(fate: Fate, run: RunFacts) -> float | None:
-    """Return the share of needed results out of sight with this fate; None where none was needed."""
-    if run.memory is None:
-        return None
-    needed = sum(run.memory["fates"].values())
-    return run.memory["fates"][fate] / needed if needed else None
+    """Return the share of needed records with this fate; None where none was needed."""
+    return None if run.memory is None else pool_fates([run.memory["fates"]]).of(fate)
 
 
 def _milliseconds(seconds: str, calls: str, run: RunFacts) -> float | None:
@@ -39,7 +32,7 @@ def _of_memory(name: str, run: RunFacts) -> float | None:
     return None if found is None else float(found)
 
 
-def _own_tokens(run: RunFacts) -> float | None:
+def _memory_tokens(run: RunFacts) -> float | None:
     return None if run.memory is None else float(run.memory["input_tokens"] + run.memory["output_tokens"])
 
 
@@ -54,27 +47,18 @@ def _agent_tokens(run: RunFacts) -> float | None:
 
 FIGURES: Mapping[str, Figure] = {
     "accuracy": lambda run: run.score.accuracy,
-    "task right": lambda run: float(run.score.final_correct),
-    "out of sight": lambda run: run.score.miss_rate,
-    "missing state": lambda run: _of_steps(run, run.score.errors["state_supply"]),
-    "from an earlier error": lambda run: _of_steps(run, run.score.errors["cascade"]),
-    "never answered": lambda run: _of_steps(run, _unanswered(run)),
-    "own mistake": lambda run: _of_steps(run, run.score.errors["computation"] - _unanswered(run)),
-    "came back, used": partial(_fate, "used"),
-    "came back, not used": partial(_fate, "not_used"),
-    "another label’s value": partial(_fate, "other_value"),
-    "stored, not found": partial(_fate, "not_found"),
-    "lost by the store": partial(_fate, "not_stored"),
-    "never searched for": partial(_fate, "not_sought"),
-    "never written": partial(_fate, "unwritten"),
-    "ms a write": partial(_milliseconds, "write_seconds", "writes"),
-    "ms a search": partial(_milliseconds, "search_seconds", "searches"),
-    "records held": partial(_of_memory, "records"),
-    "bytes held": partial(_of_memory, "bytes"),
-    "its own calls": partial(_of_memory, "model_calls"),
-    "its own tokens": _own_tokens,
-    "its own cost, $": partial(_of_memory, "cost_usd"),
-    "agent’s calls": partial(_of_agent, "calls"),
-    "agent’s tokens": _agent_tokens,
-    "agent’s cost, $": partial(_of_agent, "cost_usd"),
+    "final_accuracy": lambda run: float(run.score.final_correct),
+    "miss_rate": lambda run: run.score.miss_rate,
+    **{cause: partial(_cause, cause) for cause in CAUSES},
+    **{fate: partial(_fate, fate) for fate in FATES},
+    "write_ms": partial(_milliseconds, "write_seconds", "writes"),
+    "search_ms": partial(_milliseconds, "search_seconds", "searches"),
+    "records": partial(_of_memory, "records"),
+    "bytes": partial(_of_memory, "bytes"),
+    "model_calls": partial(_of_memory, "model_calls"),
+    "memory_tokens": _memory_tokens,
+    "memory_cost_usd": partial(_of_memory, "cost_usd"),
+    "calls": partial(_of_agent, "calls"),
+    "agent_tokens": _agent_tokens,
+    "cost_usd": partial(_of_agent, "cost_usd"),
 }

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.show.comparison.measures import CAUSES, COSTS, FATES, RESULT, measure_of
+from eirkit.show.comparison.measures import COSTS, group_of
 from eirkit.show.comparison.pairs import (
     Comparison,
     Difference,
@@ -24,8 +24,7 @@ from eirkit.show.runs.folder import TASK_AXES, Coordinates, RunFacts, SweepFolde
 
 Row = Mapping[str, Any]
 Match = tuple[RunFacts, RunFacts]  # asked the same task
-OF_LOSS = ("missing state", "from an earlier error")  # said only where both sides may carry claims
-BY_CELL = (RESULT, CAUSES, FATES)  # what is also told cell by cell
+OF_LOSS = ("state_supply", "cascade")  # said only where both sides may carry claims
 
 
 def _of_task(name: str, row: Row) -> Any:
@@ -67,7 +66,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
         for name in _measures(one, other):
             if pairs := _pairs(matched, FIGURES[name]):
                 pooled.setdefault(name, []).extend(pairs)
-                if measure_of(name).group in BY_CELL:
+                if group_of(name) not in COSTS:
                     parts.append(difference_of(named.label(one, without=between), name, pairs))
     if not pooled:
         raise InputFileError(f"no run of {a.name} was asked the same task as one of {b.name}; {_why_apart(a, b)}")
@@ -111,7 +110,7 @@ def _pairs(matched: Sequence[Match], of: Figure) -> list[MeasuredPair]:
 
 def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
     """True unless it is an expense that nobody had."""
-    return measure_of(name).group != COSTS or any(pair.a or pair.b for pair in pairs)
+    return group_of(name) not in COSTS or any(pair.a or pair.b for pair in pairs)
 
 
 def _contrast(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[SettingChange]:

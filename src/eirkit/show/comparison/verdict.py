@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from eirkit.show.comparison.measures import FATES, measure_of
+from eirkit.findings.fates import FATE_MEASURES
+from eirkit.measures import MeasureGroup
+from eirkit.show.comparison.measures import group_of, measure_of
 from eirkit.show.comparison.pairs import Comparison, Difference
 from eirkit.show.phrases import counted, number, points, share
 
-USED = "came back, used"
+USED = FATE_MEASURES["used"]
+DIGITS: Mapping[str, int] = {"milliseconds": 2, "dollars": 4}
 
 
 def sides_of(found: Comparison) -> tuple[str, str]:
@@ -27,7 +30,7 @@ def verdict_of(found: Comparison) -> str:
     a, b = sides_of(found)
     over = f"over {counted(first.pairs, 'pair')} of {found.unit} of {counted(first.clusters, 'task')}"
     both = f"{shown(first, first.b)} against {shown(first, first.a)}"
-    amount, said = shown_difference(first), measure_of(first.measure).said or first.measure
+    amount, said = shown_difference(first), measure_of(first.measure).label
     if first.low is None or first.high is None:
         return f"{b} − {a} in {said}: {amount} ({both}), of a single task, so no interval is known."
     if first.low == first.high == 0:
@@ -40,36 +43,37 @@ def verdict_of(found: Comparison) -> str:
 
 def _comparative(one: Difference) -> str:
     better = measure_of(one.measure).better
-    if better == "neither":
+    if better is None:
         return "is above" if one.difference > 0 else "is below"
     return "is better than" if (one.difference > 0) == (better == "more") else "is worse than"
 
 
 def fates_sentence(found: Comparison) -> str:
-    """Return how much of what had left the agent's sight came back into use, and where the rest went; else nothing."""
-    fates = [one for one in found.overall if measure_of(one.measure).group == FATES]
-    used = next((one for one in fates if one.measure == USED), None)
+    """Return how many needed records were returned and used, and where most of the rest went; else nothing."""
+    fates = [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
+    used = next((one for one in fates if one.measure == USED.id), None)
     if used is None:
         return ""
     a, b = sides_of(found)
-    first = f"{share(used.b)} came back and were used with {b}{_most([(one.measure, one.b) for one in fates])}"
+    first = f"{share(used.b)} with {b}{_most([(one.measure, one.b) for one in fates])}"
     second = f"{share(used.a)} with {a}{_most([(one.measure, one.a) for one in fates])}"
-    return f"Of needed results out of the agent’s sight {first}, {second}."
+    return f"Of {USED.of}, {USED.label}: {first}, {second}."
 
 
 def _most(fates: Iterable[tuple[str, float]]) -> str:
     """Return the most frequent of the other fates in brackets; nothing where there was none."""
-    others = [(value, name) for name, value in fates if name != USED and value > 0]
+    others = [(value, name) for name, value in fates if name != USED.id and value > 0]
     if not others:
         return ""
     value, name = max(others)
-    return f" ({name}: {share(value)})"
+    return f" ({measure_of(name).label}: {share(value)})"
 
 
-def grouped(differences: Sequence[Difference]) -> Iterator[tuple[str, list[Difference]]]:
+def grouped(differences: Sequence[Difference]) -> Iterator[tuple[MeasureGroup, list[Difference]]]:
     """Yield the differences by the table that they belong to."""
-    for group, rows in groupby(differences, key=lambda one: measure_of(one.measure).group):
-        yield group, list(rows)
+    for _, rows in groupby(differences, key=lambda one: group_of(one.measure).id):
+        together = list(rows)
+        yield group_of(together[0].measure), together
 
 
 def shown(one: Difference, value: float, *, exact: bool = False) -> str:
@@ -81,7 +85,7 @@ def shown(one: Difference, value: float, *, exact: bool = False) -> str:
     unit = measure_of(one.measure).unit
     if unit == "share":
         return f"{value:.1%}" if exact else share(value)
-    return number(value, {"ms": 2, "dollars": 4, "number": 1}[unit]).replace("-", "−")
+    return number(value, DIGITS.get(unit, 1)).replace("-", "−")
 
 
 def shown_difference(one: Difference, value: float | None = None, *, bare: bool = False) -> str:

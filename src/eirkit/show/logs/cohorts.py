@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from eirkit.logs.cohorts.cohort import COHORT_MEASURES
+from eirkit.logs.corpus.rows import LOG_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.logs.analysed import Analysed
 from eirkit.show.logs.sentences import goal_is_known
@@ -14,6 +16,11 @@ from eirkit.show.phrases import listed
 from eirkit.show.table import Column, Table
 
 Test = Mapping[str, Any]
+_GOAL, _PEAK = LOG_MEASURES["goal_accessed"], LOG_MEASURES["peak_demand_tokens"]
+GOAL_COLUMNS = (
+    Column("goal_access", _GOAL.label, 3, percent=True, meaning=_GOAL.description),
+    Column("mean_peak_tokens", f"mean {_PEAK.label}", 0, meaning="tokens, runs without a goal file as 0"),
+)
 
 
 def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
@@ -37,12 +44,11 @@ def _areas(rows: Sequence[Test]) -> Section:
         Column("failed", "failed"),
         Column("unknown", "unknown"),
         Column("tasks", "tasks"),
-        Column("goal_access", "goal access", 3, percent=True),
-        Column("mean_peak_tokens", "mean peak", 0, meaning="tokens, no coverage as 0"),
-        Column("covered_failure_auc", "failure AUC", 3, meaning="probability that a failed run needed more, ties half"),
+        *GOAL_COLUMNS,
+        Column.of(COHORT_MEASURES["covered_failure_auc"]),
         Column("covered_auc_low", "from", 3, meaning="95% interval"),
         Column("covered_auc_high", "to", 3),
-        Column("failure_auc", "uncovered as 0", 3, meaning="the AUC with runs that touched no goal file as needing 0"),
+        Column.of(COHORT_MEASURES["failure_auc"]),
     )
     table = Table("cohorts", "Cohorts", columns, tuple(map(_with_area, rows)))
     notes = tuple(f"{row['cohort']}: {row['note']}" for row in rows if row["note"])

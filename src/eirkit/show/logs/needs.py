@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
 from eirkit.show.logs.sentences import break_words, goal_is_known
@@ -56,7 +58,12 @@ def demand_chart(runs: Sequence[RunOutcome], unit: str) -> Chart:
     middle = values[len(values) // 2]
     half = f"Half of {counted(len(values), 'run')} needed {middle:,.0f} {unit} or more"
     told = f"{half}; the most any needed is {values[-1]:,.0f}."
-    axes = Axis(f"peak, {unit}", "category"), Axis("runs", low=0.0)
+    axes = (
+        Axis(
+            f"{LOG_MEASURES['peak_demand_tokens' if unit == 'tokens' else 'later_used_peak'].label}, {unit}", "category"
+        ),
+        Axis("runs", low=0.0),
+    )
     return Chart("demand", "Peak demand of runs", told, *axes, tuple(series), stacked=True)
 
 
@@ -95,12 +102,13 @@ def goal_section(found: Analysed) -> Section | None:
     document = found.document
     if document["goal_access"] is None or not goal_is_known(document):
         return None
+    peak = LOG_MEASURES["peak_demand_tokens"].label
     rows = [
-        ("runs that touched a goal file", f"{document['covered_runs']:,} ({share(document['goal_access'])})"),
-        ("mean peak, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
-        ("mean peak, where the goal was touched", f"{number(document['mean_peak_covered_tokens'])} tokens"),
+        (LOG_MEASURES["goal_accessed"].label, f"{document['covered_runs']:,} runs ({share(document['goal_access'])})"),
+        (f"mean {peak}, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
+        (f"mean {peak}, runs that reached a goal", f"{number(document['mean_peak_covered_tokens'])} tokens"),
         (
-            "mean peak if all of the environment is visible",
+            f"mean {peak} if all of the environment is visible",
             f"{number(document['mean_peak_environment_tokens'])} tokens",
         ),
         *(
@@ -115,13 +123,21 @@ def goal_section(found: Analysed) -> Section | None:
 
 
 Document = Mapping[str, Any]
-SIGNATURES = {
-    "edit_failures": "edits that failed",
-    "repeated_commands": "commands repeated",
-    "repeated_edits": "edits repeated",
-    "submits_after_failed_test": "submissions after a failed test",
-    "overflow_errors": "context overflows",
-}
+SIGNATURES = (
+    "edit_failures",
+    "repeated_commands",
+    "repeated_edits",
+    "submits_after_failed_test",
+    "overflow_errors",
+)
+CLIPPING = (
+    "clipped_views",
+    "clipped_goal_views",
+    "clipped_modified_views",
+    "lines_recovered",
+    "lines_never_recovered",
+    "lines_ambiguous",
+)
 
 
 def reading_section(document: Document) -> Section | None:
@@ -129,50 +145,46 @@ def reading_section(document: Document) -> Section | None:
     if not document["read_tokens"]:
         return None
     known = bool(document["covered_runs"])
-    whose = "" if document["covered_runs"] == document["runs"] else " where the goal was reached"
-    vain = f", {share(document['dead_read_share'])} in vain{whose}." if known else "; what was in vain is not known."
+    again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
+    wasted = f"{share(document['dead_read_share'])} (of {vain.of})" if known else "not known"
     told = (
-        f"{number(document['read_tokens'])} tokens of file content were read: {share(document['repeat_share'])} again "
-        f"though unchanged{vain}"
+        f"{number(document['read_tokens'])} tokens of file content were read; {again.label}: "
+        f"{share(document['repeat_share'])}; {vain.label}: {wasted}."
     )
-    kinds = {
-        "all reads": "read_tokens",
-        "read again": "repeat_tokens",
-        **({"in vain": "dead_read_covered_tokens"} if known else {}),
-    }
-    names, values = tuple(kinds), tuple(float(document[key]) for key in kinds.values())
+    kinds = {"read_tokens": "read_tokens", "repeat_tokens": "repeat_tokens"}
+    kinds |= {"dead_read_tokens": "dead_read_covered_tokens"} if known else {}
+    names = tuple(READING_MEASURES[key].label for key in kinds)
+    values = tuple(float(document[key]) for key in kinds.values())
     axes = Axis("reads", "category"), Axis("tokens", low=0.0)
     chart = Chart("reads", "Tokens of file content", told, *axes, (Series("tokens", "bars", names, values),))
-    columns = (Column("path", "file"), Column("repeat_reads", "reads"), Column("repeat_tokens", "tokens"))
-    table = Table("read-again", "Shown again though unchanged", columns, tuple(document["repeated_files"]))
-    return Section("Reading again, and in vain", (), (chart, table) if table.rows else (chart,))
+    columns = (
+        Column("path", "file"),
+        Column("repeat_reads", "reads"),
+        Column.of(READING_MEASURES["repeat_tokens"]),
+    )
+    table = Table("read-again", "Files that were read again", columns, tuple(document["repeated_files"]))
+    return Section(READING_MEASURES.title, (), (chart, table) if table.rows else (chart,))
 
 
 def clipping_section(document: Document) -> Section | None:
     """Return what clipped views left out, and whether it was seen later."""
     if not document["clipped_views"]:
         return None
-    counts = (
-        ("clipped views", "clipped_views"),
-        ("… of goal files", "clipped_goal_views"),
-        ("… of files that the run modified later", "clipped_modified_views"),
-        ("lines to be changed that a later view showed", "lines_recovered"),
-        ("lines to be changed that no later view showed", "lines_never_recovered"),
-        ("lines that cannot be told", "lines_ambiguous"),
-    )
-    rows = tuple({"figure": name, "count": document[key]} for name, key in counts)
+    shown = [LOG_MEASURES[key] for key in CLIPPING]
+    rows = tuple({"figure": one.label, "count": document[one.id], "meaning": one.meaning} for one in shown)
     lost, seen = document["lines_never_recovered"], document["lines_recovered"]
     words = (
         f"{counted(document['clipped_views'], 'view')} were clipped; {lost:,} of {lost + seen:,} lines that the goal "
         "changes and a clipped view left out were never shown again."
     )
-    table = Table("clipping", "Clipped views", (Column("figure", "figure"), Column("count", "count")), rows)
+    columns = (Column("figure", "figure"), Column("count", "count"), Column("meaning", "meaning"))
+    table = Table("clipping", "Clipped views", columns, rows)
     return Section("Clipped views", (words,), (table,))
 
 
 def signatures_section(document: Document) -> Section | None:
     """Return how often the signatures of trouble occur."""
-    found = {name: document[key] for key, name in SIGNATURES.items() if document[key]}
+    found = {LOG_MEASURES[key].label: document[key] for key in SIGNATURES if document[key]}
     if not found:
         return None
     runs = document["runs"]
@@ -191,21 +203,13 @@ def breaks_section(document: Document) -> Section | None:
     words = (break_words(breaks),)
     if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
-    fates = (
-        f"Of {counted(breaks['live_tokens'], 'token')} still needed {number(breaks['dropped_tokens'])} were not "
-        f"carried over: {number(breaks.get('reread_dropped_tokens'))} in files that were read again, "
-        f"{number(breaks.get('overwritten_tokens'))} in files edited without reading them again, "
-        f"{number(breaks['never_reread_tokens'])} in files never read again."
-    )
+    amounts = ", ".join(f"{one.label} {number(breaks.get(one.id))}" for one in BREAK_MEASURES)
+    fates = f"In tokens of files: {amounts}."
     columns = (
         Column("run_id", "run"),
         Column("kind", "kind"),
-        Column("cut", "at cut"),
-        Column("live_tokens", "live", meaning="still in the context, and used by later work"),
-        Column("dropped_tokens", "not carried", meaning="the sum of the next three"),
-        Column("reread_dropped_tokens", "read again"),
-        Column("overwritten_tokens", "edited unread", meaning="edited without reading it again"),
-        Column("never_reread_tokens", "never again"),
+        Column("cut", "before turn"),
+        *map(Column.of, BREAK_MEASURES),
     )
     rows = tuple(one for one in document["costliest_breaks"] if one.get("measured", True))
     table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.corpus.summary import READING_MEASURES
 from eirkit.show.logs.analysed import Analysed
 from eirkit.show.logs.cohorts import cohort_sections
 from eirkit.show.logs.needs import (
@@ -25,14 +27,10 @@ TITLE = "What these recorded runs needed, and what they lost"
 WORST = (
     Column("run_id", "run"),
     Column("turns", "turns"),
-    Column("peak_demand_tokens", "peak demand", meaning="tokens that work towards the goal still needed"),
-    Column("peak_cut", "at cut", meaning="before which turn"),
-    Column("later_used_peak", "used later", meaning="the same with every later use counted"),
-    Column("unit", "in", meaning="what `used later` counts; each unit's largest come together"),
-    Column("read_tokens", "read"),
-    Column("repeat_tokens", "again", meaning="unchanged, shown before"),
-    Column("dead_read_tokens", "in vain", meaning="used by nothing that led to the goal"),
-    Column("peak_context_tokens", "largest prompt"),
+    *(Column.of(LOG_MEASURES[key]) for key in ("peak_demand_tokens", "peak_cut", "later_used_peak")),
+    Column("unit", "unit", meaning=f"in which {LOG_MEASURES['later_used_peak'].label} is counted"),
+    *(Column.of(READING_MEASURES[key]) for key in ("read_tokens", "repeat_tokens", "dead_read_tokens")),
+    Column.of(LOG_MEASURES["peak_context_tokens"]),
 )
 
 
@@ -85,10 +83,11 @@ def headline_of(found: Analysed) -> Headline:
 def _read(document: Mapping[str, Any]) -> str:
     if not document["read_tokens"]:
         return "reads of files were not recorded."
-    again = f"{share(document['repeat_share'])} had been read before, unchanged."
+    again, vain = READING_MEASURES["repeat_share"], READING_MEASURES["dead_read_share"]
+    said = f"of {again.of}, {share(document['repeat_share'])} {again.label}"
     if not document["covered_runs"]:
-        return f"of what they read {again}"
-    return f"{share(document['dead_read_share'])} of what they read was used by nothing that led there, {again}"
+        return f"{said}."
+    return f"{said}; of {vain.of}, {share(document['dead_read_share'])} {vain.label}."
 
 
 def _more(found: Analysed) -> Iterator[str]:

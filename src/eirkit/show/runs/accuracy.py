@@ -1,17 +1,19 @@
-"""What was right in a sweep: accuracy by cell, and against pressure. Facts of a folder come in, sections go out."""
+"""Sections on the accuracy of a sweep, by cell and against pressure."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from eirkit.findings.causes import CAUSES, Cause
+from eirkit.findings.causes import CAUSE_MEASURES, CAUSES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.findings.prediction import PressureRun, no_cascade, pressure_correlation
 from eirkit.findings.statistics import Interval, bootstrap_mean
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.page import Section
 from eirkit.show.phrases import counted, share
+from eirkit.show.runs.answers import error_share
 from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder
 from eirkit.show.table import Column, Table
 
@@ -19,6 +21,7 @@ Row = Mapping[str, Any]
 MOST_CELLS = 200  # in a table; a page is for reading
 MOST_POINTS = 24  # in a row of intervals; beyond it a map is easier to read
 MOST_TRIALS = 2_000  # that are ranked one by one; beyond it cells are
+ACCURACY = RUN_MEASURES["accuracy"]
 
 
 def accuracy_section(sweep: SweepFolder) -> Section:
@@ -46,20 +49,19 @@ def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
 
 
 def _columns(named: Coordinates, rows: Sequence[Row]) -> tuple[Column, ...]:
-    away = "steps that build on an earlier result which was no longer in sight"
-    local = Column(
-        "local", "if local", 3, percent=True, meaning="accuracy if exactly the steps out of sight were wrong"
+    local = (
+        (Column.of(RUN_MEASURES["no_cascade_accuracy"]),) if any(row["memory_system"] is None for row in rows) else ()
     )
     return (
         *(Column(name, name) for name in named.varying),
-        Column("pressure", "m/h", 2, meaning="the window over the records held"),
-        Column("scored", "runs", meaning="scored of attempted"),
-        Column("accuracy", "accuracy", 3, percent=True),
+        replace(Column.of(RUN_MEASURES["pressure"]), digits=2),
+        Column.of(RUN_MEASURES["scored"]),
+        Column.of(ACCURACY),
         Column("low", "from", 3, percent=True, meaning="95% interval, runs resampled"),
         Column("high", "to", 3, percent=True),
-        Column("miss_rate", "out of sight", 3, percent=True, meaning=away),
-        *((local,) if any(row["memory_system"] is None for row in rows) else ()),
-        Column("final", "task right", 3, percent=True, meaning="runs whose last answer is right"),
+        Column.of(RUN_MEASURES["miss_rate"]),
+        *local,
+        Column.of(RUN_MEASURES["final_accuracy"]),
     )
 
 
@@ -74,8 +76,8 @@ def _line(row: Row, named: Coordinates, intervals: Mapping[str, Interval]) -> di
         "low": None if found is None else found.low,
         "high": None if found is None else found.high,
         "miss_rate": row["miss_rate"],
-        "local": None if missed is None else no_cascade(missed, row["n"], row["n"]).of_all,
-        "final": row["final_accuracy"],
+        "no_cascade_accuracy": None if missed is None else no_cascade(missed, row["n"], row["n"]).of_all,
+        "final_accuracy": row["final_accuracy"],
     }
 
 
@@ -90,22 +92,27 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
         x = tuple(str(row["h"]) for row in sorted(rows, key=lambda row: row["h"]))
         ordered = sorted(rows, key=lambda row: row["h"])
         y = tuple(named.label(row, without=("h",)) for row in ordered)
-        cells = Series("accuracy", "cells", x, y, value=tuple(row["accuracy"] for row in ordered))
+        cells = Series(ACCURACY.label, "cells", x, y, value=tuple(row["accuracy"] for row in ordered))
         return Chart(
-            "accuracy-map", "Accuracy by capacity", alt, Axis("records held, h", "category"), Axis(""), (cells,)
+            "accuracy-map",
+            "Accuracy by capacity",
+            alt,
+            Axis(f"h: {RUN_MEASURES['h'].meaning}", "category"),
+            Axis(""),
+            (cells,),
         )
     shown = sorted(rows, key=lambda row: row["accuracy"])[:MOST_POINTS]
     found = [intervals.get(row["cell"]) for row in shown]
     series = Series(
-        "accuracy",
+        ACCURACY.label,
         "points",
         tuple(named.label(row) for row in shown),
         tuple(row["accuracy"] for row in shown),
         tuple(None if one is None else one.low for one in found),
         tuple(None if one is None else one.high for one in found),
     )
-    y_axis = Axis("accuracy", low=0.0, high=1.0, percent=True)
-    return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, Axis("cell", "category"), y_axis, (series,))
+    axes = Axis("cell", "category"), Axis.of(ACCURACY)
+    return Chart("accuracy-cells", "Accuracy with 95% intervals", alt, *axes, (series,))
 
 
 def pressure_section(sweep: SweepFolder) -> Section | None:
@@ -118,7 +125,7 @@ def pressure_section(sweep: SweepFolder) -> Section | None:
     for row in sorted(rows, key=lambda row: row["pressure"]):
         groups.setdefault(named.label(row, without=("h", "m", "n", "lookback")), []).append(row)
     series = tuple(_line_over_pressure(name, group, intervals) for name, group in list(groups.items())[:8])
-    axes = Axis("pressure, m/h"), Axis("accuracy", low=0.0, high=1.0, percent=True)
+    axes = Axis(f"pressure, {RUN_MEASURES['pressure'].label}"), Axis.of(ACCURACY)
     chart = Chart("pressure", "Accuracy against pressure", _correlation(sweep, rows), *axes, series)
     return Section("Pressure and accuracy", (), (chart,))
 
@@ -150,15 +157,6 @@ def _line_over_pressure(name: str, rows: Sequence[Row], intervals: Mapping[str, 
     )
 
 
-ORDER: tuple[Cause, ...] = ("state_supply", "cascade", "computation")
-SAID = {
-    "computation": "wrong by itself",
-    "state_supply": "a needed result was not to be had",
-    "cascade": "follows from an earlier wrong answer",
-}
-NAMES = {"computation": "own mistake", "state_supply": "missing state", "cascade": "from an earlier error"}
-
-
 def causes_section(sweep: SweepFolder) -> Section | None:
     """Return why steps were wrong; cells that fail the control keep their causes to themselves."""
     rows = [row for row in sweep.rows if row["scored"] and sum(row["errors"].values()) and not _is_withheld(row)]
@@ -168,62 +166,50 @@ def causes_section(sweep: SweepFolder) -> Section | None:
     if any(row["control"] is None for row in rows):
         words.append("No full-information control was run for some cells: their causes describe and claim nothing.")
     named = Coordinates(rows)
-    return Section(
-        "Why steps were wrong", tuple(words), (causes_chart(rows, named, _steps(sweep)), _causes_table(rows, named))
-    )
+    return Section("Why steps were wrong", tuple(words), (causes_chart(rows, named), _causes_table(rows, named)))
 
 
 def _is_withheld(row: Row) -> bool:
     return row["control"] is not None and not row["claims"]
 
 
-def _steps(sweep: SweepFolder) -> Mapping[str, int]:
-    """Return the scored steps of each cell's runs."""
-    steps: Counter[str] = Counter()
-    for run in sweep.runs:
-        steps[run.cell] += run.score.steps
-    return steps
-
-
-def causes_chart(rows: Sequence[Row], named: Coordinates, steps: Mapping[str, int]) -> Chart:
-    """Return wrong steps by cause as shares of all scored steps, stacked."""
-    shown = sorted(rows, key=lambda row: -sum(row["errors"].values()) / steps[row["cell"]])[:MOST_POINTS]
+def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
+    """Return wrong steps by cause as shares of scored steps, stacked."""
+    shown = sorted(rows, key=lambda row: -sum(row["error_shares"].values()))[:MOST_POINTS]
     places = tuple(named.label(row) for row in shown)
     series = tuple(
-        Series(NAMES[cause], "bars", places, tuple(row["errors"][cause] / steps[row["cell"]] for row in shown))
-        for cause in ORDER
+        Series.of(one, "bars", places, tuple(row["error_shares"][one.id] for row in shown)) for one in CAUSE_MEASURES
     )
-    totals = Counter({cause: sum(row["errors"][cause] for row in rows) for cause in CAUSES})
-    wrong = sum(totals.values())
-    told = ", ".join(f"{share(totals[cause] / wrong)} {NAMES[cause]}" for cause in ORDER)
+    (whole,) = {one.of for one in CAUSE_MEASURES}
+    told = ", ".join(f"{CAUSE_MEASURES[cause].label} {share(error_share(rows, cause))}" for cause in CAUSES)
     return Chart(
         "causes",
         "Wrong steps by cause",
-        f"Of {counted(wrong, 'wrong step')}: {told}.",
+        f"Of {whole}: {told}.",
         Axis("cell", "category"),
-        Axis("share of all steps", low=0.0, high=1.0, percent=True),
+        Axis(f"share of {whole}", low=0.0, high=1.0, percent=True),
         series,
         stacked=True,
     )
 
 
 def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
+    more = [RUN_MEASURES[key] for key in ("first_error_at_first_miss", "self_consistent_accuracy")]
     columns = (
         *(Column(name, name) for name in named.varying),
-        *(Column(cause, NAMES[cause], meaning=SAID[cause]) for cause in ORDER),
-        Column("aligned", "aligned", 3, percent=True, meaning="runs whose first error is at their first miss"),
-        Column("consistent", "self-consistent", 3, percent=True, meaning="answers that follow from the agent’s own"),
+        Column("wrong", "wrong steps"),
+        *(Column.of(one) for one in (*CAUSE_MEASURES, *more)),
     )
     lines = tuple(
         {
             **named.cells(row),
-            **row["errors"],
-            "aligned": row["first_error_at_first_miss"],
-            "consistent": row["self_consistent_accuracy"],
+            "wrong": sum(row["errors"].values()),
+            **row["error_shares"],
+            **{one.id: row[one.id] for one in more},
         }
         for row in rows[:MOST_CELLS]
     )
-    return Table("causes-by-cell", "Wrong steps by cause, counted", columns, lines)
+    return Table("causes-by-cell", "Wrong steps by cause", columns, lines)
 
 
 def first_miss_section(sweep: SweepFolder) -> Section | None:
@@ -242,8 +228,8 @@ def first_miss_section(sweep: SweepFolder) -> Section | None:
         "first-miss",
         "First miss and first error",
         said,
-        Axis("step of the first miss", low=0.0),
-        Axis("step of the first error", low=0.0),
+        Axis(f"step of the {RUN_MEASURES['first_miss'].label}", low=0.0),
+        Axis(f"step of the {RUN_MEASURES['first_error'].label}", low=0.0),
         _first_points(erred),
         note="On the line both are the same step; above it the error came later.",
     )

@@ -1,4 +1,4 @@
-"""The first screen of a lacuna run: summary rows come in; shares, the sentences that say them and a dictionary go out.
+"""The first screen of a lacuna run: what was lost and why steps were wrong, as shares and in sentences.
 
 Whatever speaks of lost information comes from cells that pass the full-information control; without one the page says
 that it describes.
@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eirkit.findings.causes import CAUSES
-from eirkit.findings.fates import FATES, Fate
+from eirkit.findings.causes import CAUSE_MEASURES, CAUSES, Cause
+from eirkit.findings.fates import FATE_MEASURES, FATES, NOT_ASKED, RETURNED, Fate
 from eirkit.show.page import Headline
 from eirkit.show.phrases import counted, share
 from eirkit.show.runs.folder import Coordinates
@@ -32,14 +32,10 @@ class Losses:
     needed: int | None  # results that were needed from an external memory
     lost_share: float | None
     unasked_share: float | None  # part of it, of an external memory: never written, or never searched for
-    unused_share: (
-        float | None
-    )  # no part of it: came back from an external memory, and the answer does not follow from it
+    unused_share: float | None  # not part of it: returned by an external memory, and not what the answer follows from
+    steps: int  # scored
     wrong_steps: int
-    state_supply_share: float | None
-    cascade_share: float | None
-    computation_share: float | None
-    unanswered_share: float | None  # of wrong steps; part of the former: never reached, or left without an answer
+    error_shares: Mapping[Cause, float | None]  # of scored steps; mean over runs
     claims: bool  # the cells pass the control; else this describes and claims nothing
 
     @property
@@ -88,9 +84,6 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         return None
     stored = [row for row in basis if _asked(row)]
     counted_rows = stored or basis
-    errors = {cause: sum(row["errors"][cause] for row in counted_rows) for cause in CAUSES}
-    wrong = sum(errors.values())
-    shares = {f"{cause}_share": errors[cause] / wrong if wrong else None for cause in CAUSES}
     return Losses(
         cells=len(counted_rows),
         runs=sum(row["scored"] for row in counted_rows),
@@ -98,12 +91,12 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         memory=_only({str(row["memory"]) for row in stored}),
         needed=sum(map(_asked, stored)) if stored else None,
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
-        unasked_share=_share_of(stored, "unwritten", "not_sought") if stored else None,
+        unasked_share=_share_of(stored, *NOT_ASKED) if stored else None,
         unused_share=_share_of(stored, "not_used") if stored else None,
-        wrong_steps=wrong,
-        unanswered_share=sum(map(_unanswered, counted_rows)) / wrong if wrong else None,
+        steps=sum(row["steps"] for row in counted_rows),
+        wrong_steps=sum(sum(row["errors"].values()) for row in counted_rows),
+        error_shares={cause: error_share(counted_rows, cause) for cause in CAUSES},
         claims=bool(sound),
-        **shares,
     )
 
 
@@ -111,9 +104,11 @@ def _only(names: set[str]) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _unanswered(row: Row) -> int:
-    kinds: Mapping[str, int] = row["kinds"]
-    return kinds.get("unreached", 0) + kinds.get("unanswered", 0)
+def error_share(rows: Sequence[Row], cause: Cause) -> float | None:
+    """Return the share of scored steps that were wrong for one cause, mean over the runs of all rows."""
+    known = [row for row in rows if row["error_shares"][cause] is not None]
+    runs = sum(row["scored"] for row in known)
+    return math.fsum(row["error_shares"][cause] * row["scored"] for row in known) / runs if runs else None
 
 
 def _asked(row: Row) -> int:
@@ -127,13 +122,15 @@ def _fates(row: Row) -> Mapping[str, int]:
 
 
 def _lost_by_stores(rows: Sequence[Row]) -> float:
-    """Return the share of needed results out of sight that did not come back; what came back unused is not lost."""
-    return _share_of(rows, *(fate for fate in FATES if fate not in ("used", "not_used")))
+    """Return the share of needed records that were not returned; what was returned and not used is not lost."""
+    return _share_of(rows, *(fate for fate in FATES if fate not in RETURNED))
 
 
 def _share_of(rows: Sequence[Row], *fates: Fate) -> float:
-    """Return the share of needed results that had one of these fates."""
-    return sum(_fates(row)[fate] for row in rows for fate in fates) / sum(map(_asked, rows))
+    """Return the share of needed records that had one of these fates, mean over the runs that needed any."""
+    systems = [row["memory_system"] for row in rows]
+    total = math.fsum(one["needing_runs"] * one["fate_shares"][fate] for one in systems for fate in fates)
+    return total / sum(int(one["needing_runs"]) for one in systems)
 
 
 def _missed(rows: Sequence[Row]) -> float | None:
@@ -231,13 +228,11 @@ def _silence(rows: Sequence[Row], control: str) -> list[str]:
 
 def _caption(losses: Losses) -> str:
     if losses.all_came_back:
-        back = "came back" if losses.unused_share else "came back into use"
-        return (
-            f"of the results that the task needed back from the memory {back} ({losses.needed:,} of {losses.needed:,})"
-        )
+        used = "" if losses.unused_share else " and used"
+        return f"of records needed from memory were returned{used} ({losses.needed:,} of {losses.needed:,})"
     if losses.external:
-        return "of the results that the task needed back from the memory did not come back"
-    return "of the steps that build on earlier results lacked one of them"
+        return "of records needed from memory were not returned"
+    return "of steps with references needed an answer that was no longer in context"
 
 
 def _answer(losses: Losses, repair: Repair | None) -> str:
@@ -250,20 +245,18 @@ def _answer(losses: Losses, repair: Repair | None) -> str:
 def _loss(losses: Losses) -> str:
     lost = share(losses.lost_share)
     if not losses.external:
-        if losses.lost_share and not losses.wrong_steps:
-            return f"{lost} of the steps needed what was no longer in sight, and the agent had it all the same"
-        return f"{lost} of the steps needed an earlier result that was no longer in sight"
-    needed, unasked = f"the task needed from {'it' if losses.memory else 'them'}", losses.unasked_share or 0.0
-    unused = [f"{share(losses.unused_share)} came back and did not enter the answer"] if losses.unused_share else []
+        said = f"{lost} of steps with references needed an answer that was no longer in context"
+        return f"{said}, and all were correct" if losses.lost_share and not losses.wrong_steps else said
+    whose, unasked = "it" if losses.memory else "them", losses.unasked_share or 0.0
+    unused = [f"{share(losses.unused_share)} {FATE_MEASURES['not_used'].label}"] if losses.unused_share else []
     if losses.all_came_back:
-        return f"{_named(losses)} brought back all that {needed}{_aside(unused)}"
+        return f"{_named(losses)} returned every record that the task needed from {whose}{_aside(unused)}"
+    never = " or ".join(FATE_MEASURES[fate].label for fate in NOT_ASKED)
     if unasked and math.isclose(unasked, losses.lost_share or 0.0):
-        return (
-            f"The agent never wrote or never searched for {lost} of what the task needed from "
-            f"{losses.memory or 'the memories'}, which puts no memory to the test"
-        )
-    left = [f"{share(unasked)} was never written or never searched for"] if unasked else []
-    return f"{_named(losses)} lost {lost} of what {needed}{_aside([*left, *unused])}"
+        memory = losses.memory or "the memories"
+        return f"{lost} of the records needed from {memory} were {never} by the agent, so no memory was tested"
+    left = [f"{share(unasked)} {never}"] if unasked else []
+    return f"{_named(losses)} did not return {lost} of the records needed from {whose}{_aside([*left, *unused])}"
 
 
 def _aside(parts: Sequence[str]) -> str:
@@ -276,13 +269,13 @@ def _named(losses: Losses) -> str:
 
 
 def _causes(losses: Losses) -> str:
+    """Return how many steps were wrong, and of all steps how many for which cause."""
     if not losses.wrong_steps:
         return "no step was wrong"
-    cascade = f", {share(losses.cascade_share)} follow from an earlier wrong answer" if losses.cascade_share else ""
-    supply, unanswered = share(losses.state_supply_share), losses.unanswered_share or 0.0
-    arithmetic = share((losses.computation_share or 0.0) - unanswered)
-    never = f", {share(unanswered)} were never answered" if unanswered else ""
-    return f"{supply} of wrong steps are missing state{cascade}{never}, {arithmetic} are the model’s own mistakes"
+    shares = losses.error_shares
+    told = [f"{CAUSE_MEASURES[cause].label} {share(shares[cause])}" for cause in CAUSES if shares[cause]]
+    wrong = math.fsum(value for value in shares.values() if value is not None)
+    return f"{share(wrong)} of steps were wrong: {', '.join(told)}"
 
 
 def _range(rows: Sequence[Row], losses: Losses) -> list[str]:

@@ -9,12 +9,14 @@ from typing import Any
 
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import UsageError
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.show.folders import foreign
 from eirkit.show.page import Section
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import generate, graph_of, prepare
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
@@ -125,13 +127,8 @@ def _table(lines: Sequence[Row]) -> Table:
         Column("h", "h"),
         Column("peak_bits", "EIR, bits", 1, meaning="at its peak; where not exact, at least so many"),
         Column("capacity", "capacity, bits", 1, meaning="h records, each one of its possible values"),
-        Column(
-            "eir_pressure",
-            "EIR pressure",
-            2,
-            meaning="EIR over capacity, at its peak; above 1 no guarantee is possible",
-        ),
-        Column("operational", "m/h", 2, meaning="the pressure that other tables print"),
+        replace(Column.of(SIMULATION_MEASURES["eir_pressure"]), digits=2),
+        Column("operational", RUN_MEASURES["pressure"].label, 2, meaning="the pressure that other tables print"),
         Column("short", "cuts above", meaning="computed cuts at which EIR exceeds the capacity"),
         Column("exact", "exact", meaning="every cut was counted, and none only bounded"),
     )

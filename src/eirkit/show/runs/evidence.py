@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from eirkit.experiments.evidence_measures import ARM_MEASURES, PROBE_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.page import Headline, Listing, Page, Section
 from eirkit.show.phrases import counted, listed, points, share
@@ -14,7 +16,7 @@ from eirkit.show.runs.folder import Evidence
 from eirkit.show.table import Column, Table
 
 Row = Mapping[str, Any]
-ARMS = {"control": "nothing", "sham": "sham", "oracle": "what was missing"}
+ARMS = tuple(one for one in ARM_MEASURES if one.id in ("control", "sham", "oracle"))
 
 
 def rescue_section(found: Evidence) -> Section:
@@ -35,7 +37,7 @@ def rescue_section(found: Evidence) -> Section:
         words.append("No full-information control was run: differences describe; add `--control`.")
     measured = [row for row in rows if row["accuracy"] is not None]
     charts = (rescue_chart(measured),) if measured else ()
-    return Section("What restoring the missing state does", tuple(words), (*charts, _contrasts(document, rows)))
+    return Section("What restoring missed records does", tuple(words), (*charts, _contrasts(document, rows)))
 
 
 def _condition(document: Row) -> str:
@@ -53,18 +55,13 @@ def rescue_chart(rows: Sequence[Row]) -> Chart:
     """Return accuracy at missed steps by arm, for each model."""
     models = tuple(dict.fromkeys(row["model"] for row in rows))
     series = tuple(
-        Series(f"injected: {name}", "bars", models, tuple(_accuracy(rows, model, arm) for model in models))
-        for arm, name in ARMS.items()
+        Series.of(arm, "bars", models, tuple(_accuracy(rows, model, arm.id) for model in models)) for arm in ARMS
     )
-    told = listed([f"{ARMS[arm]} {_between(rows, arm)}" for arm in ARMS])
-    axes = Axis("model", "category"), Axis("right at missed steps", low=0.0, high=1.0, percent=True)
-    return Chart(
-        "rescue",
-        "Accuracy at steps that miss something",
-        f"Right answers, by what was injected: {told}.",
-        *axes,
-        series,
-    )
+    (whole,) = {arm.of for arm in ARMS}
+    told = listed([f"{arm.label} {_between(rows, arm.id)}" for arm in ARMS])
+    axes = Axis("model", "category"), Axis(f"accuracy, share of {whole}", low=0.0, high=1.0, percent=True)
+    note = "; ".join(f"{arm.label}: {arm.meaning}" for arm in ARMS)
+    return Chart("rescue", ARM_MEASURES.title, f"Accuracy: {told}.", *axes, series, f"{note}.")
 
 
 def _accuracy(rows: Sequence[Row], model: str, arm: str) -> float | None:
@@ -113,9 +110,9 @@ def capability_section(found: Evidence) -> Section:
     columns = (
         Column("model", "model"),
         Column("workload", "workload"),
-        Column("accuracy", "accuracy", 3, percent=True),
+        Column.of(RUN_MEASURES["accuracy"]),
         Column("calculator_accuracy", "with calculator", 3, percent=True),
-        Column("scored", "runs"),
+        Column.of(RUN_MEASURES["scored"]),
         Column("passes", "may carry claims"),
         Column("reason", "why"),
     )
@@ -128,13 +125,7 @@ def probe_section(found: Evidence) -> Section:
     columns = (
         Column("workload", "workload"),
         Column("model", "model"),
-        Column("probes", "probes"),
-        Column("successful", "successful"),
-        Column("early_stops", "gave up early"),
-        Column("read_overhead", "overhead", 3, meaning="reads over the fewest possible, over successes"),
-        Column("redundant", "read again"),
-        Column("off_cone", "off the cone"),
-        Column("minimum", "fewest reads", 1, meaning="mean"),
+        *map(Column.of, PROBE_MEASURES),
     )
     table = Table("probes", "Recovery probes", columns, tuple(found.document["rows"]))
     return Section("Finding the way to a lost result", (), (table,))

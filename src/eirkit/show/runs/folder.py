@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.findings.causes import RunScore
+from eirkit.findings.causes import RunScore, read_score
+from eirkit.findings.fates import pool_fates
+from eirkit.findings.pooling import pool
 from eirkit.records import read_document
 from eirkit.runs import trial_store
 from eirkit.runs.control import FOLDER as CONTROL
@@ -105,10 +107,13 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             words = f"{folder / RUNS}:{number}: not a run that can be read ({error}); restore the file"
             raise InputFileError(words) from error
+    by_cell: dict[str, list[RunFacts]] = {}
+    for run in runs:
+        by_cell.setdefault(run.cell, []).append(run)
     return SweepFolder(
         folder=folder,
         manifest=manifest,
-        rows=tuple({**_task_axes(tasks.get(row["cell"])), **row} for row in document["rows"]),
+        rows=tuple({**_task_axes(tasks.get(row["cell"])), **_completed(row, by_cell)} for row in document["rows"]),
         tasks=tasks,
         runs=tuple(runs),
         failures=tuple(document["failures"]),
@@ -121,7 +126,7 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
 
 
 def _facts(record: Row) -> RunFacts:
-    seed, score = record["seed"], RunScore(**record["score"])
+    seed, score = record["seed"], read_score(record["score"])
     if not isinstance(seed, int):
         raise TypeError(f"the seed {seed!r} is no whole number")
     counts = (score.steps, score.correct, score.missed, score.consuming_all, *score.errors.values())
@@ -134,6 +139,20 @@ def _facts(record: Row) -> RunFacts:
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
     """Return what a row of a summary does not say about its task; nothing of a cell without a run."""
     return {} if spec is None else {name: asdict(spec)[name] for name in TASK_AXES}
+
+
+def _completed(row: Row, by_cell: Mapping[str, Sequence[RunFacts]]) -> Row:
+    """Return a row of a summary with what earlier versions did not write into it."""
+    if "error_shares" in row:
+        return row
+    own = by_cell.get(row["cell"], ())
+    scored = pool([run.score for run in own])
+    system = row["memory_system"]
+    if system is not None:
+        pooled = pool_fates(run.memory["fates"] for run in own if run.memory is not None)
+        system = {**system, "fate_shares": dict(pooled.shares), "needing_runs": pooled.runs}
+    found = {"steps": scored.steps, "errors": scored.errors, "error_shares": scored.error_shares}
+    return {**row, **found, "memory_system": system}
 
 
 def read_evidence(folder: Path) -> Evidence:

@@ -1,11 +1,12 @@
-"""External memories of a sweep, and what everything cost: summary rows come in, sections go out."""
+"""Sections on the external memories of a sweep, and on what its models cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eirkit.findings.fates import FATES
+from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
+from eirkit.runs.summary import SPENDING_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.page import Section
 from eirkit.show.phrases import share
@@ -13,24 +14,6 @@ from eirkit.show.runs.folder import Coordinates, SweepFolder, condition_of
 from eirkit.show.table import Column, Table
 
 Row = Mapping[str, Any]
-SAID = {
-    "used": "came back and entered the answer",
-    "not_used": "came back, and the answer does not follow from it",
-    "other_value": "came back with another value",
-    "not_found": "in the store, and no search brought it",
-    "not_stored": "sought, and the store does not have it",
-    "not_sought": "written, and never sought",
-    "unwritten": "never written by the agent",
-}
-TITLES = {
-    "used": "used",
-    "not_used": "unused",
-    "other_value": "other value",
-    "not_found": "not found",
-    "not_stored": "lost by the store",
-    "not_sought": "not sought",
-    "unwritten": "not written",
-}
 
 
 def memory_section(sweep: SweepFolder) -> Section | None:
@@ -56,45 +39,38 @@ def memory_section(sweep: SweepFolder) -> Section | None:
 
 
 def fates_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
-    """Return the fates of needed results as shares, stacked."""
+    """Return the fates of needed records as shares, stacked."""
     places = tuple(named.label(row) if named.varying else condition_of(row) for row in rows)
-    fates = [row["memory_system"]["fates"] for row in rows]
-    present = [fate for fate in SAID if any(one[fate] for one in fates)]
+    shares = [row["memory_system"]["fate_shares"] for row in rows]
     series = tuple(
-        Series(TITLES[fate], "bars", places, tuple(one[fate] / sum(one.values()) for one in fates)) for fate in present
+        Series.of(one, "bars", places, tuple(found[one.id] for found in shares))
+        for one in FATE_MEASURES
+        if any(found[one.id] for found in shares)
     )
-    used = [one["used"] / sum(one.values()) for one in fates]
-    pairs = sorted(zip(used, places, strict=True))
+    used = FATE_MEASURES["used"]
+    pairs = sorted(zip([found["used"] for found in shares], places, strict=True))
     (least, worst), (most, best) = pairs[0], pairs[-1]
-    told = f"Used: {share(most)} of what was needed with {best}"
+    told = f"Of {used.of}, {used.label}: {share(most)} with {best}"
     told += f", {share(least)} with {worst}." if best != worst else "."
-    axes = Axis("memory", "category"), Axis("share of needed results", low=0.0, high=1.0, percent=True)
-    return Chart("fates", "What became of results that had left the agent’s sight", told, *axes, series, stacked=True)
+    axes = Axis("memory", "category"), Axis(f"share of {used.of}", low=0.0, high=1.0, percent=True)
+    return Chart("fates", FATE_MEASURES.title, told, *axes, series, stacked=True)
 
 
 def _fates_table(rows: Sequence[Row], named: Coordinates) -> Table:
-    columns = (*_places(named), *(Column(fate, TITLES[fate], meaning=SAID[fate]) for fate in reversed(FATES)))
-    lines = tuple({**_place(row, named), **row["memory_system"]["fates"]} for row in rows)
-    return Table("fates-by-cell", "Fates of needed results, counted", columns, lines)
+    columns = (*_places(named), Column.of(MEMORY_MEASURES["needed"]), *map(Column.of, FATE_MEASURES))
+    lines = tuple({**_place(row, named), **_fates(row["memory_system"])} for row in rows)
+    return Table("fates-by-cell", FATE_MEASURES.title, columns, lines)
+
+
+def _fates(system: Row) -> dict[str, Any]:
+    return {"needed": sum(system["fates"].values()), **system["fate_shares"]}
 
 
 def _costs_table(rows: Sequence[Row], named: Coordinates) -> Table:
-    columns = (
-        *_places(named),
-        Column("write", "ms a write", 2),
-        Column("search", "ms a search", 2),
-        Column("slowest", "slowest, ms", 1),
-        Column("records", "records", meaning="held at most"),
-        Column("bytes", "bytes"),
-        Column("held", "held bits", 0, meaning="at their peak, in the values of what was stored or in sight"),
-        Column("needed", "needed bits", 0, meaning="EIR at its peak"),
-        Column("calls", "own calls", meaning="that the system made of a model"),
-        Column("tokens", "own tokens"),
-        Column("cost", "own cost, $", 4),
-    )
-    return Table(
-        "memory-costs", "Time, size and the systems’ own calls", columns, tuple(_costs(r, named) for r in rows)
-    )
+    shown = [one for one in MEMORY_MEASURES if one.id != "needed"]
+    columns = (*_places(named), *map(Column.of, shown))
+    lines = tuple({**_place(row, named), **_costs(row["memory_system"])} for row in rows)
+    return Table("memory-costs", MEMORY_MEASURES.title, columns, lines)
 
 
 def _places(named: Coordinates) -> tuple[Column, ...]:
@@ -105,21 +81,16 @@ def _place(row: Row, named: Coordinates) -> dict[str, int | str]:
     return named.cells(row) or {"memory": condition_of(row)}
 
 
-def _costs(row: Row, named: Coordinates) -> dict[str, Any]:
-    found = row["memory_system"]
+def _costs(found: Row) -> dict[str, Any]:
     floor = found["floor"] or {"held_bits": None, "needed_bits": None}
     return {
-        **_place(row, named),
-        "write": _milliseconds(found["write_seconds"]),
-        "search": _milliseconds(found["search_seconds"]),
-        "slowest": _milliseconds(found["slowest_seconds"]),
-        "records": found["records"],
-        "bytes": found["bytes"],
-        "held": floor["held_bits"],
-        "needed": floor["needed_bits"],
-        "calls": found["model_calls"],
-        "tokens": found["input_tokens"] + found["output_tokens"],
-        "cost": found["cost_usd"],
+        "write_ms": _milliseconds(found["write_seconds"]),
+        "search_ms": _milliseconds(found["search_seconds"]),
+        "slowest_ms": _milliseconds(found["slowest_seconds"]),
+        **{name: found[name] for name in ("records", "bytes", "model_calls")},
+        **{name: floor[name] for name in ("held_bits", "needed_bits")},
+        "memory_tokens": found["input_tokens"] + found["output_tokens"],
+        "memory_cost_usd": found["cost_usd"],
     }
 
 
@@ -136,11 +107,7 @@ def spending_section(sweep: SweepFolder) -> Section | None:
     columns = (
         Column("model", "model"),
         Column("runs", "runs"),
-        Column("calls", "calls"),
-        Column("cache_hits", "from cache"),
-        Column("input_tokens", "tokens in"),
-        Column("output_tokens", "tokens out"),
-        Column("cost_usd", "cost, $", 4, meaning="a dash: the price of some replies is not known"),
+        *(Column.of(one) for one in SPENDING_MEASURES if one.id != "agent_tokens"),
     )
     known = [line["cost_usd"] for line in lines]
     whole = "not known for every model" if None in known else f"${sum(known):,.2f}"

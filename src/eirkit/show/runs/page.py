@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.cells import CONTROLLED
 from eirkit.show.page import Listing, Page, Section
 from eirkit.show.phrases import counted, listed
@@ -73,7 +74,7 @@ def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) 
     yield from (SECTIONS["rescue"](one) for one in rescues)
     if not rescues and losses is not None and losses.wrong_steps:
         words = f"Not measured; run `{next_rescue(sweep)}`, then make this page again."
-        yield Section("What restoring the missing state does", (words,))
+        yield Section("What restoring missed records does", (words,))
     yield pressure_section(sweep)
     yield demand_section(sweep)
     yield first_miss_section(sweep)
@@ -111,7 +112,7 @@ def _control(sweep: SweepFolder) -> Section:
     columns = (
         Column("model", "model"),
         Column("workload", "workload"),
-        Column("accuracy", "accuracy", 3, percent=True, meaning="where nothing is missing"),
+        Column.of(RUN_MEASURES["accuracy"]),
         Column("passes", "may carry claims"),
         Column("reason", "why"),
     )

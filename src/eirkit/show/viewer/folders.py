@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
+from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.logs.corpus.rows import LOG_MEASURES
 from eirkit.logs.tables import FILE as ANALYSIS
 from eirkit.logs.tables import is_analysis, read_analysis
 from eirkit.records import read_document
@@ -165,7 +167,8 @@ def _accuracy(path: Path) -> list[str]:
     if not found:
         return []
     least, most = f"{found[0]:.2f}", f"{found[-1]:.2f}"
-    return [f"accuracy {least}" if least == most else f"accuracy {least} to {most}"]
+    label = RUN_MEASURES["accuracy"].label
+    return [f"{label} {least}" if least == most else f"{label} {least} to {most}"]
 
 
 def _evidence(folder: Path) -> str:
@@ -187,7 +190,11 @@ def _analysis(folder: Path) -> str:
     summary = read_analysis(folder)
     runs, formats, peak = summary["runs"], _named(summary["formats"]), summary["mean_peak_tokens"]
     known = peak is not None and summary.get("covered_runs") != 0  # where no goal was reached, zero says nothing
-    demand = f"mean peak demand {peak:,.0f} tokens" if known else "demand not measured: no run reached a goal file"
+    demand = (
+        f"mean {LOG_MEASURES['peak_demand_tokens'].label} {peak:,.0f} tokens"
+        if known
+        else "demand not measured: no run reached a goal file"
+    )
     return f"{counted(runs, 'run')}; {formats}; {demand}"
 
 

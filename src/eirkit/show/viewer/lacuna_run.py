@@ -18,7 +18,7 @@ from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
-from eirkit.findings.causes import Cause, RunScore, Verdict, judge, score
+from eirkit.findings.causes import Cause, RunScore, Verdict, judge, read_cause, read_score, score
 from eirkit.runs.attempt import score_record
 from eirkit.runs.cells import STRICT
 from eirkit.runs.store import read_events
@@ -145,7 +145,7 @@ class LacunaRun:
     def score(self) -> RunScore | None:
         """Return the run's numbers: as recorded, else from its verdicts."""
         if "score" in self.record:
-            return RunScore(**self.record["score"])
+            return read_score(self.record["score"])
         if not self.verdicts:
             return None
         limited = self.trace.ending == "action-limit"
@@ -190,7 +190,7 @@ class LacunaRun:
     @cached_property
     def _recorded_wrong(self) -> dict[int, tuple[str, str]]:
         found = (event for event in self.events if event["type"] == "verdicts")
-        return {t: (cause, kind) for event in found for t, cause, kind in event["wrong"]}
+        return {t: (read_cause(cause, kind), kind) for event in found for t, cause, kind in event["wrong"]}
 
     def around(self, t: int) -> dict[str, Any]:
         """Return how a step came to be as it is: where its fault began, what it spoilt, and what repair would take."""
@@ -240,7 +240,7 @@ class Rebuilt:
 
 def score_json(found: RunScore) -> dict[str, Any]:
     """Return a score with the rates that follow from it."""
-    rates = ("accuracy", "step_accuracy", "self_consistent_accuracy", "miss_rate", "aligned")
+    rates = ("accuracy", "step_accuracy", "self_consistent_accuracy", "miss_rate", "error_shares", "aligned")
     return {**score_record(found), **{name: getattr(found, name) for name in rates}}
 
 

@@ -14,8 +14,11 @@ from time import monotonic
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.findings.causes import RunScore
+from eirkit.experiments.evidence_measures import ARM_MEASURES
+from eirkit.findings.causes import CAUSE_MEASURES, RunScore, read_score
+from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.store import RUN_SCHEMA, RUNS
+from eirkit.runs.summary import SPENDING_MEASURES
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
 
 SLICE_SECONDS = 0.4  # of reading before an answer is given
@@ -28,7 +31,7 @@ FIELDS: tuple[Field, ...] = (
     Field("condition", "condition", "text", "How earlier answers were had", facet=True),
     Field("policy", "policy", "text", "Which records were held", facet=True),
     Field("memory", "memory", "text", "The external memory system", facet=True),
-    Field("arm", "arm", "text", "Of a rescue: control, oracle or sham", facet=True),
+    Field("arm", "arm", "text", f"Of a rescue: {', '.join(one.label for one in ARM_MEASURES)}", facet=True),
     Field("n", "n", meaning="Steps of the task", facet=True),
     Field("m", "m", meaning="Dependency window", facet=True),
     Field("fan_in", "fan-in", meaning="References a step", facet=True, shown=False),
@@ -38,19 +41,14 @@ FIELDS: tuple[Field, ...] = (
     Field("k", "k", meaning="Values a frontier, in Stepwise Top-k", facet=True, shown=False),
     Field("queries", "queries", "text", "How labels are drawn, in Full Lookup", facet=True, shown=False),
     Field("warm_up", "warm-up", meaning="Leading steps that are not scored", facet=True, shown=False),
-    Field("h", "h", meaning="Records held", facet=True),
+    Field.of(RUN_MEASURES["h"], facet=True),
     Field("seed", "seed"),
-    Field("accuracy", "accuracy", "share", "Correct answers / scored steps"),
-    Field("step_accuracy", "with refs", "share", "Accuracy over steps with references", shown=False),
-    Field("miss_rate", "miss rate", "share", "Steps with a missing reference / steps with references"),
-    Field("first_miss", "first miss", meaning="The first step with a missing reference"),
-    Field("first_error", "first error", meaning="The first wrong step"),
-    Field("state_supply", "state supply", meaning="Wrong steps whose input was unavailable"),
-    Field("computation", "computation", meaning="Wrong steps with all inputs there"),
-    Field("cascade", "cascade", meaning="Wrong steps that follow from earlier wrong answers"),
+    Field.of(RUN_MEASURES["accuracy"]),
+    Field.of(RUN_MEASURES["step_accuracy"], shown=False),
+    *(Field.of(RUN_MEASURES[key]) for key in ("miss_rate", "first_miss", "first_error")),
+    *map(Field.of, CAUSE_MEASURES),
     Field("ending", "ending", "text", facet=True),
-    Field("calls", "calls", meaning="Requests to the model", shown=False),
-    Field("cost_usd", "cost $", shown=False),
+    *(Field.of(SPENDING_MEASURES[key], shown=False) for key in ("calls", "cost_usd")),
 )
 OF_TASK = ("workload", "n", "m", "lookback", "fan_in", "slots", "digits", "k", "queries", "warm_up")
 ALWAYS = ("run", "seed")
@@ -59,7 +57,7 @@ _KEYS = tuple(one.key for one in FIELDS)
 
 def recorded_score(record: Mapping[str, Any]) -> RunScore | None:
     """Return the score that a run's record holds."""
-    return RunScore(**record["score"]) if "score" in record else None
+    return read_score(record["score"]) if "score" in record else None
 
 
 class RunIndex:
@@ -198,7 +196,7 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
 
 def _scored(score: RunScore) -> dict[str, Any]:
     names = ("accuracy", "step_accuracy", "miss_rate", "first_miss", "first_error")
-    return {**{name: getattr(score, name) for name in names}, **dict(score.errors.items())}
+    return {**{name: getattr(score, name) for name in names}, **dict(score.error_shares.items())}
 
 
 def _decoded(line: bytes, path: Path) -> dict[str, Any]:

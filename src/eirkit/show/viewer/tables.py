@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import UsageError
+from eirkit.measures import Measure
 from eirkit.show.table import Cell
 
 NOTHING = "–"  # how a missing value is called in filters and axes
@@ -152,6 +153,12 @@ class Field:
     meaning: str = ""
     facet: bool = False  # few values, by which rows can be filtered and laid out
     shown: bool = True  # in the table; the others are for filters and axes
+
+    @classmethod
+    def of(cls, measure: Measure, *, facet: bool = False, shown: bool = True) -> Self:
+        """Return the column of a measure, under its label and with its meaning."""
+        kind: FieldKind = "share" if measure.unit == "share" else "number"
+        return cls(measure.id, measure.heading, kind, measure.description, facet, shown)
 
 
 @dataclass(frozen=True, slots=True)

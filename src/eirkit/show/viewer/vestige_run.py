@@ -13,6 +13,8 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.audits.clipping import old_lines
+from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.corpus.summary import READING_MEASURES
 from eirkit.logs.demand.gold import Gold
 from eirkit.logs.tables import RUN, arrow, read_analysis, read_rows, read_table
 from eirkit.show.phrases import counted
@@ -28,19 +30,15 @@ FIELDS: tuple[Field, ...] = (
     Field("turns", "turns"),
     Field("reads", "reads"),
     Field("writes", "writes"),
-    Field("trajectory_tokens", "tokens", meaning="Of the whole run"),
+    Field.of(LOG_MEASURES["trajectory_tokens"]),
     Field("goal_source", "goal from", "text", "Who says what the goal was", facet=True, shown=False),
-    Field("goal_accessed", "goal touched", "flag", facet=True),
-    Field("peak_demand_tokens", "peak demand", meaning="Tokens that later, goal-connected work needed at most"),
-    Field("peak_cut", "at cut"),
-    Field("later_used_peak", "used later", meaning="The same with every later use counted"),
-    Field("dead_read_tokens", "in vain", meaning="Tokens read and used by nothing that leads to the goal"),
-    Field("repeat_tokens", "read again", meaning="Tokens shown again though unchanged"),
-    Field("clipped_views", "clipped", meaning="Outputs that the scaffold cut"),
+    Field("goal_accessed", LOG_MEASURES["goal_accessed"].label, "flag", LOG_MEASURES["goal_accessed"].meaning, True),
+    *(Field.of(LOG_MEASURES[key]) for key in ("peak_demand_tokens", "peak_cut", "later_used_peak")),
+    *(Field.of(READING_MEASURES[key]) for key in ("dead_read_tokens", "repeat_tokens")),
+    Field.of(LOG_MEASURES["clipped_views"]),
     Field("clipping_group", "lost lines", "text", "What became of gold lines that a cut hid", facet=True),
-    Field("summary_markers", "compactions"),
-    Field("edit_failures", "edit failures", shown=False),
-    Field("repeated_commands", "repeats", meaning="Repeated commands", shown=False),
+    Field.of(LOG_MEASURES["summary_markers"]),
+    *(Field.of(LOG_MEASURES[key], shown=False) for key in ("edit_failures", "repeated_commands")),
     Field("exit_status", "exit", "text", facet=True, shown=False),
 )
 OF_GOAL = ("peak_demand_tokens", "peak_cut", "dead_read_tokens")

@@ -1,0 +1,67 @@
+"""Every measure that eirkit reports, in one table, and that table as a page of the documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eirkit.experiments.evidence_measures import ARM_MEASURES, PROBE_MEASURES
+from eirkit.findings.causes import CAUSE_MEASURES, KIND_MEASURES
+from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
+from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.logs.cohorts.cohort import COHORT_MEASURES
+from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
+from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
+from eirkit.runs.summary import SPENDING_MEASURES
+from eirkit.show.table import markdown_text
+from eirkit.tasks.simulation.table import SIMULATION_MEASURES
+
+GLOSSARY = Glossary(
+    (
+        RUN_MEASURES,
+        CAUSE_MEASURES,
+        KIND_MEASURES,
+        FATE_MEASURES,
+        MEMORY_MEASURES,
+        SPENDING_MEASURES,
+        ARM_MEASURES,
+        PROBE_MEASURES,
+        SIMULATION_MEASURES,
+        LOG_MEASURES,
+        READING_MEASURES,
+        BREAK_MEASURES,
+        COHORT_MEASURES,
+    )
+)
+_INTRODUCTION = """\
+# Glossary
+
+Every quantity that eirkit reports has one identifier, one label and one meaning. The identifier is its key in JSON
+documents and CSV files, the label its name in the terminal, on pages, in LaTeX tables, in comparisons and in the
+viewer. *Better* says which direction is better; a dash means neither.
+
+This page is generated from the declarations in the source: change them there, then run
+`python tools/glossary.py --write`.
+"""
+_HEAD = "| label | identifier | meaning | unit | pooled | better |\n| --- | --- | --- | --- | --- | --- |"
+
+
+def glossary_json() -> dict[str, list[dict[str, Any]]]:
+    """Return the measures of every group, as the front end reads them."""
+    return {group.id: group.as_json() for group in GLOSSARY.groups}
+
+
+def glossary_page() -> str:
+    """Return the glossary as Markdown."""
+    return "\n".join([_INTRODUCTION, *(_section(group) for group in GLOSSARY.groups)])
+
+
+def _section(group: MeasureGroup) -> str:
+    return "\n".join([f"## {group.title}\n", _HEAD, *map(_line, group), ""])
+
+
+def _line(one: Measure) -> str:
+    unit = f"share of {one.of}" if one.of else UNITS[one.unit]
+    meaning = markdown_text(f"{one.meaning[0].upper()}{one.meaning[1:]}.")
+    cells = (one.label, f"`{one.id}`", meaning, unit, POOLED[one.pooled], one.better or "–")
+    return f"| {' | '.join(cells)} |"

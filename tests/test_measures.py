@@ -1,0 +1,157 @@
+"""One vocabulary: every measure is declared once, and no surface has words or colours of its own for it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eirkit.findings.causes import CAUSE_MEASURES, CAUSES, KIND_MEASURES, Kind
+from eirkit.findings.fates import FATE_MEASURES, FATES
+from eirkit.measures import Glossary, Measure, MeasureGroup
+from eirkit.show.colours import COLOURS, stylesheet
+from eirkit.show.glossary import GLOSSARY
+
+ROOT = Path(__file__).parents[1]
+SOURCE, WEB = ROOT / "src" / "eirkit", ROOT / "web" / "src"
+SURFACES = ("bridges", "cli", "report")
+sys.path.insert(0, str(ROOT / "tools"))
+
+import glossary as generator  # noqa: E402 - a tool, not a part of the package
+
+
+def group(*measures: Measure) -> MeasureGroup:
+    return MeasureGroup("some", "Some", measures)
+
+
+@pytest.mark.parametrize(
+    ("second", "complaint"),
+    [
+        (Measure("one", "two", "something else"), "two measures have the identifier 'one'"),
+        (Measure("two", "One", "something else"), "measures 'one' and 'two' have one label"),
+    ],
+)
+def test_two_measures_share_neither_identifier_nor_label(second, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        Glossary([group(Measure("one", "one", "something")), MeasureGroup("more", "More", (second,))])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"id": "Not an id"},
+        {"label": ""},
+        {"meaning": "a sentence."},
+        {"meaning": "one; two"},
+        {"unit": "share"},
+        {"of": "steps"},
+    ],
+)
+def test_a_measure_is_declared_whole(given):
+    with pytest.raises(ValueError, match="measure "):
+        Measure(**{"id": "one", "label": "one", "meaning": "something", **given})
+
+
+def test_causes_kinds_and_fates_are_declared_all_of_them():
+    assert tuple(one.id for one in CAUSE_MEASURES) == CAUSES
+    assert tuple(one.id for one in FATE_MEASURES) == FATES
+    assert {one.id for one in KIND_MEASURES} == set(Kind.__args__)
+    assert {one.of for one in CAUSE_MEASURES} == {"scored steps"}
+    assert {one.of for one in FATE_MEASURES} == {"records needed from memory"}
+
+
+def test_every_colour_has_one_measure_and_every_token_a_colour():
+    tokens = [one.colour for one in GLOSSARY if one.colour]
+    assert sorted(tokens) == sorted(COLOURS)
+    assert len({shade.light for shade in COLOURS.values()}) == len({shade.dark for shade in COLOURS.values()}) == 12
+    assert all(f"--measure-{token}: {shade.dark};" in stylesheet() for token, shade in COLOURS.items())
+    assert {one.colour for one in (*CAUSE_MEASURES, *FATE_MEASURES)} <= set(COLOURS)
+
+
+@pytest.mark.check
+def test_the_glossary_and_what_the_front_end_reads_are_those_of_the_declarations(capsys):
+    assert generator.main([]) == 0, capsys.readouterr().out
+
+
+def test_files_that_are_out_of_date_are_noticed_and_written(tmp_path, capsys):
+    assert generator.main([], tmp_path) == 1
+    assert capsys.readouterr().out.count("is out of date; run `python tools/glossary.py --write`") == 3
+    assert generator.main(["--write"], tmp_path) == 0
+    assert generator.main([], tmp_path) == 0
+    (tmp_path / "docs" / "glossary.md").write_text("old", "utf-8")
+    assert generator.main([], tmp_path) == 1
+
+
+def strings_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts in a module, those of f-strings included, without docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    said = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said:
+            yield node.lineno, node.value
+
+
+def literals_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the texts in a TypeScript file, roughly: whatever stands between quotes on a line."""
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        code = line.split("//")[0] if line.lstrip().startswith("//") else line
+        for found in re.findall(r'"([^"]*)"|`([^`]*)`|>([^<>{}]+)<', code):
+            yield from ((number, text) for text in found if text)
+
+
+def own_words(text: str) -> list[str]:
+    """Return the labels that a text writes anew: any label as a whole, those of causes and fates also in sentences."""
+    identifiers = {one.id for one in GLOSSARY}
+    whole = [one.label for one in GLOSSARY if one.label not in identifiers and " " in one.label and text == one.label]
+    inside = [one.label for one in (*CAUSE_MEASURES, *FATE_MEASURES) if one.label in text.casefold()]
+    return list(dict.fromkeys([*whole, *inside]))
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("surface", SURFACES)
+def test_no_surface_writes_a_label_of_its_own(surface):
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {words}"
+        for path in sorted((SOURCE / surface).rglob("*.py"))
+        for line, text in strings_of(path)
+        if (words := own_words(text))
+    ]
+    assert found == []
+
+
+@pytest.mark.check
+def test_the_front_end_writes_no_label_of_its_own():
+    paths = [path for path in sorted(WEB.rglob("*")) if path.suffix in (".ts", ".tsx")]
+    assert len(paths) > 20
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {words}"
+        for path in paths
+        for line, text in literals_of(path)
+        if (words := own_words(text))
+    ]
+    assert found == []
+
+
+@pytest.mark.check
+def test_the_front_end_writes_no_colour_of_a_measure():
+    shades = [value for shade in COLOURS.values() for value in (shade.light, shade.dark)]
+    paths = [path for path in WEB.rglob("*") if path.suffix in (".ts", ".tsx", ".css") and path.name != "measures.css"]
+    found = [(path.name, shade) for path in paths for shade in shades if shade in path.read_text("utf-8")]
+    assert found == []
+
+
+def test_words_of_ones_own_are_found():
+    assert own_words("missing input") == ["missing input"]
+    assert own_words("12% carried-over errors") == ["carried-over error"]
+    assert own_words("peak demand") == ["peak demand"]
+    assert own_words("accuracy") == []

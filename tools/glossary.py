@@ -1,0 +1,41 @@
+"""Whether the files that are generated from the declared measures are up to date; `--write` writes them.
+
+The documentation has the glossary as a page; the front end has it as JSON, and the colours as a stylesheet.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from eirkit.show.colours import stylesheet
+from eirkit.show.glossary import glossary_json, glossary_page
+
+ROOT = Path(__file__).parents[1]
+
+
+def generated(root: Path = ROOT) -> dict[Path, str]:
+    """Return the files that follow from the declarations, with what they should hold."""
+    web = root / "web" / "src"
+    return {
+        root / "docs" / "glossary.md": glossary_page(),
+        web / "measures.json": json.dumps(glossary_json(), indent=1, ensure_ascii=False) + "\n",
+        web / "measures.css": stylesheet(),
+    }
+
+
+def main(arguments: list[str], root: Path = ROOT) -> int:
+    found = 0
+    for path, text in generated(root).items():
+        if "--write" in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        elif not path.is_file() or path.read_text("utf-8") != text:
+            print(f"{path.relative_to(root)} is out of date; run `python tools/glossary.py --write`")
+            found = 1
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

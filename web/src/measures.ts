@@ -1,0 +1,30 @@
+// What measures are called, what they mean and which colour they have: as eirkit declares them (measures.json is generated).
+import groups from "./measures.json";
+
+export interface Measure {
+  id: string;
+  label: string;
+  meaning: string;
+  unit: string;
+  of: string;
+  better: string | null;
+  pooled: string;
+  colour: string;
+}
+
+const GROUPS: Record<string, Measure[]> = groups;
+const BY_ID = new Map(Object.values(GROUPS).flatMap((group) => group.map((measure) => [measure.id, measure] as const)));
+
+export function measuresOf(group: keyof typeof groups): Measure[] {
+  return GROUPS[group] ?? [];
+}
+
+export function measure(id: string): Measure {
+  const found = BY_ID.get(id);
+  if (!found) throw new Error(`no measure named ${id}`);
+  return found;
+}
+
+export function label(id: string): string {
+  return measure(id).label;
+}
