@@ -1,0 +1,270 @@
+"""One cause, one name, one share, one colour: the same folder on every surface, and folders of earlier versions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from eirkit.cli import run
+from eirkit.findings.causes import CAUSE_MEASURES, CAUSES
+from eirkit.findings.fates import FATE_MEASURES, FATES
+from eirkit.show.comparison.page import comparison_page
+from eirkit.show.exports import write_tables
+from eirkit.show.glossary import GLOSSARY
+from eirkit.show.pages.page_factory import compare, page_for
+from eirkit.show.phrases import share
+from eirkit.show.table import LATEX
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.routes import Viewer
+from tests.report.folders import command, make_remembered, make_sweep
+
+LATER = 4_000_000_000.0  # seconds; long after anything was written
+ROUNDING = 1e-9  # of means over a few runs, summed in another order
+OLD_NAMES = ("own mistake", "missing state", "never answered", "from an earlier error", "state supply", "out of sight")
+# Agents that run out of actions, that lose records, and that have no memory at all.
+SWEEPS = {
+    "limited": (
+        *("--workload", "store-recall", "--m", 8, "--h", 4, "--seeds", "0:3", "--model", "reference/recoverer"),
+        *("--memory", "bm25", "--actions", 60, "--no-control"),
+    ),
+    "lossy": (
+        *("--workload", "stepwise-sum", "--m", 8, "--n", 24, "--h", 4, "--seeds", "0:4"),
+        *("--model", "reference/recoverer", "--memory", "broken-drops", "--no-control"),
+    ),
+    "plain": (
+        *("--workload", "stepwise-sum", "--m", 8, "--n", 24, "--h", 4, "--seeds", "0:3"),
+        *("--model", "reference/sloppy", "--no-control"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("vocabulary")
+    for name, how in SWEEPS.items():
+        command("lacuna", "run", *how, "--out", folder / name, "--json")
+    return folder
+
+
+def records(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "runs.jsonl").read_text("utf-8").splitlines()]
+
+
+def causes_by_hand(folder: Path) -> dict[str, float]:
+    """Return the share of scored steps of each cause, mean over runs, from kinds alone: none of our sums is read."""
+    kinds = {
+        "state_supply": ("missing", "never_submitted"),
+        "cascade": ("propagated",),
+        "not_answered": ("unanswered", "unreached"),
+        "computation": ("correct_inputs", "on_corrupted", "not_fetched", "protocol"),
+    }
+    scores = [record["score"] for record in records(folder)]
+    return {
+        cause: fmean(sum(score["kinds"].get(kind, 0) for kind in of) / score["steps"] for score in scores)
+        for cause, of in kinds.items()
+    }
+
+
+def fates_by_hand(folder: Path) -> dict[str, float]:
+    counts = [record["memory"]["fates"] for record in records(folder) if record.get("memory")]
+    needing = [fates for fates in counts if sum(fates.values())]
+    return {fate: fmean(fates[fate] / sum(fates.values()) for fates in needing) for fate in FATES} if needing else {}
+
+
+def close(found: dict, expected: dict[str, float]) -> bool:
+    return {key: found[key] for key in expected} == pytest.approx(expected, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_records_and_rows_give_the_share_that_is_counted_by_hand(root, name):
+    row = json.loads((root / name / "summary.json").read_text("utf-8"))["rows"][0]
+    assert set(row["errors"]) == set(CAUSES)
+    assert close(row["error_shares"], causes_by_hand(root / name))
+    assert sum(row["errors"].values()) + round(row["accuracy"] * row["steps"]) == row["steps"]
+    if row["memory_system"] is not None:
+        assert close(row["memory_system"]["fate_shares"], fates_by_hand(root / name))
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_headline_chart_and_table_of_a_page_agree(root, name):
+    page, expected = page_for(root / name), causes_by_hand(root / name)
+    first = page.headline.sentences[0]
+    for cause in CAUSES:
+        told = f"{CAUSE_MEASURES[cause].label} {share(expected[cause])}"
+        assert (told in first) == bool(expected[cause])
+    assert page.answers["losses"]["error_shares"] == pytest.approx(expected, abs=ROUNDING)
+    (chart,) = [chart for chart in page.charts() if chart.id == "causes"]
+    for series in chart.series:
+        one = GLOSSARY[series.measure]
+        assert (series.name, series.colour) == (one.label, one.colour)
+        assert series.y == pytest.approx((expected[one.id],), abs=ROUNDING)
+        assert f"{one.label} {share(expected[one.id])}" in chart.alt
+    assert "share of scored steps" in chart.y.title
+    (table,) = [table for table in page.tables() if table.id == "causes-by-cell"]
+    titles = {column.key: column.title for column in table.columns}
+    assert {cause: titles[cause] for cause in CAUSES} == {one.id: one.label for one in CAUSE_MEASURES}
+    assert close(table.rows[0], expected)
+
+
+@pytest.mark.parametrize("name", ["limited", "lossy"])
+def test_fates_of_a_page_agree(root, name):
+    page, expected = page_for(root / name), fates_by_hand(root / name)
+    (chart,) = [chart for chart in page.charts() if chart.id == "fates"]
+    assert {series.measure for series in chart.series} == {fate for fate, value in expected.items() if value}
+    for series in chart.series:
+        one = FATE_MEASURES[series.measure]
+        assert (series.name, series.colour) == (one.label, one.colour)
+        assert series.y == pytest.approx((expected[one.id],), abs=ROUNDING)
+    (table,) = [table for table in page.tables() if table.id == "fates-by-cell"]
+    assert close(table.rows[0], expected)
+    assert {column.title for column in table.columns} >= {one.label for one in FATE_MEASURES}
+    lost = 1 - expected["used"] - expected["not_used"]
+    assert page.answers["losses"]["lost_share"] == pytest.approx(lost, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_csv_has_identifiers_and_latex_has_labels(root, name, tmp_path):
+    page, expected = page_for(root / name), causes_by_hand(root / name)
+    write_tables(page, tmp_path, "csv")
+    (line,) = csv.DictReader(io.StringIO((tmp_path / "causes-by-cell.csv").read_text("utf-8")))
+    assert {cause: float(line[cause]) for cause in CAUSES} == pytest.approx(expected, abs=ROUNDING)
+    write_tables(page, tmp_path, "latex")
+    text = (tmp_path / "causes-by-cell.tex").read_text("utf-8")
+    for one in CAUSE_MEASURES:
+        assert one.label in text
+        assert f"{expected[one.id]:.1%}".translate(str.maketrans(LATEX)) in text
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_comparison_gives_the_same_names_and_shares(root, name):
+    found = compare(root / name, root / name)
+    expected = {**causes_by_hand(root / name), **fates_by_hand(root / name)}
+    document = found.as_json()
+    rows = {one["measure"]: one for one in document["overall"]}
+    assert set(rows) <= {one.id for one in GLOSSARY}
+    for key, value in expected.items():
+        assert (rows[key]["label"], rows[key]["b"]) == (GLOSSARY[key].label, pytest.approx(value, abs=ROUNDING))
+    shown = {row["label"]: row["b"] for table in comparison_page(found, root, root).tables() for row in table.rows
+             if "label" in row}  # fmt: skip
+    assert {key: shown[GLOSSARY[key].label] for key in expected} == pytest.approx(expected, abs=ROUNDING)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_viewer_gives_the_same_names_and_shares(root, name):
+    viewer, asked = Viewer(root, LogFolders(), lambda: LATER), {"at": [name]}
+    fields = {field["key"]: field for field in viewer.answer("/api/overview", asked)["fields"]}
+    for one in CAUSE_MEASURES:
+        assert (fields[one.id]["title"], fields[one.id]["kind"]) == (one.label, "share")
+        assert fields[one.id]["meaning"] == one.description
+    rows = viewer.answer("/api/runs", asked)["rows"]
+    found = {cause: fmean(row[cause] for row in rows) for cause in CAUSES}
+    assert found == pytest.approx(causes_by_hand(root / name), abs=ROUNDING)
+    run_page = viewer.answer("/api/run", {**asked, "run": [rows[0]["run"]]})
+    causes = [step["cause"] for step in run_page["steps"] if step.get("cause")]
+    assert {cause: causes.count(cause) for cause in CAUSES} == run_page["score"]["errors"]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_terminal_gives_the_same_names_and_shares(root, name, capsys):
+    expected = causes_by_hand(root / name)
+    assert run(["lacuna", "run", "--resume", str(root / name)]) == 0
+    shown = capsys.readouterr().out
+    for one in CAUSE_MEASURES:
+        assert f"{one.label}: {one.meaning}" in " ".join(shown.split())
+        assert f"{expected[one.id]:.3f}" in shown
+    for one in FATE_MEASURES:
+        told = f"{one.label}: {one.meaning}" in " ".join(shown.split())
+        assert told == bool(fates_by_hand(root / name).get(one.id))
+    assert run(["watch", str(root / name), "--once"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"{value:.1%}" in shown for value in expected.values())
+    assert run(["compare", str(root / name), str(root / name)]) == 0
+    shown = capsys.readouterr().out
+    assert all(f" {one.label} " in shown and f"{expected[one.id]:.1%}" in shown for one in CAUSE_MEASURES)
+    assert run(["report", str(root / name)]) == 0
+    shown += capsys.readouterr().out + (root / name / "report.html").read_text("utf-8")
+    assert not [old for old in OLD_NAMES if old in shown.casefold()]
+
+
+def test_steps_that_no_answer_was_given_to_are_one_cause_of_their_own(root):
+    expected = causes_by_hand(root / "limited")
+    assert expected["not_answered"] > 0.6
+    assert expected["computation"] == expected["state_supply"] == expected["cascade"] == 0
+    first = page_for(root / "limited").headline.sentences[0]
+    wrong = share(expected["not_answered"])
+    assert first.endswith(f"; {wrong} of steps were wrong: {CAUSE_MEASURES['not_answered'].label} {wrong}.")
+
+
+def as_earlier(folder: Path) -> Path:
+    """Rewrite the files of a sweep as versions before the cause `not_answered` wrote them."""
+
+    def merged(errors: dict[str, int]) -> dict[str, int]:
+        return {
+            "computation": errors["computation"] + errors["not_answered"],
+            **{cause: errors[cause] for cause in ("state_supply", "cascade")},
+        }
+
+    runs = []
+    for record in records(folder):
+        record["score"]["errors"] = merged(record["score"]["errors"])
+        runs.append(json.dumps(record) + "\n")
+    (folder / "runs.jsonl").write_text("".join(runs), "utf-8")
+    document = json.loads((folder / "summary.json").read_text("utf-8"))
+    for row in document["rows"]:
+        row["errors"] = merged(row["errors"])
+        for name in ("error_shares", "steps"):
+            del row[name]
+        for name in ("fate_shares", "needing_runs") if row["memory_system"] else ():
+            del row["memory_system"][name]
+    (folder / "summary.json").write_text(json.dumps(document), "utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_a_folder_of_an_earlier_version_says_the_same(root, name, tmp_path):
+    earlier = as_earlier(Path(shutil.copytree(root / name, tmp_path / name)))
+    now, then = page_for(root / name), page_for(earlier)
+    assert then.headline.sentences[0] == now.headline.sentences[0]
+    for one, other in zip(now.charts(), then.charts(), strict=True):
+        assert one == other
+    sides = {one.measure: (one.a, one.b) for one in compare(root / name, earlier).overall}
+    assert all(a == pytest.approx(b, abs=ROUNDING) for a, b in sides.values())
+    rows = Viewer(tmp_path, LogFolders(), lambda: LATER).answer("/api/runs", {"at": [name]})["rows"]
+    assert {cause: fmean(row[cause] for row in rows) for cause in CAUSES} == pytest.approx(
+        causes_by_hand(root / name), abs=ROUNDING
+    )
+
+
+def test_a_rescue_and_an_analysis_have_the_declared_words(planted, tmp_path):
+    rescue = page_for(make_remembered(tmp_path / "rescue", "broken-drops"))
+    (chart,) = [chart for chart in rescue.charts() if chart.id == "rescue"]
+    assert [(series.measure, series.name) for series in chart.series] == [
+        (key, GLOSSARY[key].label) for key in ("control", "sham", "oracle")
+    ]
+    titles = {column.key: column.title for table in page_for(planted).tables() for column in table.columns}
+    declared = {key: title for key, title in titles.items() if key in GLOSSARY and key not in ("failed", "runs")}
+    assert {"peak_demand_tokens", "repeat_tokens", "later_used_peak"} <= set(declared)
+    assert declared == {key: GLOSSARY[key].heading for key in declared}
+
+
+def test_every_declared_column_of_a_page_is_called_as_declared(root):
+    for name in SWEEPS:
+        page = page_for(root / name)
+        for table in page.tables():
+            for column in table.columns:
+                if column.key in GLOSSARY and table.id not in ("eir-pressure",):
+                    assert column.title == GLOSSARY[column.key].heading, f"{table.id}: {column.key}"
+
+
+def test_a_grid_of_cells_names_its_causes_alike(tmp_path):
+    page = page_for(make_sweep(tmp_path / "sweep"))
+    (chart,) = [chart for chart in page.charts() if chart.id == "causes"]
+    assert [(series.name, series.colour) for series in chart.series] == [
+        (one.label, one.colour) for one in CAUSE_MEASURES
+    ]
