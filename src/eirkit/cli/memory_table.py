@@ -17,12 +17,12 @@ Row = Mapping[str, Any]
 COUNTED = "counted by"
 COUNTED_BY = "who says what is held: the system itself, or eirkit from what it was given where the system cannot tell"
 
-WIDEST_HEADING = 12  # characters, beyond which a heading goes on in a second line
+WIDEST_HEADING = 10  # characters, beyond which a heading goes on in a second line
 
 
 def heading(measure: Measure) -> str:
     """Return the label of a measure as the heading of a narrow column."""
-    return fill(measure.heading, WIDEST_HEADING, break_on_hyphens=False)
+    return fill(measure.heading, WIDEST_HEADING, break_on_hyphens=False, break_long_words=False)
 
 
 def meanings(measures: Iterable[Measure]) -> dict[str, str]:
