@@ -1,11 +1,29 @@
-"""What all tests share: property tests have no deadline, because a busy machine is not a failure; and output is as wide
-as in a pipe, whoever runs the tests."""
+"""What all tests share: property tests have no deadline, because a busy machine is not a failure; output is as wide as
+in a pipe, whoever runs the tests; and no module of tests leaves a process behind."""
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
+
+from tests import processes
+
+LEAVING_SECONDS = 30.0  # for processes that have been told to end; on a quiet machine it is none
 
 settings.register_profile("eirkit", deadline=None)
 settings.load_profile("eirkit")
 
 os.environ.pop("COLUMNS", None)  # parallel workers are told a width; what they print would be cut to it
+
+processes.adopt_orphans()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail where a process that a module's tests started is alive after them, and end it."""
+    yield
+    left = processes.leftovers(LEAVING_SECONDS)
+    for pid in left:
+        processes.kill_tree(pid)
+    assert not left, f"{request.path.name} left processes running; start them with tests.processes.running: {left}"

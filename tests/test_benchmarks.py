@@ -1,11 +1,12 @@
 """`python -m benchmarks`: finds every benchmark, refuses unknown names, and reports a missed target."""
 
-import subprocess
 import sys
 from pathlib import Path
 
 import benchmarks
 from benchmarks.__main__ import known
+
+from tests.processes import completed
 
 FOLDER = Path(benchmarks.__path__[0])
 
@@ -15,9 +16,7 @@ def test_every_file_is_a_benchmark_or_private():
 
 
 def test_an_unknown_name_is_one_line_with_the_nearest():
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "help_tim"], cwd=FOLDER.parent, capture_output=True, text=True, check=False
-    )
+    done = completed([sys.executable, "-m", "benchmarks", "help_tim"], cwd=FOLDER.parent)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("no benchmark named 'help_tim'; did you mean 'help_time'? known: ")
 
@@ -30,9 +29,7 @@ def test_a_missed_target_is_reported_after_the_others_ran(tmp_path):
     (package / "a.py").write_text("import sys\n\ndef main():\n    print('slow')\n    return 1\n")
     (package / "b.py").write_text("\ndef main():\n    print('quick')\n")
     (package / "shared.py").write_text("X = 1\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = completed([sys.executable, "-m", "benchmarks"], cwd=tmp_path)
     assert done.returncode == 1
     assert done.stdout.splitlines()[-5:] == ["", "— a", "slow", "", "— b", "quick"][-5:]
     assert done.stderr == "\nbelow target: a\n"

@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import completed, running
+
 pytestmark = pytest.mark.check
 
 ROOT = Path(__file__).parents[1]
@@ -23,7 +25,6 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 # What a reader types that is not ours to try here: each needs a network, a checkout or a shell of its own.
 LEFT_ALONE = {"pip", "git", "cd", "export", "source", "eval", "python3", "pytest"}
 SHELL_BLOCKS = {"bash", "sh", "shell", "zsh"}
-TIMEOUT_SECONDS = 120  # a command in the documentation that takes minutes does not belong there
 FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```\s*$", re.MULTILINE | re.DOTALL)
 # A page about something that `make test` does not install says so, and which target tries it.
 NEEDS = re.compile(r"^<!-- needs (\w+): `make ([\w-]+)` -->$", re.MULTILINE)
@@ -118,7 +119,7 @@ for line in sys.stdin:
 
 def faults(page: Path, folder: Path) -> list[str]:
     """Return what does not hold on a page, taking its blocks in order."""
-    with subprocess.Popen(
+    with running(
         [sys.executable, "-W", "error", "-c", INTERPRETER],
         cwd=folder,
         env=environment(),
@@ -171,15 +172,7 @@ def _make_faults(text: str) -> Iterator[str]:
 
 
 def _run_faults(command: Command, folder: Path) -> Iterator[str]:
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command.text],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
+    done = completed(["bash", "-o", "pipefail", "-c", command.text], cwd=folder, env=environment())
     if done.returncode != command.code:
         yield f"`{command.text}` exits with {done.returncode}: {done.stderr.strip()[-300:]}"
     elif not matches(command.shown, done.stdout if command.code == 0 else done.stderr):

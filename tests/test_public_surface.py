@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import eirkit
+from tests.processes import completed
 
 pytestmark = pytest.mark.check
 
@@ -53,7 +54,7 @@ def test_every_name_is_ours(name):
 
 
 def probe(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    return completed([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_importing_brings_nothing_heavy_and_says_nothing():

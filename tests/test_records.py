@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
 from eirkit.records import RecordWriter, append_records, encode, read_records
+from tests.processes import PATIENCE_SECONDS, completed, running
 
 SCHEMA = "run/1"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="relies on Linux signals, limits or devices")
@@ -23,11 +25,10 @@ def read(path: Path, schema: str = SCHEMA) -> list[dict]:
     return list(read_records(path, schema))
 
 
-def script(body: str, *arguments: object) -> subprocess.Popen:
-    """Start a real process that has a RecordWriter at hand; `path` is its first argument."""
+def script(body: str, *arguments: object) -> list[object]:
+    """Return the command of a process that has a RecordWriter at hand; `path` is its first argument."""
     head = "import os, signal, sys, time\nfrom pathlib import Path\nfrom eirkit.records import RecordWriter\n"
-    command = [sys.executable, "-c", f"{head}path = Path(sys.argv[1])\n{body}", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return [sys.executable, "-c", f"{head}path = Path(sys.argv[1])\n{body}", *arguments]
 
 
 # Half of a surrogate pair has no UTF-8, yet logs contain it; two halves side by side are one character in JSON, so the
@@ -179,10 +180,9 @@ def test_concurrent_processes_lose_and_mix_nothing(tmp_path):
         "    for i in range(each):\n"
         "        writer.append({'who': who, 'i': i, 'pad': 'x' * (i * 997 % 70_000)}, {'who': who, 'i': i})\n"
     )
-    processes = [script(body, path, who, each) for who in range(writers)]
-    assert [process.wait() for process in processes] == [0] * writers, [p.stderr.read() for p in processes]
-    for process in processes:
-        process.communicate()
+    with ExitStack() as stack:
+        processes = [stack.enter_context(running(script(body, path, who, each))) for who in range(writers)]
+        assert [process.wait(PATIENCE_SECONDS) for process in processes] == [0] * writers
     found = read(path)
     for who in range(writers):
         assert [r["i"] for r in found if r["who"] == who] == [i for i in range(each) for _ in range(2)]
@@ -220,8 +220,7 @@ def test_a_forked_child_may_go_on_with_its_parents_writer(tmp_path):
         "        writer.append({'child': child == 0, 'i': i})\n"
         "    if child: os.waitpid(child, 0)\n"
     )
-    process = script(body, path)
-    assert process.communicate()[1] == ""
+    assert completed(script(body, path)).stderr == ""
     found = read(path)
     assert all([r["i"] for r in found if r["child"] is side] == list(range(4000)) for side in (True, False))
 
@@ -237,11 +236,11 @@ def test_killed_writers_cost_at_most_the_record_they_were_writing(tmp_path):
     )
     promised = {}
     for who in ("a", "b", "c"):
-        process = script(body, path, who)
-        process.stdout.readline()
-        time.sleep(0.05)  # long enough to be somewhere inside a write, wherever that is
-        process.kill()
-        printed = process.communicate()[0].split()
+        with running(script(body, path, who), stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            time.sleep(0.05)  # long enough to be somewhere inside a write, wherever that is
+            process.kill()
+            printed = process.communicate()[0].split()
         assert process.returncode == -signal.SIGKILL
         promised[who] = int(printed[-1]) if printed else 0
     append_records(path, SCHEMA, [{"who": "end", "i": 0}])
@@ -267,9 +266,7 @@ def test_a_writer_killed_in_the_middle_of_a_line_leaves_a_tail_that_readers_igno
         "    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n"
         "    writer.append({'i': 1, 'pad': 'x' * 10_000})\n"
     )
-    process = script(body, path)
-    process.communicate()
-    assert process.returncode == -signal.SIGXFSZ
+    assert completed(script(body, path)).returncode == -signal.SIGXFSZ
     assert path.stat().st_size == 5000
     assert read(path) == [{"i": 0}]
     append_records(path, SCHEMA, [{"i": 2}])
@@ -290,8 +287,8 @@ def test_a_full_disk_takes_all_of_an_append_back(tmp_path):
         "        print(error.strerror)\n"
         "    writer.append({'i': 3})\n"
     )
-    output, complaint = script(body, path).communicate()
-    assert (output, complaint) == ("File too large\n", "")
+    done = completed(script(body, path))
+    assert (done.stdout, done.stderr) == ("File too large\n", "")
     assert read(path) == [{"i": 0}, {"i": 3}]
 
 

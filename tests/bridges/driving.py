@@ -25,8 +25,8 @@ from eirkit.bridges.external_runs import open_visits
 from eirkit.runs.attempt import attempt
 from eirkit.runs.store import FinishedRun, read_events, scan_runs
 from eirkit.runs.suite import Suite, read_suite
+from tests.processes import PATIENCE_SECONDS, running
 
-PATIENCE_SECONDS = 60.0  # for a server to start on a busy machine
 SEED = 1_234_567_890_123
 needs_mcp = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed; pip install 'eirkit[mcp]'")
 
@@ -157,7 +157,7 @@ def as_tool(reply: Reply) -> tuple[str, dict[str, Any]]:
 def serving(arguments: Sequence[str], log: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Start `eirkit mcp serve --http` on a free port and yield its address; it is told to stop at the end."""
     command = [sys.executable, "-m", "eirkit", "mcp", "serve", "--http", "--port", "0", *arguments]
-    with log.open("wb") as stream, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stream) as process:
+    with log.open("wb") as stream, running(command, stdout=subprocess.DEVNULL, stderr=stream) as process:
         try:
             yield address_in(log, process), process
         finally:

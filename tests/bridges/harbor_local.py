@@ -12,8 +12,8 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import tomllib
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,8 +22,7 @@ from urllib.request import Request, urlopen
 
 from eirkit.bridges.harbor import SETTLE
 from eirkit.bridges.sidecar import ask
-
-PATIENCE_SECONDS = 60.0
+from tests.processes import PATIENCE_SECONDS, completed, running, wait_until
 
 
 class Trial:
@@ -44,13 +43,12 @@ class Trial:
 
     def __enter__(self) -> Trial:
         command = [sys.executable, "-m", "eirkit.bridges.sidecar", "serve"]
-        self.log = (self.place / "log").open("wb")
-        self.service = subprocess.Popen(command, env=self.service_environment(), stdout=self.log, stderr=self.log)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self.listens():
-            assert self.service.poll() is None, (self.place / "log").read_text()
-            assert time.monotonic() < deadline, "the service did not start"
-            time.sleep(0.05)
+        self.stack = ExitStack()
+        self.log = self.stack.enter_context((self.place / "log").open("wb"))
+        self.service = self.stack.enter_context(
+            running(command, env=self.service_environment(), stdout=self.log, stderr=self.log)
+        )
+        wait_until(self.listens, "the service listens", self.service)
         return self
 
     def listens(self) -> bool:
@@ -60,9 +58,9 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.service.terminate()
-        self.service.wait(PATIENCE_SECONDS)
-        self.log.close()
+        with self.stack:
+            self.service.terminate()
+            self.service.wait(PATIENCE_SECONDS)
 
     def service_environment(self) -> dict[str, str]:
         own = {"EIRKIT_EPISODE": str(self.episode), "EIRKIT_EPISODE_HOST": "127.0.0.1"}
@@ -70,7 +68,7 @@ class Trial:
 
     def in_service(self, verb: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "eirkit.bridges.sidecar", verb]
-        return subprocess.run(command, env=self.service_environment(), capture_output=True, text=True, check=False)
+        return completed(command, env=self.service_environment())
 
     def agent_environment(self) -> dict[str, str]:
         """What the agent's container has; the roots keep the wiping inside the agent's folder."""
@@ -78,9 +76,7 @@ class Trial:
         return {"PATH": os.environ["PATH"], "HOME": str(self.agent), **own}
 
     def as_agent(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, env=self.agent_environment(), cwd=self.agent, capture_output=True, text=True, check=False
-        )
+        return completed(command, env=self.agent_environment(), cwd=self.agent)
 
     def solve(self) -> None:
         """Run the oracle, from a copy of its folder as Harbor makes one."""
@@ -111,7 +107,7 @@ class Trial:
         shutil.copy(self.episode / "reward.json", artifact)
         logs = self.verifier / "logs"
         variables = {"PATH": os.environ["PATH"], "EIRKIT_REWARD": str(artifact), "EIRKIT_VERIFIER_LOGS": str(logs)}
-        subprocess.run(["bash", str(self.task / "tests" / "test.sh")], env=variables, check=True)
+        completed(["bash", str(self.task / "tests" / "test.sh")], env=variables, check=True, text=False)
         return dict(json.loads((logs / "reward.json").read_text("utf-8")))
 
     def post(self, path: str, body: str | bytes, **headers: str) -> tuple[int, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from eirkit.tasks.task import TaskInstance, TaskSpec
 from tests.bridges.driving import SEED, Saying, native, needs_mcp, suite_of, telemetry
 from tests.bridges.harbor_local import Trial
 from tests.lacuna.running import eirkit
+from tests.processes import completed
 
 ROOT = Path(__file__).parents[2]
 HARBOR = Path(os.environ.get("EIRKIT_HARBOR_PYTHON", ROOT / ".venv" / "harbor" / "bin" / "python"))
@@ -248,7 +248,7 @@ def test_a_score_that_is_missing_is_no_zero(tmp_path):
         if content is not None:
             (tmp_path / "reward.json").write_text(content)
         variables = {"EIRKIT_REWARD": str(tmp_path / "reward.json"), "EIRKIT_VERIFIER_LOGS": str(tmp_path / "logs")}
-        done = subprocess.run(["bash", str(task / "tests" / "test.sh")], env={**os.environ, **variables}, check=False)
+        done = completed(["bash", str(task / "tests" / "test.sh")], env={**os.environ, **variables}, text=False)
         assert done.returncode == 1
         assert not (tmp_path / "logs" / "reward.json").exists()
 
@@ -314,7 +314,7 @@ def test_an_agent_cannot_hide_files_or_processes_from_the_next_step(tmp_path):
             variables = {**trial.agent_environment(), **places}
 
             def as_stranger(*command: str) -> str:
-                done = subprocess.run([*stranger, *command], env=variables, capture_output=True, text=True, cwd="/")
+                done = completed([*stranger, *command], env=variables, cwd="/")
                 assert done.returncode == 0, done.stderr
                 return done.stdout
 
@@ -340,7 +340,7 @@ def test_an_agent_that_is_root_is_refused(tmp_path):
     with Trial(exported(tmp_path, **CONTROLLED), tmp_path / "trial") as trial:
         variables = {key: value for key, value in trial.agent_environment().items() if key != "EIRKIT_ROOTS"}
         script = shutil.copy(trial.task / "steps" / "step-001" / "workdir" / "setup.sh", trial.agent)
-        done = subprocess.run(["bash", str(script)], env=variables, capture_output=True, text=True, check=False)
+        done = completed(["bash", str(script)], env=variables)
         assert done.returncode == 1
         assert "the agent must not be root" in done.stderr
 
@@ -354,7 +354,7 @@ def is_alive(process: int) -> bool:
 def understood(*folders: Path) -> list[dict[str, Any]]:
     script = Path(__file__).with_name("harbor_models.py")
     command = [str(HARBOR), str(script), *map(str, folders)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+    done = completed(command, env={"PATH": os.environ["PATH"]})
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout.splitlines()[-1]))
 
@@ -380,5 +380,5 @@ def test_harbor_understands_the_folders(tmp_path):
 
 def test_the_module_says_how_it_is_run(tmp_path):
     command = [sys.executable, "-m", "eirkit.bridges.sidecar", "dance"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = completed(command)
     assert (done.returncode, "settle" in done.stderr) == (2, True)

@@ -22,6 +22,7 @@ from eirkit.logs.trajectory import Recording
 from eirkit.runs.store import read_events, scan_runs
 from tests.bridges.driving import Saying, telemetry, timeless
 from tests.bridges.inspect_driving import evaluate, events_of, needs_inspect, their_warnings
+from tests.processes import completed
 
 HAS_INSPECT = find_spec("inspect_ai") is not None
 pytestmark = their_warnings
@@ -146,9 +147,7 @@ def test_another_solver_is_told_what_the_scorer_needs(tmp_path):
 def inspect(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = Path(sys.executable).with_name("inspect")
     environment = {**os.environ, "NO_COLOR": "1", "INSPECT_DISPLAY": "plain", "COLUMNS": "200"}
-    return subprocess.run(
-        [str(command), *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+    return completed([str(command), *arguments], cwd=cwd, env=environment)
 
 
 @needs_inspect
@@ -243,5 +242,5 @@ def test_the_entry_point_is_there_and_loads_nothing_by_itself():
     (point,) = [point for point in entry_points(group="inspect_ai") if point.name == "eirkit"]
     assert point.value == "eirkit.bridges.inspect_ai"
     code = "import eirkit.cli, sys; print(json.dumps([n for n in sys.modules if n.startswith('inspect_ai')]))"
-    done = subprocess.run([sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True)
+    done = completed([sys.executable, "-c", f"import json; {code}"], check=True)
     assert json.loads(done.stdout) == []

@@ -22,8 +22,9 @@ from eirkit.errors import UsageError
 from eirkit.runs.store import read_events, scan_runs
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskSpec
-from tests.bridges.driving import PATIENCE_SECONDS, SEED, needs_mcp, options_of, serving, suite_of, telemetry
+from tests.bridges.driving import SEED, needs_mcp, options_of, serving, suite_of, telemetry
 from tests.lacuna.running import eirkit
+from tests.processes import PATIENCE_SECONDS, completed, running
 
 TOKEN = "0123456789abcdef"
 SHORT = ("--workload", "store-recall", "--n", "3", "--m", "4", "--h", "2")
@@ -332,7 +333,7 @@ def test_whoever_started_the_server_may_end_it_in_any_way(tmp_path):
     garbage = b"\xff\x00 noise\n" + b"{" * LARGEST_REQUEST + b"}" * LARGEST_REQUEST + b"\n[]\n\n"
     hello = HELLO + b"\n" + json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}).encode() + b"\n"
     call = message("tools/call", 2, name="next_step", arguments={}) + b"\n"
-    with subprocess.Popen([*arguments, "--out", str(tmp_path / "a")], stdin=-1, stdout=-1, stderr=-1) as process:
+    with running([*arguments, "--out", str(tmp_path / "a")], stdin=-1, stdout=-1, stderr=-1) as process:
         process.stdin.write(garbage + hello + call)
         process.stdin.flush()
         while b"STEP 1" not in process.stdout.readline():
@@ -340,7 +341,7 @@ def test_whoever_started_the_server_may_end_it_in_any_way(tmp_path):
         process.stdin.close()
         assert process.wait(PATIENCE_SECONDS) == 0
     assert runs(tmp_path / "a")[0]["ending"] == "done"
-    with subprocess.Popen([*arguments, "--out", str(tmp_path / "b")], stdin=-1, stdout=-1, stderr=-1) as process:
+    with running([*arguments, "--out", str(tmp_path / "b")], stdin=-1, stdout=-1, stderr=-1) as process:
         process.stdin.write(hello + call)
         process.stdin.flush()
         while b"STEP 1" not in process.stdout.readline():
@@ -348,7 +349,7 @@ def test_whoever_started_the_server_may_end_it_in_any_way(tmp_path):
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 0
     assert runs(tmp_path / "b")[0]["ending"] == "done"
-    done = subprocess.run([*arguments, "--out", str(tmp_path / "c")], stdin=subprocess.DEVNULL, capture_output=True)
+    done = completed([*arguments, "--out", str(tmp_path / "c")], stdin=subprocess.DEVNULL, text=False)
     assert (done.returncode, done.stdout) == (0, b"")
     assert runs(tmp_path / "c") == []  # nobody acted, so there was no run
 

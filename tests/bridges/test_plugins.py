@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import completed
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "eirkit-example"
 LOG = {"step_log": [{"typed": "cat a.py", "saw": "x = 1"}, {"typed": "sed -i s/1/2/ a.py", "saw": ""}]}
@@ -21,26 +23,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The distribution, built and installed into a folder of its own."""
     target = tmp_path_factory.mktemp("plugins") / "site"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps", "--no-index"]
-    done = subprocess.run(
-        [*pip, "--no-build-isolation", "--target", str(target), str(EXAMPLE)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed([*pip, "--no-build-isolation", "--target", str(target), str(EXAMPLE)])
     assert done.returncode == 0, done.stderr
     return target
 
 
 def call(installed: Path | None, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     path = {"PYTHONPATH": str(installed)} if installed else {}
-    return subprocess.run(
-        [sys.executable, "-m", "eirkit", *arguments],
-        cwd=cwd,
-        env={**os.environ, **path, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return completed([sys.executable, "-m", "eirkit", *arguments], cwd=cwd, env={**os.environ, **path, "NO_COLOR": "1"})
 
 
 def answer(installed: Path, *arguments: str, cwd: Path) -> dict[str, object]:

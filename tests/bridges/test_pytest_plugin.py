@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from eirkit.bridges.memory_suite import RegressionCase, compare, least_pairs, pair_up, read_cases, write_cases
 from eirkit.errors import InputFileError, UsageError
 from eirkit.seeds import below, words
+from tests.processes import PATIENCE_SECONDS
 
 pytest_plugins = ["pytester"]
 
@@ -57,7 +58,7 @@ def here(pytester: pytest.Pytester) -> pytest.Pytester:
 
 
 def run(here: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return here.runpytest_subprocess(*arguments)
+    return here.runpytest_subprocess(*arguments, timeout=PATIENCE_SECONDS)
 
 
 def test_a_good_system_passes_and_is_recorded(here):

@@ -45,6 +45,11 @@ if not CHROMIUM:
     collect_ignore_glob = ["test_*.py"]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_running() -> None:
+    """One browser serves all modules, so their ends are no time to look for processes."""
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder with everything that can be looked at."""

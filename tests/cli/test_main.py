@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -16,6 +15,7 @@ import pytest
 import eirkit
 from eirkit.cli import ROOT, run
 from eirkit.cli.lazy import LazyGroup
+from tests.processes import PATIENCE_SECONDS, completed, running, shown_in_terminal, wait_until
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 COLOUR = re.compile(r"\x1b\[[0-9;]*(3[0-8]|9[0-7])[0-9;]*m")
@@ -23,15 +23,7 @@ LONG = ("lacuna", "generate", "stepwise-sum", "--count", "10000000", "--out")
 
 
 def call(*arguments: object, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [EIRKIT, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **environment},
-        cwd=cwd,
-        check=False,
-    )
+    return completed([EIRKIT, *map(str, arguments)], env={**os.environ, **environment}, cwd=cwd)
 
 
 def walk(group: LazyGroup, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -81,7 +73,7 @@ def test_version():
 
 
 def test_module_is_the_same_command_line():
-    done = subprocess.run([sys.executable, "-m", "eirkit", "--version"], capture_output=True, text=True, check=True)
+    done = completed([sys.executable, "-m", "eirkit", "--version"], check=True)
     assert done.stdout == f"eirkit {eirkit.__version__}\n"
 
 
@@ -155,7 +147,7 @@ def test_tables_keep_all_their_digits_in_a_pipe():
 def test_a_reader_that_leaves_early_is_no_error(flags, reader):
     # 3,000 steps are more than any pipe's buffer holds, so the writer meets the closed end.
     command = f"{EIRKIT} lacuna generate stepwise-sum --n 3000 {flags} | {reader} > /dev/null"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    done = completed(["bash", "-o", "pipefail", "-c", command])
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -163,9 +155,7 @@ def test_a_full_disk_is_one_line():
     if not Path("/dev/full").exists():
         pytest.skip("no full device on this system")
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [EIRKIT, "lacuna", "generate", "stepwise-sum", "--json"], stdout=full, stderr=subprocess.PIPE, text=True
-        )
+        done = completed([EIRKIT, "lacuna", "generate", "stepwise-sum", "--json"], stdout=full)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "No space left on device" in done.stderr
@@ -174,12 +164,10 @@ def test_a_full_disk_is_one_line():
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_interrupting_gives_130_without_a_traceback(tmp_path):
     out = tmp_path / "tasks.jsonl"
-    process = subprocess.Popen([EIRKIT, *LONG, str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while not any(file.stat().st_size for file in tmp_path.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    output, complaint = process.communicate(timeout=30)
+    with running([EIRKIT, *LONG, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: any(file.stat().st_size for file in tmp_path.iterdir()), "it writes", process)
+        process.send_signal(signal.SIGINT)
+        output, complaint = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, output) == (130, "")
     assert complaint.strip().endswith("eirkit: interrupted")
     assert "Traceback" not in complaint
@@ -188,23 +176,8 @@ def test_interrupting_gives_130_without_a_traceback(tmp_path):
 
 def in_terminal(*arguments: str, **environment: str) -> str:
     """Return what the command writes to a real pseudo-terminal."""
-    pty = pytest.importorskip("pty")
-    leader, follower = pty.openpty()
     clean = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
-    process = subprocess.Popen([EIRKIT, *arguments], stdout=follower, env={**clean, **environment})
-    os.close(follower)
-    chunks = []
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:  # Linux reports the closed other end as an error
-            break
-        if not chunk:
-            break
-        chunks.append(chunk)
-    os.close(leader)
-    assert process.wait() == 0
-    return b"".join(chunks).decode()
+    return shown_in_terminal([EIRKIT, *arguments], "stdout", env={**clean, **environment}).decode()
 
 
 def test_colours_follow_the_terminal():
@@ -247,7 +220,7 @@ def test_bash_really_completes():
         "COMP_WORDS=(eirkit lacuna gen); COMP_CWORD=2; _eirkit_completion eirkit gen lacuna; "
         'echo "${COMPREPLY[@]}"; complete -p eirkit'
     )
-    done = subprocess.run(["bash", "-c", body], capture_output=True, text=True, check=False)
+    done = completed(["bash", "-c", body])
     assert done.stderr == ""
     reply, registered = done.stdout.splitlines()
     assert reply == "generate"
@@ -262,7 +235,7 @@ def test_completion_scripts_are_valid_shell(shell, tmp_path):
     if shutil.which(shell):
         file = tmp_path / "script"
         file.write_text(script)
-        assert subprocess.run([shell, "-n", file], capture_output=True, check=False).stderr == b""
+        assert completed([shell, "-n", file], text=False).stderr == b""
 
 
 @pytest.mark.parametrize("command", ["simulate", "rescue", "probe", "capability"])

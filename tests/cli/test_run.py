@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 
 from eirkit.cli import run as run_command_line
 from tests.lacuna.servers import ModelServer, says
+from tests.processes import PATIENCE_SECONDS, running, shown_in_terminal, wait_until
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 SMALL = ("--workload", "stepwise-sum", "--n", "12", "--m", "4", "--model", "reference/calculator")
@@ -161,44 +161,32 @@ def test_resume_alone_is_enough_and_a_drifted_one_is_refused(tmp_path, call, ans
     assert "the suite is not the one in" in drifted.stderr
 
 
-def wait_for_records(out: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+def interrupted(command: list[str], out: Path) -> Done:
+    """Interrupt a command once it has written records, and return how it ended."""
     runs = out / "runs.jsonl"
-    while time.monotonic() < deadline and process.poll() is None:
-        if runs.exists() and runs.stat().st_size > 50_000:
-            return
-        time.sleep(0.01)
-    raise AssertionError("no records appeared while the sweep was going")
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: runs.exists() and runs.stat().st_size > 50_000, "records appear", process)
+        process.send_signal(signal.SIGINT)
+        output, complaint = process.communicate(timeout=PATIENCE_SECONDS)
+    return Done(process.returncode, output, complaint)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interrupted_rescue_says_that_its_command_goes_on(tmp_path):
     out = tmp_path / "out"
     tasks = ("--workload", "stepwise-sum", "--n", "64", "--m", "8", "--h", "4", "--seeds", "0:1000")
-    process = subprocess.Popen(
-        [EIRKIT, "lacuna", "rescue", *tasks, "--model", "reference/calculator", "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    wait_for_records(out, process)
-    process.send_signal(signal.SIGINT)
-    output, complaint = process.communicate(timeout=60)
-    assert (process.returncode, output) == (130, "")
-    assert complaint == f"eirkit: interrupted; the same command goes on where it was, in {out}\n"
+    command = [EIRKIT, "lacuna", "rescue", *tasks, "--model", "reference/calculator", "--out", str(out)]
+    done = interrupted(command, out)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == f"eirkit: interrupted; the same command goes on where it was, in {out}\n"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "out"
-    process = subprocess.Popen(
-        [EIRKIT, "lacuna", "run", *LONG, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    wait_for_records(out, process)
-    process.send_signal(signal.SIGINT)
-    output, complaint = process.communicate(timeout=60)
-    assert (process.returncode, output) == (130, "")
-    assert complaint == f"eirkit: interrupted; continue with `eirkit lacuna run --resume {out}`\n"
+    done = interrupted([EIRKIT, "lacuna", "run", *LONG, "--out", str(out)], out)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == f"eirkit: interrupted; continue with `eirkit lacuna run --resume {out}`\n"
     runs = (out / "runs.jsonl").read_bytes()
     assert runs.endswith(b"\n"), "in-flight writes are finished"
     last = json.loads(runs.splitlines()[-1])["events"]
@@ -246,24 +234,9 @@ def test_an_unknown_price_is_unknown_not_zero(tmp_path, call, answer):
 
 
 def test_progress_shows_in_a_terminal_only(tmp_path):
-    pty = pytest.importorskip("pty")
-    leader, follower = pty.openpty()
     arguments = [EIRKIT, "lacuna", "run", *SMALL, "--seeds", "0:200", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(
-        arguments, stdout=subprocess.DEVNULL, stderr=follower, env={**os.environ, "TERM": "xterm"}
-    )
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(leader, 65536)
-        except OSError:
-            break
-        if not chunk:
-            break
-        shown += chunk
-    os.close(leader)
-    assert process.wait() == 0
+    terminal = {**os.environ, "TERM": "xterm"}
+    shown = shown_in_terminal(arguments, "stderr", stdout=subprocess.DEVNULL, env=terminal)
     assert b"cells 1/1" in shown
     assert b"steps/s" in shown
 

@@ -11,6 +11,7 @@ import pytest
 
 from eirkit.cli.corpus_progress import CorpusProgress
 from eirkit.cli.vestige_show import _break_line
+from tests.processes import completed
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 ACCESSES = [
@@ -36,14 +37,7 @@ BY_HAND = {
 
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
-    return subprocess.run(
-        [EIRKIT, "vestige", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=environment,
-        check=False,
-    )
+    return completed([EIRKIT, "vestige", *map(str, arguments)], env=environment)
 
 
 def answer(*arguments: object) -> dict:
@@ -222,5 +216,5 @@ def test_help_imports_no_readers():
     code = (
         "import sys; from eirkit.cli import run; run(['vestige', '-h']); print({'pyarrow', 'orjson'} & {*sys.modules})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = completed([sys.executable, "-c", code], check=True)
     assert done.stdout.endswith("set()\n")

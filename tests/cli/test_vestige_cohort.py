@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.logs.synthetic.planting import Planted
+from tests.processes import completed
 from tests.vestige.planted import analysed_corpus
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
@@ -17,7 +18,7 @@ EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 def call(*arguments: object) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
     command = [EIRKIT, "vestige", "cohort", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment, check=False)
+    return completed(command, env=environment)
 
 
 @pytest.fixture(scope="module")

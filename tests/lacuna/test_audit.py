@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
@@ -17,6 +16,7 @@ from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.view import publish
 from eirkit.tasks.workload import workloads
 from tests.lacuna.running import eirkit
+from tests.processes import completed
 
 PUBLISHED_CHECKS = 18_068
 
@@ -102,7 +102,7 @@ def test_the_second_process_has_another_hash_seed_whatever_ours_is():
     code = "from eirkit.experiments.leaks import audit; print(audit(2, 'serialization').findings, audit(2).findings)"
     for seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        done = completed([sys.executable, "-c", code], env=environment, check=True)
         caught, clean = map(int, done.stdout.split())
         assert caught > 0 == clean
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from eirkit.agents.memory import Item
 from eirkit.agents.stores.child_process import Bridged
 from eirkit.errors import StoreError
 from eirkit.testing import check_memory
+from tests.processes import completed
 
 PYTHON = Path(sys.executable)
 
@@ -131,7 +131,7 @@ def test_settings_do_not_stand_in_a_command_line_that_everybody_can_read():
         try:
             assert memory._child is not None
             command = ["ps", "-ww", "-o", "args=", "-p", str(memory._child.pid)]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return completed(command, check=True).stdout
         finally:
             await memory.teardown()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from eirkit.agents.stores import environments
 from eirkit.agents.stores.environments import absent, home, install, is_here, python_of
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
 from eirkit.errors import InfrastructureError, UnknownNameError, UsageError
+from tests.processes import completed
 
 
 class Foreign(KeyValue):
@@ -90,13 +90,7 @@ def test_installing_makes_an_environment_that_can_run_the_package(elsewhere):
     python = install(NATIVE, said.append)
     assert said == [f"{NATIVE}: pip install bm25s click numpy rich"]
     code = "import eirkit.agents.memories as memories; print(memories.__name__)"
-    done = subprocess.run(
-        [str(python), "-c", code],
-        env={"PYTHONPATH": str(Path(environments.__file__).parents[3])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = completed([str(python), "-c", code], env={"PYTHONPATH": str(Path(environments.__file__).parents[3])})
     assert done.stdout.strip() == "eirkit.agents.memories", done.stderr
     assert python_of(NATIVE) == python
     assert install(NATIVE, said.append) == python

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +20,7 @@ from eirkit.tasks.generation import from_graph, generate, generate_batch, genera
 from eirkit.tasks.task import Payload, TaskInstance, TaskSpec
 from eirkit.tasks.workload import Workload, workloads
 from tests.lacuna.strategies import graphs
+from tests.processes import completed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -85,7 +85,7 @@ def test_another_process_makes_the_same_bytes() -> None:
         "print(made.hexdigest())\n"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment)
+    done = completed([sys.executable, "-c", program], check=True, env=environment)
     here = sha256(b"".join(as_bytes(generate(TaskSpec(name, seed=7))) for name in workloads.names()))
     assert done.stdout.strip() == here.hexdigest()
 
@@ -175,7 +175,7 @@ def test_a_users_module_is_a_workload_too() -> None:
     program = "import sys; from eirkit.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", program, "lacuna", "generate", "alternating_sum:AlternatingSum", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(EXAMPLES)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = completed(command, check=True, env=environment)
     here = generate(TaskSpec(f"{EXAMPLES / 'alternating_sum.py'}:AlternatingSum"))
     assert [step["answer"] for step in json.loads(done.stdout)["steps"]] == [step.answer[0] for step in here.steps]
 

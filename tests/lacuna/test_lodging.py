@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from eirkit.agents.stores.temporary_directory import LOCK, Lodging, size_of, sweep
+from tests.processes import running
 
 OWNER = """
 import sys
@@ -29,18 +31,13 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def lodge(place: Path) -> tuple[subprocess.Popen[str], Path]:
+@contextmanager
+def lodged(place: Path) -> Iterator[Path]:
+    """Yield the folder of another process, which is killed at the end."""
     environment = {**os.environ, "TMPDIR": str(place)}
-    owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert owner.stdout is not None
-    return owner, Path(owner.stdout.readline().strip())
-
-
-def end(owner: subprocess.Popen[str], how: int) -> None:
-    owner.send_signal(how)
-    owner.communicate()
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with running([sys.executable, "-c", OWNER], env=environment, **streams) as owner:
+        yield Path(owner.stdout.readline().strip())
 
 
 def test_a_folder_is_named_after_its_store_and_removed_by_its_owner(place):
@@ -56,8 +53,8 @@ def test_a_folder_is_named_after_its_store_and_removed_by_its_owner(place):
 
 
 def test_what_a_killed_owner_left_goes_when_the_next_one_comes(place):
-    owner, left = lodge(place)
-    end(owner, signal.SIGKILL)
+    with lodged(place) as left:
+        pass
     assert (left / "data").exists()
     lodging = Lodging("mine")
     path = lodging.enter()
@@ -66,12 +63,9 @@ def test_what_a_killed_owner_left_goes_when_the_next_one_comes(place):
 
 
 def test_whose_owner_lives_is_left_alone(place):
-    owner, used = lodge(place)
-    try:
+    with lodged(place) as used:
         assert sweep() == []
         assert (used / "data").exists()
-    finally:
-        end(owner, signal.SIGKILL)
     assert sweep() == [used]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from hashlib import sha256
 
 import pytest
@@ -16,6 +16,7 @@ from eirkit.agents.exchange import canonical, prompt_hash, read_reply_record, re
 from eirkit.agents.model import Message, Reply, Request, Tool, ToolCall, Usage
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import InfrastructureError, InputFileError
+from tests.processes import PATIENCE_SECONDS, running
 
 TEXT = st.text(st.characters(), max_size=20)  # lone surrogates included
 VALUES = st.recursive(
@@ -127,8 +128,9 @@ cache.close()
 
 def test_processes_share_one_cache(tmp_path):
     path = tmp_path / "c"
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in "abc"]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    with ExitStack() as stack:
+        writers = [stack.enter_context(running([sys.executable, "-c", WRITER, path, name])) for name in "abc"]
+        assert [writer.wait(PATIENCE_SECONDS) for writer in writers] == [0, 0, 0]
     cache = ReplyCache(path)
     assert len(cache) == 200
     cache.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -27,6 +26,7 @@ from eirkit.runs.store import (
     read_failures,
     scan_runs,
 )
+from tests.processes import completed
 
 
 def finished(name: str, events: int = 2) -> FinishedRun:
@@ -201,9 +201,7 @@ with RunStore(Path({str(tmp_path)!r})) as store:
     except OSError as error:
         print(type(error).__name__, error.errno)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2]
-    )
+    done = completed([sys.executable, "-c", script], check=True, cwd=Path(__file__).parents[2])
     assert done.stdout.startswith("OSError"), done.stderr
     assert contents(tmp_path)[0] == finished("c-0").events
     assert write(tmp_path) == ["c-0"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
@@ -23,6 +22,7 @@ from eirkit.tasks.simulation.plain import replay, simulate, structure_of
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import workloads
 from tests.lacuna.strategies import graphs, specs
+from tests.processes import completed
 
 RECOVERIES = ["off", "direct"]
 
@@ -203,10 +203,7 @@ for recovery in ("off", "direct"):
 @pytest.mark.skipif(not has_compiler(), reason="needs the extra `fast`")
 def test_without_numba_the_results_are_the_same():
     with_numba = WITHOUT_NUMBA.replace('sys.modules["numba"] = None', "pass")
-    slow, fast = (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        for code in (WITHOUT_NUMBA, with_numba)
-    )
+    slow, fast = (completed([sys.executable, "-c", code], check=True) for code in (WITHOUT_NUMBA, with_numba))
     assert slow.stdout == fast.stdout
     assert "pip install" not in slow.stderr, "nobody had to wait"
     assert fast.stderr == ""

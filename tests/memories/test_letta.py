@@ -20,6 +20,7 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, make_memory
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs
+from tests.processes import running
 
 VERB_SECONDS = 300.0  # `setup` imports Letta and makes a database, on a machine that may be busy
 PASSAGES_BEFORE_DEATH = 3  # writes that the server has seen before it is killed
@@ -32,9 +33,7 @@ pytestmark = [pytest.mark.slow, needs("letta")]
 def server() -> Iterator[dict[str, Any]]:
     """The server, started with the documented command and stopped by closing its input."""
     command = (sys.executable, "-m", "eirkit.agents.stores.letta_server", "--port", "0", WITH_PARENT)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+    with running(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         said = json.loads(process.stdout.readline())
         yield said
         process.stdin.close()

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +25,7 @@ from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
 from tests.memories.stories import needs
+from tests.processes import PATIENCE_SECONDS, running, wait_until
 
 SHELF = str(Path(__file__).with_name("mcp_shelf.py"))
 TOOLS: dict[str, Any] = {
@@ -35,7 +35,6 @@ TOOLS: dict[str, Any] = {
     "forget": ["remove", {"name": "{label}"}],
 }
 STDIO = {"command": [sys.executable, SHELF, "{store}"], **TOOLS}
-PATIENCE_SECONDS = 30.0  # for a server to start on a busy machine
 VERB_SECONDS = 60.0
 
 needs_mcp = pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed; pip install 'mcp>=2.3,<3'")
@@ -50,23 +49,16 @@ def shared(url: str) -> dict[str, Any]:
 
 @pytest.fixture
 def serving() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = subprocess.Popen(
-        [sys.executable, SHELF, "--http"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    try:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with running([sys.executable, SHELF, "--http"], **streams) as process:
         port = int(process.stdout.readline())
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline:
+
+        def listens() -> bool:
             with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
+                return probe.connect_ex(("127.0.0.1", port)) == 0
+
+        wait_until(listens, "the server listens", process)
         yield f"http://127.0.0.1:{port}/mcp", process
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 @needs_reference

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -36,6 +35,7 @@ from eirkit.paper.study import (
     verdict_of,
 )
 from eirkit.records import read_document
+from tests.processes import completed, running, wait_until
 
 QUICK = ("eir-histories", "framework", "known-dependencies", "read-traces")
 SETTING = Setting(seeds=range(3))
@@ -168,17 +168,12 @@ def test_processes_find_the_same(tmp_path):
 def test_a_killed_run_goes_on(tmp_path):
     command = [sys.executable, "-m", "eirkit", "reproduce", *QUICK, "recovery-probes", "--workers", "1", "--json"]
     command += ["--out", str(tmp_path), "--seeds", "0:6"]
-    started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     kept = tmp_path / "studies"
-    for _ in range(600):
-        if kept.is_dir() and any(kept.glob("*.json")):
-            break
-        time.sleep(0.05)
-    started.send_signal(signal.SIGKILL)
-    started.wait()
+    with running(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
+        wait_until(lambda: any(kept.glob("*.json")), "a study is finished", started)
     before = {path.name: path.stat().st_mtime_ns for path in kept.glob("*.json")}
     assert before, "at least one study was finished"
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = completed(command, check=True)
     found = {study["id"] for study in json.loads(done.stdout)["studies"]}
     assert found == {*QUICK, "recovery-probes"}
     assert all((kept / name).stat().st_mtime_ns == changed for name, changed in before.items())
@@ -212,8 +207,7 @@ def test_a_page_can_be_read_while_studies_are_awaited(tmp_path):
 def test_the_page_is_written_with_each_study_and_a_log_gets_a_line_for_it(tmp_path):
     """Whoever stops a run in the middle has a page of what had ended; stderr is a file here, as in a job."""
     command = [sys.executable, "-m", "eirkit", "reproduce", *QUICK, "--workers", "1", "--json", "--out", str(tmp_path)]
-    with (tmp_path / "log").open("wb") as log:
-        started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+    with (tmp_path / "log").open("wb") as log, running(command, stdout=subprocess.PIPE, stderr=log) as started:
         seen = set()
         while started.poll() is None:
             if (tmp_path / DOCUMENT).exists():
@@ -222,9 +216,7 @@ def test_the_page_is_written_with_each_study_and_a_log_gets_a_line_for_it(tmp_pa
                 assert len(document["awaited"]) + len(document["studies"]) == len(QUICK)
                 assert f'id="{document["studies"][0]["id"]}"' in (tmp_path / "index.html").read_text("utf-8")
             time.sleep(0.01)
-        assert started.stdout is not None
         found = json.loads(started.stdout.read())
-        started.stdout.close()
     assert seen & set(range(1, len(QUICK))), "nobody could have looked before the end"
     lines = (tmp_path / "log").read_text("utf-8").splitlines()
     assert [line.split(",")[0] for line in lines] == [f"{n} of 4 studies" for n in range(1, 5)]

@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from eirkit.cli import run
+from tests.processes import PATIENCE_SECONDS, running
 from tests.report.folders import make_rescue, make_sweep
-
-SECONDS = 60  # for a process to start or end on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +25,16 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_view_prints_its_address_serves_it_and_ends_with_an_interrupt(sweep):
     words = [sys.executable, "-m", "eirkit", "view", str(sweep), "--no-browser", "--json"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    with running(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         told = json.loads(process.stdout.readline())
         address = urlsplit(told["address"])
-        connection = HTTPConnection(address.hostname or "", address.port, timeout=SECONDS)
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=PATIENCE_SECONDS)
         connection.request("GET", f"/?{address.query}")
         assert connection.getresponse().status == 200
         connection.close()
         assert told["port"] == address.port
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=SECONDS)
+        _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     assert complaint == ""
 
@@ -73,12 +71,12 @@ def test_watch_follows_until_the_sweep_is_complete(sweep, tmp_path):
     lines = (sweep / "runs.jsonl").read_bytes().splitlines(keepends=True)
     (half / "runs.jsonl").write_bytes(b"".join(lines[:5]))
     words = [sys.executable, "-m", "eirkit", "watch", str(half), "--interval", "0.1"]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "100"}) as process:
+    with running(words, stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "100"}) as process:
         with (half / "runs.jsonl").open("ab") as stream:
             for line in lines[5:]:
                 stream.write(line)
                 stream.flush()
-        shown, _ = process.communicate(timeout=SECONDS)
+        shown, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     assert "complete: 12 of 12 runs" in shown
 

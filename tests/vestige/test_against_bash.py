@@ -11,8 +11,8 @@ import pytest
 
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.state import ShellState
+from tests.processes import completed
 
-LONGEST_SECONDS = 20  # of one command, which takes milliseconds
 FILES = ("a.py", "b.py", "src/pkg/m.py", "src/pkg/n.py", "tests/test_m.py", "docs/x.txt")
 OVER = "printf 'new\\n' > a.py"
 HUNK = "@@ -1,2 +1,2 @@\n-src/pkg/m.py 1 foo\n+new\n src/pkg/m.py 2 foo\n"
@@ -201,15 +201,8 @@ def set_up(repo: Path) -> None:
 def run(command: str, folder: Path) -> tuple[str, int]:
     names = {f"GIT_{role}_{part}": "x@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_PAGER": "cat", "LC_ALL": "C"}
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env={**os.environ, **names, **alone},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=LONGEST_SECONDS,
-        check=False,
+    done = completed(
+        ["bash", "-c", command], cwd=folder, env={**os.environ, **names, **alone}, stderr=subprocess.STDOUT
     )
     return done.stdout, done.returncode
 

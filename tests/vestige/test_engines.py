@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
 import time
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
 from eirkit.logs.corpus import partition
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
+from tests.processes import completed
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 
@@ -157,7 +157,7 @@ def test_a_killed_ray_worker_costs_nothing(tmp_path, ray_engine, monkeypatch):
 def test_the_command_runs_on_ray(tmp_path, mixed, here):
     pytest.importorskip("ray", reason="needs Ray; pip install 'eirkit[ray]'")
     command = [*EIRKIT, "vestige", "analyze", str(mixed), "--engine", "ray", "--workers", "2", "--json"]
-    done = subprocess.run([*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False)
+    done = completed([*command, "--out", str(tmp_path / "out")])
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["runs"] == here[1]["runs"]
     assert tables(tmp_path / "out") == tables(here[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pyarrow
@@ -14,6 +13,7 @@ from pyarrow import parquet
 
 from eirkit.errors import InputFileError
 from eirkit.logs.demand.gold import FileChange, is_test_file, open_gold, read_patch
+from tests.processes import completed
 from tests.vestige.recorded import recorded
 
 PATCH = """\
@@ -144,7 +144,7 @@ def test_our_reading_agrees_with_git(
         (folder / side).mkdir()
         (folder / side / name).write_text("\n".join(lines) + ("\n" if end and lines else ""), "utf-8", newline="")
     command = ["git", "diff", "--no-index", f"-U{context}", "--src-prefix=a/", "--dst-prefix=b/"]
-    text = subprocess.run([*command, "old", "new"], cwd=folder, capture_output=True, check=False).stdout.decode()
+    text = completed([*command, "old", "new"], cwd=folder, text=False).stdout.decode()
     (folder / "it.patch").write_text(text, "utf-8", newline="")
     assert numstat(folder / "it.patch") == ours(text)
     before = (folder / "old" / name).read_text("utf-8").split("\n")
@@ -155,7 +155,7 @@ def test_our_reading_agrees_with_git(
 def numstat(patch: Path) -> list[tuple[int, int, str]]:
     """What git counts in a patch: additions, deletions and the new name of each file."""
     command = ["git", "apply", "--numstat", "-z", patch.name]
-    fields = subprocess.run(command, cwd=patch.parent, capture_output=True, check=False).stdout.decode().split("\0")
+    fields = completed(command, cwd=patch.parent, text=False).stdout.decode().split("\0")
     rows = []
     while fields and fields[0]:
         additions, deletions, name = fields.pop(0).split("\t", 2)

@@ -23,6 +23,7 @@ from eirkit.logs.corpus.corpus import read_corpus
 from eirkit.logs.sources.source import Limits, Skipped
 from eirkit.logs.trajectory import formats
 from tests.fuzz_formats import damage, fuzz
+from tests.processes import completed
 from tests.vestige.formats.samples import run_paths, sample_files, write_sample
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
@@ -34,7 +35,7 @@ SOUND = b'{"run_id": "r", "goal_files": ["a.py"], "turns": [{"reads": [{"path": 
 
 def analyze(*paths: Path, out: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     command = [EIRKIT, "vestige", "analyze", *map(str, paths), "--out", str(out), "--json", *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    return completed(command)
 
 
 def zipped(members: dict[str, bytes]) -> bytes:

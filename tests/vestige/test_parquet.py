@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
 import sys
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.parquet import RowGroup, read_row_groups, read_rows
+from tests.processes import completed
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -141,7 +141,7 @@ print(outcomes["read"], outcomes["refused"])
 def test_no_damaged_byte_of_a_footer_ends_the_process() -> None:
     # pyarrow ends the process where the statistics of sizes are damaged, so the damage is done in one of its own.
     content = written(pyarrow.table({name: COLUMNS[name] for name in ("id", "messages")}))
-    ended = subprocess.run([sys.executable, "-c", DAMAGE], input=content, capture_output=True, timeout=300, check=False)
+    ended = completed([sys.executable, "-c", DAMAGE], input=content, text=False)
     assert ended.returncode == 0, ended.stderr.decode()[-500:]
     read, refused = map(int, ended.stdout.split())
     assert read > 100

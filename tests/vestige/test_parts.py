@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
-import time
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +22,7 @@ from eirkit.logs.corpus.corpus import CorpusReader
 from eirkit.logs.corpus.parts import PARTS
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 from eirkit.logs.sources.source import Limits
+from tests.processes import completed, running, wait_until
 
 OPTIONS = AnalysisOptions(read_windows(None))
 EIRKIT = [sys.executable, "-m", "eirkit"]
@@ -126,26 +124,21 @@ def test_a_record_that_hogs_costs_itself_and_is_named(tmp_path):
     assert "MiB" in skipped["reason"]
 
 
-def killed_once(command: list[str], seconds: float) -> bool:
-    """Start a command and kill it with everything it started; False if it was done before."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(seconds)
-    alive = process.poll() is None
-    if alive:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    return alive
+def complete_parts(out: Path) -> set[str]:
+    return {path.name for path in (out / PARTS).glob("*") if "." not in path.name}
 
 
 def test_a_killed_analysis_goes_on_to_the_same_tables(tmp_path):
-    folder = write_corpus(tmp_path / "logs", runs=30_000)
+    folder = write_corpus(tmp_path / "logs", runs=6_000, files=10 * partition.PIECE_DOCUMENTS)
     command = [*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--json"]
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, capture_output=True)
-    cut = [*command, "--out", str(tmp_path / "cut")]
-    deaths = sum(killed_once(cut, seconds) for seconds in (1.5, 2.5))
-    assert deaths, "it was over before it could be killed"
-    subprocess.run(cut, check=True, capture_output=True)
-    assert tables(tmp_path / "cut") == tables(tmp_path / "whole")
+    completed([*command, "--out", tmp_path / "whole"], check=True)
+    out = tmp_path / "cut"
+    for _ in range(2):
+        before = complete_parts(out)
+        with running([*command, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started:
+            wait_until(lambda: complete_parts(out) - before, "another part is complete", started)  # noqa: B023
+    completed([*command, "--out", out], check=True)
+    assert tables(out) == tables(tmp_path / "whole")
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -176,11 +169,11 @@ def test_a_damaged_part_is_made_again(tmp_path, damage):
 def test_a_full_disk_ends_the_analysis_and_says_so(tmp_path):
     folder = write_corpus(tmp_path / "logs", runs=20_000)
     command = " ".join([*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--out", str(tmp_path / "out")])
-    done = subprocess.run(["bash", "-c", f"ulimit -f 40; {command}"], capture_output=True, text=True, check=False)
+    done = completed(["bash", "-c", f"ulimit -f 40; {command}"])
     assert done.returncode == 1
     assert "make room" in done.stderr
     assert "Traceback" not in done.stderr
-    subprocess.run([*command.split()], check=True, capture_output=True)
+    completed(command.split(), check=True)
 
 
 def test_strict_refuses_and_nothing_is_an_error(tmp_path):

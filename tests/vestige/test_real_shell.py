@@ -10,9 +10,9 @@ import pytest
 
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.state import ShellState
+from tests.processes import completed
 
 FILES = ("a.py", "b.py", "src/m.py", "src/n.py")
-LONGEST_SECONDS = 20  # a busy machine takes a hundredth of it
 COMMANDS = (
     "cat gone.py || cat b.py",
     "cat a.py || cat b.py",
@@ -66,16 +66,7 @@ def repository(tmp_path: Path) -> Path:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_files_read_are_those_whose_lines_came_out(command: str, repository: Path) -> None:
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=repository,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=LONGEST_SECONDS,
-        check=False,
-    )
+    done = completed(["bash", "-c", command], cwd=repository, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
     place = ShellState(roots=(str(repository),), folder=str(repository))
     reads = shell_touches(command, done.stdout, done.returncode, place).reads
     shown = {name: sum(line.endswith(f" of {name}") for line in done.stdout.splitlines()) for name in FILES}

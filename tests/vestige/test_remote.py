@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from eirkit.logs.corpus import partition
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 from eirkit.logs.sources.remote import Remote, as_location
 from eirkit.logs.sources.source import Limits, Skipped, find_documents
+from tests.processes import completed
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 
 fsspec = pytest.importorskip("fsspec", reason="remote corpora need fsspec; pip install 'eirkit[remote]'")
@@ -74,7 +74,7 @@ def test_the_command_takes_a_url_or_a_file(tmp_path):
     one = folder / "part-0.jsonl"
     for number, given in enumerate((f"file://{folder}", f"file://{one}")):
         command = [*EIRKIT, "vestige", "analyze", given, "--out", str(tmp_path / f"out-{number}"), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = completed(command)
         assert done.returncode == 0, done.stderr
 
 
@@ -149,7 +149,7 @@ def test_a_missing_package_is_one_line(tmp_path):
         f"sys.argv = ['eirkit', 'vestige', 'analyze', 's3://bucket/runs', '--out', {str(tmp_path / 'out')!r}]\n"
         "sys.exit(main())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = completed([sys.executable, "-c", code])
     assert done.returncode == 2
     assert done.stderr == (
         f"eirkit: reading remote corpora needs an optional dependency: {install_command('remote')}\n"
