@@ -5,13 +5,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import processes
 
 LEAVING_SECONDS = 30.0  # for processes that have been told to end; on a quiet machine it is none
 
-settings.register_profile("eirkit", deadline=None)
+settings.register_profile("eirkit", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("eirkit")
 
 os.environ.pop("COLUMNS", None)  # parallel workers are told a width; what they print would be cut to it

@@ -38,7 +38,7 @@ from eirkit.logs.tokens import estimating_counter, exact_counter
 from eirkit.logs.trajectory import Format, Recording, formats
 from tests.vestige.formats.samples import run_paths, sample_files
 
-SLOWEST_SECONDS = 10  # for a log of some kilobytes, on a busy machine: whatever takes longer does not end in time
+SLOWEST_CPU_SECONDS = 30  # for a log of some kilobytes, on a slow machine: whatever takes longer does not end in time
 WHOLE_EVERY = 50  # one case in so many goes through the whole pipeline, to the tables on disk
 LIMITS = Limits(document_bytes=1 << 24, line_bytes=1 << 22)
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
@@ -139,7 +139,7 @@ def main() -> int:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         names = given.format or formats.names()
-        found = fuzz(Path(scratch), random.Random(given.seed), started + given.seconds, names, given.keep)
+        found = fuzz(Path(scratch), random.Random(given.seed), until_time(given.seconds), names, given.keep)
     wall_seconds = time.monotonic() - started
     total = found.cases.total()
     for place, text in found.crashes.items():
@@ -160,33 +160,42 @@ def try_case(folder: Path, name: str, number: int) -> int:
     return _try_format(folder, name)
 
 
+def until_time(seconds: float) -> Callable[[Findings], bool]:
+    end = time.monotonic() + seconds
+    return lambda _: time.monotonic() >= end
+
+
+def until_cases(count: int) -> Callable[[Findings], bool]:
+    return lambda found: found.cases.total() >= count
+
+
 def fuzz(
     folder: Path,
     rng: random.Random,
-    end: float,
+    is_over: Callable[[Findings], bool],
     names: list[str],
     keep: Path | None = None,
     case: Callable[[Path, str, int], int] = try_case,
 ) -> Findings:
-    """Try damaged logs until a moment of the monotonic clock."""
+    """Try damaged logs until that is over."""
     found = Findings()
-    signal.signal(signal.SIGALRM, _give_up)
+    signal.signal(signal.SIGPROF, _give_up)
     samples = {name: dict(sample_files(name)) for name in names}
     pool = [content for files in samples.values() for content in files.values()]
     targets: list[tuple[str, dict[str, bytes]]] = [*samples.items(), ("results", RESULTS)]
-    while time.monotonic() < end:
+    while not is_over(found):
         name, files = rng.choice(targets)
         path = rng.choice(sorted(files))
         damaged = damage(files[path], rng, pool)
         found.cases[name] += 1
         _write(folder / name, files | {path: damaged})
         try:
-            signal.setitimer(signal.ITIMER_REAL, SLOWEST_SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SLOWEST_CPU_SECONDS)
             found.runs += case(folder / name, name, found.cases.total())
         except (Exception, TooSlowError) as error:  # noqa: BLE001 - finding them is what this is for
             _note(found, error, keep, path, damaged)
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
     return found
 
 
@@ -250,7 +259,7 @@ def _try_results(path: Path) -> int:
 
 
 def _give_up(_signal: int, _frame: object) -> None:
-    raise TooSlowError(f"more than {SLOWEST_SECONDS} seconds")
+    raise TooSlowError(f"more than {SLOWEST_CPU_SECONDS} seconds")
 
 
 def _write(folder: Path, files: dict[str, bytes]) -> None:

@@ -40,7 +40,7 @@ records = st.dictionaries(text.filter(lambda key: key != "schema"), values, max_
 
 
 @given(st.lists(records, max_size=5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_round_trip(tmp_path, written):
     path = tmp_path / "property.jsonl"
     path.unlink(missing_ok=True)
@@ -51,7 +51,7 @@ def test_round_trip(tmp_path, written):
 
 
 @given(records, st.data())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_a_file_cut_anywhere_keeps_its_complete_records(tmp_path, record, data):
     path = tmp_path / "cut.jsonl"
     whole = encode(SCHEMA, {"i": 0}) + encode(SCHEMA, record)

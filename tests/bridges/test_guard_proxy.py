@@ -15,6 +15,7 @@ import pytest
 
 from eirkit.errors import UsageError
 from eirkit.live.proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
+from tests.processes import PATIENCE_SECONDS
 from tests.vestige.test_monitor import SYSTEM, TASK, conversation, openai_call
 
 EVENTS = [f"data: {number}\n\n".encode() for number in range(5)]
@@ -85,7 +86,7 @@ def guard():
 
 
 def post(proxy: GuardProxy, body: object, path: str = "/chat/completions", **headers: str):
-    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=PATIENCE_SECONDS)
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     connection.request("POST", path, payload, headers)
     response = connection.getresponse()
@@ -161,7 +162,7 @@ def test_a_page_of_this_machine_may_ask(guard):
 
 
 def raw(proxy: GuardProxy, sent: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", urlsplit(proxy.address).port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", urlsplit(proxy.address).port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: connection.recv(4096), b""))
@@ -182,7 +183,7 @@ def test_half_a_body_is_not_handed_on(guard):
 
 def test_a_body_without_a_sane_length_is_refused(guard):
     proxy, _ = guard
-    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=PATIENCE_SECONDS)
     connection.putrequest("POST", "/chat/completions")
     connection.putheader("Content-Length", str(LARGEST_BODY + 1))
     connection.endheaders()

@@ -315,7 +315,7 @@ def test_silence_ends_a_run_and_a_stop_breaks_it_off(tmp_path):
             process.terminate()
             assert await asyncio.to_thread(process.wait, PATIENCE_SECONDS) == 0
 
-    options = [*SHORT, "--episodes", "2", "--idle-minutes", "0.01", "--out", str(tmp_path / "out")]
+    options = [*SHORT, "--episodes", "2", "--idle-minutes", "0.05", "--out", str(tmp_path / "out")]
     with serving(options, tmp_path / "log") as (address, _):
         asyncio.run(silent(address))
     (run,) = runs(tmp_path / "out")

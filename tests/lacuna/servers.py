@@ -48,6 +48,7 @@ class ModelServer:
 
     script: Script
     received: list[Received] = field(default_factory=list)
+    together: int = 1  # requests that must be there at once before the first is answered
     busiest: int = 0  # most requests that were being answered at once
     _busy: int = 0
     _thread: threading.Thread | None = None
@@ -95,6 +96,8 @@ class ModelServer:
         self.busiest = max(self.busiest, self._busy)
         try:
             await asyncio.sleep(answer.delay_seconds)
+            while self.busiest < self.together:
+                await asyncio.sleep(0.001)
             await send(writer, answer)
         finally:
             self._busy -= 1
@@ -162,13 +165,13 @@ def says(text: Any, **answer: Any) -> Answer:
     return as_json(document({"role": "assistant", "content": text}), **answer)
 
 
-def answers_as(name: str, delay_seconds: float = 0.0) -> Callable[[Received], Answer]:
+def answers_as(name: str) -> Callable[[Received], Answer]:
     """Return a script that answers as a reference agent does."""
     agent = make_reference(name, ModelOptions())
 
     def answer(received: Received) -> Answer:
         messages = tuple(Message(m["role"], m["content"]) for m in received.body["messages"])
-        return says(_now(agent, Request(messages)), delay_seconds=delay_seconds)
+        return says(_now(agent, Request(messages)))
 
     return answer
 

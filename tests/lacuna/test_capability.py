@@ -66,7 +66,7 @@ def test_without_the_calculator_nothing_is_said_about_it():
 
 
 def test_a_model_that_cannot_be_reached_is_excluded_without_a_score():
-    options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0, timeout_seconds=2)
+    options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0)
     control = Control((0,), (4,), calculator=False)
     (cell,) = assess(["openai/nobody"], [TaskSpec("store-recall", n=4)], control, options)
     assert (cell.accuracy, cell.scored, cell.attempted, cell.passes) == (None, 0, 1, False)

@@ -19,6 +19,7 @@ from eirkit.agents.models.reference import Reference
 from eirkit.agents.stores.embeddings import DIMENSIONS, Vectors, embed_ngrams
 from eirkit.agents.stores.endpoint import LARGEST_BODY, Meter, ModelEndpoint
 from eirkit.errors import ModelError
+from tests.processes import PATIENCE_SECONDS
 
 T = TypeVar("T")
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
@@ -73,7 +74,7 @@ def with_client(use: Callable[[openai.OpenAI], T]) -> Callable[[str], T]:
 def send(address: str, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, Any]:
     """Send one request by hand to a path below the address, or to any path that begins with a slash."""
     parts = urlsplit(address)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 0, timeout=20)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 0, timeout=PATIENCE_SECONDS)
     try:
         where = path if path.startswith("/") else f"{parts.path}/{path}"
         connection.request(method, where, body, {name.replace("_", "-"): value for name, value in headers.items()})
@@ -282,7 +283,7 @@ def test_what_cannot_be_embedded_is_refused(body, words):
 def test_a_body_without_a_length_is_refused(length):
     def ask(address: str) -> bytes:
         parts = urlsplit(address)
-        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as line:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS) as line:
             head = f"POST {parts.path}/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
             line.sendall(head.encode())
             return line.recv(1 << 16)
@@ -325,7 +326,7 @@ def test_the_token_cannot_be_left_out_by_a_path_that_no_client_sends(path):
 
     def ask(address: str) -> bytes:
         parts = urlsplit(address)
-        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as line:
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS) as line:
             head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
             line.sendall(head.encode() + body)
             return line.recv(1 << 16)
@@ -337,7 +338,7 @@ def test_the_token_cannot_be_left_out_by_a_path_that_no_client_sends(path):
 def test_it_listens_on_loopback_only_and_not_after_it_is_stopped(capfd):
     def ask(address: str) -> str:
         parts = urlsplit(address)
-        line = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20)
+        line = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS)
         line.close()  # and nothing is said: whoever hangs up is not worth a traceback
         return address
 
@@ -346,7 +347,7 @@ def test_it_listens_on_loopback_only_and_not_after_it_is_stopped(capfd):
     assert parts.hostname == "127.0.0.1"
     assert len(parts.path.split("/")[1]) >= 20
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", parts.port or 0), timeout=20)
+        socket.create_connection(("127.0.0.1", parts.port or 0), timeout=PATIENCE_SECONDS)
     asyncio.run(endpoint.stop())  # twice is no harm
     assert capfd.readouterr().err == ""
 

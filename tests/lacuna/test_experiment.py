@@ -322,7 +322,7 @@ def test_a_served_model_leaves_the_records_of_the_same_agent_in_process(tmp_path
 
 @pytest.mark.parametrize("connections", [1, 4])
 def test_connections_bound_what_is_asked_at_once(tmp_path, connections):
-    with ModelServer(answers_as("calculator", delay_seconds=0.005)) as server:
+    with ModelServer(answers_as("calculator"), together=connections) as server:
         options = {"base_url": server.url, "connections": connections}
         start_sweep(served(server.url, model_options=options), tmp_path)
         assert server.busiest == connections

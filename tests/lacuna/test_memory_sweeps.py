@@ -17,12 +17,12 @@ from eirkit.runs.runner import resume_sweep, start_sweep
 from eirkit.runs.suite import read_suite
 from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit
+from tests.processes import PATIENCE_SECONDS
 
 MORTAL, OUTAGE, SHARED = (f"tests.lacuna.mortal:{name}" for name in ("Mortal", "Outage", "Shared"))
 GRID: dict[str, Any] = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m": 8, "h": 2}
 TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:3")
 RUN = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--no-control")
-PATIENCE_SECONDS = 60.0  # a child process may take long to start on a busy machine
 
 
 def rows_of(summary: Any) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class Stopwatch:
         self.time += seconds
 
 
-def metered(*script, retries=4, timeout_seconds=5.0, connections=8, **parts):
+def metered(*script, retries=4, timeout_seconds=300.0, connections=8, **parts):
     options = ModelOptions(retries=retries, timeout_seconds=timeout_seconds, connections=connections)
     return Metered(Scripted(list(script)), "test/m", options, clock=parts.pop("clock", Stopwatch()), **parts)
 

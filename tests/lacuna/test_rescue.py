@@ -137,7 +137,7 @@ def test_where_nothing_is_missing_there_is_nothing_to_compare():
 
 
 def test_a_server_that_is_not_there_is_a_failure_and_no_zero():
-    options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0, timeout_seconds=2)
+    options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0)
     found = rescue(Setup(TaskSpec("store-recall", n=4, m=2), 1), range(1), ["openai/nobody"], options)
     assert [(row.scored, row.attempted, row.accuracy) for row in found.rows] == [(0, 1, None)] * 3
     assert len(found.failures) == 3

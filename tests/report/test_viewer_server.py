@@ -17,6 +17,7 @@ from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import LONGEST, Viewer, more_of, shorten
 from eirkit.show.viewer.server import HOST, LONGEST_ADDRESS, ViewerServer
+from tests.processes import PATIENCE_SECONDS
 from tests.report.folders import make_sweep
 
 NOW = 1_000_000_000.0  # seconds; any moment will do
@@ -44,7 +45,7 @@ def server(folder: Path) -> Iterator[ViewerServer]:
 def ask(
     server: ViewerServer, path: str, *, method: str = "GET", host: str | None = None, cookie: bool = True
 ) -> tuple[http.client.HTTPResponse, bytes]:
-    connection = http.client.HTTPConnection(HOST, server.port, timeout=10)
+    connection = http.client.HTTPConnection(HOST, server.port, timeout=PATIENCE_SECONDS)
     headers = {"Host": host or f"{HOST}:{server.port}"}
     if cookie:
         headers["Cookie"] = f"other=1; {server.cookie}={server.token}"
@@ -222,7 +223,7 @@ def test_an_endless_address_is_refused(server):
 
 
 def test_what_is_no_request_gets_an_answer_and_the_server_lives_on(server):
-    with socket.create_connection((HOST, server.port), timeout=10) as stream:
+    with socket.create_connection((HOST, server.port), timeout=PATIENCE_SECONDS) as stream:
         stream.sendall(b"\x16\x03\x01 this is not http\r\n\r\n")
         assert b"400" in stream.recv(4096)
     assert ask(server, "/api/folders")[0].status == 200

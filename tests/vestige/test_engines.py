@@ -19,12 +19,11 @@ from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
 from eirkit.logs.corpus import partition
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
-from tests.processes import completed
+from tests.processes import PATIENCE_SECONDS, completed
 from tests.vestige.formats.samples import write_sample
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 
 SAMPLES = ("mini-swe-agent", "claude-code", "codex", "harbor", "openhands-completions", "tau-bench", "atif")
-WAIT_SECONDS = 60.0  # for a worker to be at work, on the busiest of machines
 
 
 @pytest.fixture
@@ -131,7 +130,7 @@ class KillsOne:
         self.killed: list[int] = []
 
     def __call__(self, source: str, runs: int, skipped: int) -> None:
-        deadline = time.monotonic() + WAIT_SECONDS
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not self.killed and time.monotonic() < deadline:
             busy = busy_ray_workers()
             if len(busy) == 2:

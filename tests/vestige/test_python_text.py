@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import pytest
@@ -10,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.logs.shell.python_text import effects_of
+from tests.timing import UNITS_IN_A_SECOND, cost
 
-LONGEST_SECONDS = 10.0  # they take less than one on a quiet machine; without bounds it would be minutes
+LONGEST = 10 * UNITS_IN_A_SECOND  # they take less than a tenth of it; without bounds it would be minutes
 
 PROGRAMS = {
     "open('a', 'w').write('x')": (["a"], []),
@@ -96,9 +96,8 @@ def test_no_program_is_too_strange(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["open(" + "(" * 5000, "open(x)" + "+x" * 50_000, "open('\\d')\n" * 10_000])
 def test_programs_have_bounds(text: str) -> None:
-    start = time.process_time()
     assert effects_of(text).writes == ()
-    assert time.process_time() - start < LONGEST_SECONDS
+    assert cost(lambda: effects_of(text)) < LONGEST
 
 
 GROWING = {

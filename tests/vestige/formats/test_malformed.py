@@ -179,7 +179,7 @@ def test_sound_logs_are_recognised_by_one_format_alone(tmp_path: Path, kind: str
 
 
 @pytest.mark.parametrize("kind", SOUND)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=st.sampled_from([b"{", b" [", b'{"', b"PK\x03\x04"]), rest=st.binary(max_size=200))
 def test_recognising_never_raises(tmp_path: Path, kind: str, first: bytes, rest: bytes) -> None:
     path = tmp_path / "result.json"
