@@ -2,6 +2,7 @@
 in a pipe, whoever runs the tests; and no module of tests leaves a process behind."""
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,9 @@ settings.register_profile("eirkit", deadline=None, suppress_health_check=[Health
 settings.load_profile("eirkit")
 
 os.environ.pop("COLUMNS", None)  # parallel workers are told a width; what they print would be cut to it
+# Hundreds of tests start an interpreter; without compiled modules to share, each would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 processes.adopt_orphans()
 
