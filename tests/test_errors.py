@@ -8,7 +8,7 @@ from multiprocessing import get_context
 import pytest
 
 from eirkit import errors
-from eirkit.errors import EirkitError, MissingExtraError, ModelError, UnknownNameError, UsageError
+from eirkit.errors import EirkitError, MissingExtraError, ModelError, PluginError, UnknownNameError, UsageError
 from eirkit.extras import install_command
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
@@ -21,6 +21,8 @@ def example(kind: type[EirkitError]) -> EirkitError:
         return MissingExtraError("--plot", "plot")
     if kind is ModelError:
         return ModelError("the server is busy; wait", "rate-limit", 3.0)
+    if kind is PluginError:
+        return PluginError("policy", "Mine", "victim", "IndexError: out of ideas", "mine.py:7")
     return kind("what is wrong; what to do")
 
 
@@ -32,7 +34,7 @@ def test_is_drawn_in_the_tree(kind):
 
 @pytest.mark.parametrize("kind", CLASSES)
 def test_the_exit_code_is_the_one_that_the_tree_draws(kind):
-    assert kind.exit_code == (2 if kind is EirkitError or issubclass(kind, UsageError) else 1)
+    assert kind.exit_code == (2 if kind is EirkitError or issubclass(kind, UsageError | PluginError) else 1)
 
 
 @pytest.mark.parametrize("kind", CLASSES)

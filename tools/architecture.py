@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "eirkit"
 PAGE = ROOT / "docs" / "design" / "house.md"
 # Modules at the top of the package: what everything is built on, and what is built on everything.
-BASE = ("compilation", "errors", "extras", "facts", "measures", "packages", "records", "registry", "seeds")
+BASE = ("boundary", "compilation", "errors", "extras", "facts", "measures", "packages", "records", "registry", "seeds")
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 

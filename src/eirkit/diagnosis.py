@@ -5,12 +5,12 @@ Nothing is opened, asked or installed; packages are looked for, not imported, as
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from eirkit.agents.memory import memories
+from eirkit.agents.memory import memories, requirements_of
 from eirkit.agents.model import ModelOptions, models
 from eirkit.agents.serving.model_factory import preflight
 from eirkit.agents.stores.environments import absent_node
@@ -43,6 +43,7 @@ class Availability:
     name: str
     usable: bool
     reason: str  # what is missing and how to get it; what it is where nothing is missing
+    requirements: Mapping[str, Any] | None = None  # of a memory system, whether they are met or not
 
 
 def examine() -> dict[str, list[dict[str, Any]]]:
@@ -68,13 +69,14 @@ def _try(look: Callable[[str], Availability], name: str) -> Availability:
 
 
 def _memory(name: str) -> Availability:
-    if (why := reason_absent(name)) is not None:
-        return Availability(name, False, why)
     kind = memories.get(name)
-    lacks = absent_node(name, kind, {})  # what it needs unless settings say otherwise
-    return Availability(
-        name, True, _purpose(kind) + (f"; as it comes it needs a package of npm: {lacks}" if lacks else "")
-    )
+    needed = requirements_of(kind)
+    declared = {field: value for field, value in asdict(needed).items() if value}
+    if (why := reason_absent(name)) is not None:
+        return Availability(name, False, why, declared)
+    lacks = absent_node(name, needed)  # unless settings say otherwise
+    more = f"; as it comes it needs a package of npm: {lacks}" if lacks else ""
+    return Availability(name, True, _purpose(kind) + more, declared)
 
 
 def _model(name: str) -> Availability:

@@ -11,6 +11,7 @@
     ├── InfrastructureError   the world failed, not the input and not the agent: exit code 1
     │   ├── ModelError        a model gave no usable reply; its kind says whether trying again can help
     │   └── StoreError        a memory system did not answer in time, or not as one
+    ├── PluginError           a plug-in raised: it says whose it is, its name and the call; exit code 2
     └── SpendCapReached       the money the user allowed is used up: a clean stop, exit code 1
 
 A message says what is wrong and ends in what to do about it.
@@ -20,9 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 from eirkit.extras import install_command
+
+Side = Literal["memory", "model", "policy", "workload", "format"]  # the families of plug-ins that can fail in a run
 
 
 class EirkitError(Exception):
@@ -102,7 +105,36 @@ class StoreError(InfrastructureError):
     """A memory system that is late, gone, or returns what no memory system returns."""
 
 
+class PluginError(EirkitError):
+    """What a plug-in raised, attributed where it was called; the original error is its `__cause__`.
+
+    Args:
+        name: of the plug-in's class or function.
+        call: the verb that raised.
+        reason: what was raised, in one line.
+        place: `file.py:line` inside the user's own file, where the plug-in is one.
+    """
+
+    def __init__(self, side: Side, name: str, call: str, reason: str, place: str | None = None) -> None:
+        self.side, self.name, self.call, self.reason, self.place = side, name, call, reason, place
+        if place:
+            message = f"{place} raised {reason} (in {call} of the {side} {name}); fix the file and run again"
+        else:
+            message = f"{side} {name} raised {reason} (in {call}); correct it and run again"
+        super().__init__(message)
+
+
 class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked for, not a fault
     """The next call could cost more than what is left under the user's cap; nothing was sent."""
 
     exit_code = 1
+
+
+def describe(error: BaseException) -> str:
+    """Return what an error says in one line: ours and failed assertions by their message, others with their type."""
+    if isinstance(error, PluginError):
+        return f"{error.reason} (raised by {error.call})"
+    said = " ".join(str(error).split())
+    if isinstance(error, EirkitError | AssertionError) and said:
+        return said
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -1,5 +1,5 @@
-"""What every format owes its users, checked for all of the registry: each knows its own logs and no other's, and no
-input whatever makes it raise."""
+"""Every format of the registry, and a user's own, conforms to `check_format`; what is wrong is found out, and no input
+whatever makes a reader raise."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eirkit.errors import EirkitError, InputFileError
-from eirkit.logs.sources.source import Document, Skipped, open_document
-from eirkit.logs.trajectory import Call, Format, RecordedTurn, Recording, formats
-from tests.vestige.formats.samples import run_paths, sample_files, write_sample
+from eirkit.errors import UsageError
+from eirkit.logs.sources.source import Skipped
+from eirkit.logs.trajectory import Recording, formats
+from eirkit.testing import check_format
+from eirkit.testing.formats import _Subject
+from tests.vestige.formats.samples import write_sample
 
 NAMES = formats.names()
 every_format = pytest.mark.parametrize("name", NAMES)
 quick = settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
+EXAMPLE = Path(__file__).parents[2] / "examples" / "eirkit-example" / "src" / "eirkit_example" / "step_log.py"
+STEPS = b'{"step_log": [{"typed": "cat a.py", "saw": "x = 1"}, {"typed": "ls", "saw": "a.py"}]}'
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 values = st.recursive(
@@ -29,143 +33,94 @@ values = st.recursive(
 )
 
 
-def reader(name: str) -> Format:
-    return formats.get(name)()
-
-
-def recognising(document: Document) -> list[str]:
-    return [name for name in NAMES if reader(name).recognises(document)]
-
-
-def has_beginning(document: Document) -> bool:
-    """False for a torn compressed file: no format is asked about it."""
-    try:
-        return document.head is not None
-    except InputFileError:
-        return False
-
-
-def read(name: str, path: Path) -> list[Recording | Skipped]:
-    """Read a file as the corpus does: what our own errors say is said of the file."""
-    document = open_document(path)
-    try:
-        return list(reader(name).read(document))
-    except EirkitError as error:
-        return [Skipped(document.source, str(error))]
-
-
-def check(items: list[Recording | Skipped], name: str) -> None:
-    """Check the shape of whatever a reader yields."""
-    for item in items:
-        assert isinstance(item, Recording | Skipped)
-        assert item.source
-        if isinstance(item, Skipped):
-            assert item.reason
-            continue
-        assert item.run_id
-        assert item.task_id
-        assert item.format == name
-        assert all(isinstance(turn, RecordedTurn) for turn in item.turns)
-        for call in (call for turn in item.turns for call in turn.calls):
-            assert isinstance(call, Call)
-            assert isinstance(call.tool, str)
-            assert isinstance(call.output, str)
-            assert call.exit_code is None or isinstance(call.exit_code, int)
+def samples_of(names: list[str], folder: Path) -> list[Path]:
+    return [path for name in names for path in write_sample(name, folder / name)]
 
 
 @every_format
-def test_a_format_says_what_it_reads(name):
-    assert (formats.get(name).__doc__ or "").strip()
+def test_a_format_conforms(name, tmp_path):
+    (tmp_path / "own").mkdir()
+    samples = write_sample(name, tmp_path / "own")
+    others = samples_of([other for other in NAMES if other != name], tmp_path / "others")
+    result = check_format(name, samples, folder=tmp_path / "own", others=others)
+    assert len(result.held) == 8
+    assert all(isinstance(item, Recording) and item.format == name for item in _runs(name, samples))
 
 
-@every_format
-def test_its_logs_are_recognised_by_it_alone(name, tmp_path):
-    paths = write_sample(name, tmp_path)
-    assert paths
-    for path in paths:
-        assert recognising(open_document(path)) == [name], path
-
-
-@every_format
-def test_its_logs_hold_runs_and_nothing_is_skipped(name, tmp_path):
-    for path in write_sample(name, tmp_path):
-        items = read(name, path)
-        check(items, name)
-        assert items
-        assert [item for item in items if isinstance(item, Skipped)] == []
-
-
-@every_format
-def test_reading_twice_gives_the_same(name, tmp_path):
-    for path in write_sample(name, tmp_path):
-        assert read(name, path) == read(name, path)
-
-
-@every_format
-@pytest.mark.parametrize("where", [0.1, 0.5, 0.9, 0.999])
-def test_a_torn_file_is_skipped_with_a_reason_or_read_in_part(name, where, tmp_path):
-    for path in write_sample(name, tmp_path):
-        content = path.read_bytes()
-        path.write_bytes(content[: int(len(content) * where)])
-        recognising(open_document(path))
-        check(read(name, path), name)
+def _runs(name: str, samples: list[Path]) -> list[Recording | Skipped]:
+    subject = _Subject(formats.get(name), tuple(samples), None, ())
+    return [item for sample in samples for item in subject.read(sample)]
 
 
 @every_format
 @quick
-@given(content=st.binary(max_size=200))
-@example(content=b"")
-@example(content=b"{")
+@given(content=st.binary(max_size=200) | values.map(lambda value: json.dumps(value).encode()))
 @example(content=b"[" * 1000)
-@example(content=b'{"messages": [null, {"role": ["a"], "tool_calls": {"x": 1}}]}')
-def test_no_bytes_make_it_raise(name, content, tmp_path):
-    path = tmp_path / "log.json"
-    path.write_bytes(content)
-    if has_beginning(open_document(path)):
-        assert reader(name).recognises(open_document(path)) in (True, False)
-    check(read(name, path), name)
-
-
-@every_format
-@quick
-@given(value=values)
-def test_no_json_makes_it_raise(name, value, tmp_path):
+def test_no_bytes_and_no_json_make_it_raise(name, content, tmp_path):
     path = tmp_path / "log.jsonl"
-    path.write_text(json.dumps(value, ensure_ascii=True))
-    reader(name).recognises(open_document(path))
-    check(read(name, path), name)
+    path.write_bytes(content)
+    subject = _Subject(formats.get(name), (path,), None, ())
+    assert subject.recognises(path) in (True, False)
+    subject.read(path)
 
 
-def _places(value: object, found: list[tuple[object, object]]) -> list[tuple[object, object]]:
-    """List every (container, key) inside a JSON value."""
-    waiting = [value]
-    while waiting:
-        container = waiting.pop()
-        keys = (
-            list(container)
-            if isinstance(container, dict)
-            else range(len(container))
-            if isinstance(container, list)
-            else ()
-        )
-        for key in keys:
-            found.append((container, key))
-            waiting.append(container[key])
-    return found
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "monday.json"
+    path.write_bytes(STEPS)
+    return path
 
 
-@every_format
-@quick
-@given(data=st.data())
-def test_a_log_with_one_value_replaced_makes_it_no_worse_than_skipped(name, data, tmp_path):
-    paths = [path for path in run_paths(name) if path.endswith((".json", ".jsonl", ".traj"))]
-    if not paths:
-        return
-    path = data.draw(st.sampled_from(paths))
-    lines = [json.loads(line) for line in sample_files(name)[path].splitlines() if line.strip()]
-    container, key = data.draw(st.sampled_from(_places(lines, [])))
-    container[key] = data.draw(values)
-    write_sample(name, tmp_path)
-    (tmp_path / path).write_text("\n".join(map(json.dumps, lines)))
-    recognising(open_document(tmp_path / path))
-    check(read(name, tmp_path / path), name)
+def test_a_users_own_format_conforms(log, tmp_path):
+    result = check_format(f"{EXAMPLE}:StepLog", [log], others=samples_of(NAMES, tmp_path / "others"))
+    assert len(result.held) == 8
+    assert result.notes == (f"{len(STEPS)} cuts of 1 logs",), "a small sample is cut at every byte"
+
+
+class Greedy:
+    """Takes every JSON object for its own."""
+
+    def recognises(self, document):
+        return document.head.startswith(b"{")
+
+    def read(self, document):
+        for step in document.json()["step_log"]:
+            yield Skipped(document.source, f"will not read {step['typed']}")
+
+
+class Fragile(formats.get(f"{EXAMPLE}:StepLog")):
+    """Raises where a log ends too early."""
+
+    def read(self, document):
+        json.loads(document.head)
+        return super().read(document)
+
+
+class Loose:
+    """Yields what is no recording."""
+
+    def recognises(self, document):
+        return document.head.startswith(b'{"step_log"')
+
+    def read(self, document):
+        yield {"run": document.name}
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Greedy, "is recognised and is of another format"),
+        (Greedy, "Whole logs are read, with nothing skipped: monday.json: will not read cat a.py"),
+        (Greedy, r"TypeError: .* \(raised by read\)"),
+        (Fragile, r"monday.json cut after 0 of \d+ bytes: .*JSONDecodeError"),
+        (Loose, "it yielded a dict; yield Recording or Skipped"),
+    ],
+)
+def test_what_is_wrong_is_named(kind, reason, log, tmp_path):
+    with pytest.raises(AssertionError, match=reason):
+        check_format(kind, [log], others=samples_of(NAMES, tmp_path / "others"))
+
+
+def test_a_suite_without_a_sample_says_what_it_needs():
+    with pytest.raises(UsageError, match="give the paths of one or two small logs"):
+        check_format(Greedy, [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -56,16 +58,69 @@ def test_a_system_without_a_verb_is_named():
     assert "9 requirements fail for it" in str(caught.value)
 
 
-def test_verbs_that_cannot_be_waited_for_are_named_together():
-    class Blocking(KeyValue):
-        def write(self, item: Item) -> None:  # type: ignore[override]
-            self._kept[item.label] = item.text
+class FourVerbs:
+    """Neither inherits nor waits: four plain functions."""
 
-        def flush(self) -> None:  # type: ignore[override]
+    def __init__(self) -> None:
+        self.lines: dict[str, str] = {}
+
+    def reset(self, scope: str) -> None:
+        self.lines = {}
+
+    def write(self, item: Item) -> None:
+        self.lines[item.label] = item.text
+
+    def search(self, query: str, limit: int) -> list[str]:
+        return [text for text in self.lines.values() if text.split(" = ")[0] in query.split()][:limit]
+
+    def read(self, label: str) -> str | None:
+        return self.lines.get(label)
+
+
+class ThreadBound(FourVerbs):
+    """Breaks where two verbs run on different threads, as a SQLite connection does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def write(self, item: Item) -> None:
+        self.threads.add(threading.get_ident())
+        assert len(self.threads) == 1
+        super().write(item)
+
+    def read(self, label: str) -> str | None:
+        assert not self.threads or threading.get_ident() in self.threads
+        return super().read(label)
+
+
+@pytest.mark.parametrize("kind", [FourVerbs, ThreadBound])
+def test_four_plain_functions_are_a_memory_system(kind):
+    assert len(check_memory(kind).held) == 9
+
+
+def test_a_plain_function_that_hangs_is_late_and_nothing_waits_for_it():
+    class Hanging(FourVerbs):
+        def search(self, query: str, limit: int) -> list[str]:
+            time.sleep(30)
+            return []
+
+        def teardown(self) -> None:
             pass
 
-    with pytest.raises(AssertionError, match=r"^write, flush cannot be waited for; write `async def` in place"):
-        check_memory(Blocking)
+    started = time.monotonic()
+    with pytest.raises(AssertionError, match=r"did not finish its search within 0\.05 s"):
+        check_memory(Hanging, seconds=0.05)
+    assert time.monotonic() - started < 20
+
+
+def test_a_plain_function_that_raises_is_named_with_its_verb():
+    class Raising(FourVerbs):
+        def flush(self) -> None:
+            next(iter(()))
+
+    with pytest.raises(AssertionError, match=r"RuntimeError: StopIteration: \(raised by flush\)"):
+        check_memory(Raising)
 
 
 def test_a_verb_may_return_something_to_wait_for():

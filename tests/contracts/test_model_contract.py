@@ -1,31 +1,29 @@
-"""What every model provider must do, whoever wrote it: one suite over the whole registry.
+"""Every model provider of the registry conforms to `check_model`; what is wrong is found out.
 
 A provider that needs something to talk to says in `SUBJECTS` how a test gives it that; see docs/add-a-model.md.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
-from collections.abc import Callable
+import contextlib
+import itertools
+import os
+import socket
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from eirkit.agents.exchange import read_reply_record, reply_record
-from eirkit.agents.model import Message, Model, ModelOptions, Reply, Request, models
+from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
 from eirkit.agents.models.reference import AGENTS
-from eirkit.agents.prompt import render
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records
 from eirkit.errors import UsageError
-from eirkit.records import append_records, encode
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.view import Visible, publish
+from eirkit.records import append_records
+from eirkit.testing import check_model
+from eirkit.testing.models import first_request
 from tests.lacuna.servers import GOOD, ModelServer
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"
@@ -34,14 +32,7 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "LOOPBACK_API_K
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
-def prompt() -> Request:
-    """Return the first request of a real task."""
-    spec = TaskSpec("stepwise-sum", n=4, m=2)
-    task = publish(generate(spec), prepare(spec))
-    return Request(render(Visible(task, task.steps[0], answered=False, records=())), max_tokens=12)
-
-
-PROMPT = prompt()
+PROMPT = first_request()
 
 
 def loopback(name: str) -> Callable[[Path], tuple[str, AbstractContextManager[ModelServer]]]:
@@ -71,33 +62,13 @@ SUBJECTS = {
 REFERENCES = [f"reference/{name}" for name in AGENTS]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """One provider, ready to be asked."""
-
-    string: str
-    options: ModelOptions
-
-    def make(self) -> Model:
-        return make_model(self.string, self.options)
-
-    def ask(self, *requests: Request) -> list[Reply]:
-        async def run() -> list[Reply]:
-            model = self.make()
-            try:
-                return list(await asyncio.gather(*map(model.reply, requests)))
-            finally:
-                await model.close()
-
-        return asyncio.run(run())
-
-
 # Agents that come by themselves cannot be asked; tests/bridges holds their records to those of everybody else.
 ASKED = [name for name in models.names() if name not in ("agent", "reference")]
 
 
 @pytest.fixture(params=[*ASKED, *REFERENCES])
 def subject(request, tmp_path, monkeypatch):
+    """Return a model string and the options to reach it with."""
     if request.param not in SUBJECTS and request.param not in REFERENCES:
         pytest.fail(f"say in SUBJECTS how a test can reach {request.param!r}")
     for name in KEYS:
@@ -105,89 +76,118 @@ def subject(request, tmp_path, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     string, partner = SUBJECTS.get(request.param, lambda _: (request.param, nullcontext()))(tmp_path)
     with partner as server:
-        url = server.url if isinstance(server, ModelServer) else None
-        made = Subject(string, ModelOptions(base_url=url, timeout_seconds=30))
+        options = ModelOptions(base_url=server.url if isinstance(server, ModelServer) else None, timeout_seconds=30)
         try:
-            preflight(made.make())
+            preflight(make_model(string, options))
         except UsageError as absent:
             if "pip install" not in str(absent):
                 raise
             pytest.skip(str(absent))
-        yield made
+        yield string, options
 
 
-def test_a_reply_is_text_calls_and_counts(subject):
-    (reply,) = subject.ask(PROMPT)
-    assert isinstance(reply, Reply)
-    assert isinstance(reply.text, str)
-    assert isinstance(reply.calls, tuple)
-    assert min(reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.cached_tokens) >= 0
-    assert reply.usage.cost_usd is None or reply.usage.cost_usd >= 0
-    line = encode("test/1", reply_record(reply))
-    assert read_reply_record(json.loads(line)) == reply
+def test_a_provider_conforms(subject):
+    string, options = subject
+    result = check_model(string, options, any_prompt=not string.startswith(("reference/", "replay/")))
+    assert len(result.held) == 10
 
 
-def test_the_same_question_gets_the_same_answer(subject):
-    first, second = subject.ask(PROMPT, PROMPT)
-    assert (first.text, first.calls) == (second.text, second.calls)
-    assert subject.ask(PROMPT)[0].text == first.text
-
-
-def test_several_may_ask_at_once(subject):
-    assert len({reply.text for reply in subject.ask(*[PROMPT] * 6)}) == 1
-
-
-def test_a_request_is_not_changed(subject):
-    before = replace(PROMPT)
-    subject.ask(PROMPT)
-    assert before == PROMPT
-
-
-def test_settings_are_plain_stable_and_without_keys(subject):
-    model = subject.make()
-    settings = model.settings()
-    assert json.loads(json.dumps(settings, allow_nan=False)) == model.settings() == subject.make().settings()
-    assert CANARY not in repr(settings)
-
-
-def test_closing_is_harmless_and_not_the_end(subject):
-    async def run() -> list[str]:
-        model = subject.make()
-        await model.close()
-        said = [(await model.reply(PROMPT)).text]
-        await model.close()
-        await model.close()
-        said.append((await model.reply(PROMPT)).text)
-        await model.close()
-        return said
-
-    first, second = asyncio.run(run())
-    assert first == second
-
-
-def test_making_a_model_opens_nothing_and_needs_no_key(subject, monkeypatch):
+def test_making_a_model_needs_no_key(subject, monkeypatch):
     for name in KEYS:
         monkeypatch.delenv(name)
-    seen: list[str] = []
-    watching = True
-
-    def watch(event: str, arguments: object) -> None:
-        if watching and event in ("socket.connect", "socket.bind", "subprocess.Popen"):
-            seen.append(event)
-
-    sys.addaudithook(watch)  # cannot be removed again, hence `watching`
-    model = subject.make()
-    model.settings()
-    watching = False
-    assert seen == []
+    make_model(*subject).settings()
 
 
-def test_an_odd_conversation_does_not_stop_it(subject):
-    if subject.string.startswith(("reference/", "replay/")):
-        pytest.skip("answers the prompts of a task, and no other")
-    odd = [
-        Request((Message("user", ""),), max_tokens=4),
-        Request((Message("user", "lone \ud800 surrogate \x00 \u202e"),), max_tokens=4),
-        Request((Message("user", "a"), Message("assistant", "b"), Message("user", "c")), max_tokens=1),
-    ]
-    assert all(isinstance(reply, Reply) for reply in subject.ask(*odd))
+class Sound:
+    """Answers the same to everything."""
+
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        self.options = options
+
+    async def reply(self, request: Request) -> Reply:
+        return Reply("ANSWER 1 0042")
+
+    async def close(self) -> None:
+        pass
+
+    def settings(self) -> Mapping[str, Any]:
+        return {"model": "sound"}
+
+
+class Speechless(Sound):
+    async def reply(self, request: Request) -> Reply:
+        return "ANSWER 1 0042"  # type: ignore[return-value]
+
+
+class Moody(Sound):
+    told = itertools.count()
+
+    async def reply(self, request: Request) -> Reply:
+        return Reply(f"ANSWER 1 {next(self.told)}")
+
+
+class Owing(Sound):
+    async def reply(self, request: Request) -> Reply:
+        return Reply("ANSWER 1 0042", usage=Usage(input_tokens=-1))
+
+
+class Unreachable(Sound):
+    async def reply(self, request: Request) -> Reply:
+        if self.options.base_url:
+            raise ConnectionRefusedError("nobody is there")
+        return await super().reply(request)
+
+
+class Indiscreet(Sound):
+    def settings(self) -> Mapping[str, Any]:
+        return {"key": os.environ["OPENAI_API_KEY"]}
+
+
+class Hasty(Sound):
+    def __init__(self, name: str, options: ModelOptions) -> None:
+        super().__init__(name, options)
+        with socket.socket() as opened, contextlib.suppress(OSError):
+            opened.connect(("127.0.0.1", 9))
+
+
+class OneWay(Sound):
+    closed = False
+
+    async def reply(self, request: Request) -> Reply:
+        if self.closed:
+            raise RuntimeError("it is closed")
+        return await super().reply(request)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Unclosable(Sound):
+    async def close(self) -> None:
+        raise OSError("still busy")
+
+
+def test_a_factory_is_checked_without_a_name():
+    result = check_model(Sound)
+    assert len(result.held) == 10
+    assert result.notes == ("it uses no address",)
+    assert len(check_model(Moody, deterministic=False).held) == 10
+
+
+@pytest.mark.parametrize(
+    ("factory", "reason"),
+    [
+        (Speechless, "it replied with a str; return a Reply"),
+        (Moody, "answers to one question; pass deterministic=False if it may"),
+        (Owing, "it counts \\(-1, 0, 0\\) tokens"),
+        (Unreachable, "ConnectionRefusedError: nobody is there .*; raise ModelError with a kind"),
+        (Indiscreet, "repeats a secret of the environment"),
+        (Hasty, "making it led to socket.connect"),
+        (OneWay, "RuntimeError: it is closed \\(raised by reply\\)"),
+        (Unclosable, "OSError: still busy \\(raised by close\\)"),
+    ],
+)
+def test_what_is_wrong_is_named(factory, reason, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with pytest.raises(AssertionError, match=reason):
+        check_model(factory)

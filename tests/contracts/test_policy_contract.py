@@ -1,103 +1,99 @@
-"""What every policy owes its users, checked for all of the registry and for a user's own file."""
+"""Every policy of the registry, and users' own files, conform to `check_policy`; what is wrong is found out."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policy import Outlook, Policy, Record, Structure, find_policy, policies
-from eirkit.tasks.retention import Retention
-from eirkit.tasks.simulation.batch import Batch, count_misses
-from eirkit.tasks.simulation.plain import outlook_of, replay, structure_of
-from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import workloads
-from tests.lacuna.strategies import graphs, specs
+from eirkit.errors import ContractError
+from eirkit.tasks.policies.fifo import Fifo
+from eirkit.tasks.policy import Policy, policies
+from eirkit.testing import check_policy
 
-USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'most_recently_used.py'}:MostRecentlyUsed"
-
-every_policy = pytest.mark.parametrize("name", [*policies.names(), pytest.param(USERS_OWN, id="user's own")])
+EXAMPLES = Path(__file__).parents[2] / "examples"
+USERS_OWN = [
+    f"{EXAMPLES / 'most_recently_used.py'}:MostRecentlyUsed",
+    f"{EXAMPLES / 'eirkit-example' / 'src' / 'eirkit_example' / 'policy.py'}:ServedFirst",
+]
 
 
-@st.composite
-def outlooks(draw: st.DrawFn) -> Outlook:
-    graph = draw(graphs(largest=12))
-    n = len(graph)
-    kinds = tuple(draw(st.lists(st.sampled_from(["compute", "store", "recall"]), min_size=n, max_size=n)))
-    last_use = tuple(draw(st.lists(st.integers(0, n), min_size=n, max_size=n)))
-    return Outlook(Structure(kinds, (True,) * n, last_use), draw(st.integers(0, 2**64 - 1)), graph)
+@pytest.mark.parametrize("name", [*policies.names(), *USERS_OWN], ids=lambda name: name.rpartition(":")[2])
+def test_a_policy_conforms(name):
+    result = check_policy(name)
+    assert len(result.held) == 7
+    assert bool(result.notes) == (name == "belady"), "only that one is told the future, and it says so"
 
 
-class Watched(Policy):
-    """A policy with a witness: every choice is written down."""
-
-    def __init__(self, inner: Policy) -> None:
-        self.inner = inner
-        self.choices: list[tuple[tuple[Record, ...], int, int]] = []
+class Elsewhere(Policy):
+    """Names a record that nobody holds."""
 
     def victim(self, candidates, step):
-        chosen = self.inner.victim(candidates, step)
-        self.choices.append((tuple(candidates), step, chosen))
-        return chosen
+        return 1_000
+
+
+class Moody(Policy):
+    """Chooses by how often anybody asked."""
+
+    asked = itertools.count()
+
+    def victim(self, candidates, step):
+        return candidates[next(self.asked) % len(candidates)].id
+
+
+class Prophet(Policy):
+    """Looks ahead without saying so."""
+
+    def __init__(self, future=()):
+        self.future = future
+
+    @classmethod
+    def for_task(cls, outlook):
+        return cls(outlook.future)
+
+    def victim(self, candidates, step):
+        later = [r for refs in self.future[step:] for r in refs]
+        return min(candidates, key=lambda record: (record.id in later, record.id)).id
+
+
+class Stingy(Fifo):
+    """Holds fewer records than it is granted."""
 
     def capacity(self, h):
-        return self.inner.capacity(h)
+        return max(1, h - 1)
 
 
-@every_policy
-@settings(max_examples=50)
-@given(outlook=outlooks(), h=st.integers(1, 6), recovery=st.sampled_from(["off", "direct"]))
-def test_a_victim_is_a_candidate_and_the_same_on_every_asking(name, outlook, h, recovery):
-    watched = Watched(find_policy(name).for_task(outlook))
-    replay(outlook, watched, h, recovery=recovery)
-    for candidates, step, chosen in watched.choices:
-        assert chosen in [record.id for record in candidates]
-        assert find_policy(name).for_task(outlook).victim(candidates, step) == chosen
+class Silent(Fifo):
+    pass
 
 
-@every_policy
-@settings(max_examples=50)
-@given(outlook=outlooks(), h=st.integers(1, 6))
-def test_a_store_never_holds_more_than_its_capacity(name, outlook, h):
-    policy = find_policy(name).for_task(outlook)
-    store = Retention(policy, h)
-    assert store.capacity == policy.capacity(h) >= h
-    for step, references in enumerate(outlook.future, 1):
-        absent = store.missing(references)
-        store.touch(references)
-        for record in (*absent, step):
-            before = {held.id for held in store.records}
-            left = store.admit(record, step)
-            after = {held.id for held in store.records}
-            assert after == (before | {record}) - {left}
-            assert len(store) == len(after) <= store.capacity
+Silent.__doc__ = None
 
 
-@every_policy
-@given(data=st.data(), workload=st.sampled_from(workloads.names()))
-def test_nothing_is_missed_where_everything_fits(name, data, workload):
-    outlook = outlook_of(generate(data.draw(specs(workload))))
-    policy = find_policy(name).for_task(outlook)
-    assert replay(outlook, policy, len(outlook.future)).missed_references == 0
+class Broken(Policy):
+    """Breaks."""
+
+    def victim(self, candidates, step):
+        raise IndexError("out of ideas")
 
 
-@every_policy
-@pytest.mark.parametrize("recovery", ["off", "direct"])
-def test_a_batch_equals_the_plain_loop(name, recovery):
-    spec, seeds = TaskSpec("store-recall", n=20, m=8), np.arange(4, dtype=np.uint64)
-    batch = Batch.of(structure_of(spec), seeds, prepare(spec).references(spec, seeds))
-    found = count_misses(batch, find_policy(name), [1, 3, 6], recovery=recovery)
-    for row in range(4):
-        outlook = batch.outlook(row)
-        outcomes = [replay(outlook, find_policy(name).for_task(outlook), h, recovery=recovery) for h in (1, 3, 6)]
-        assert found.steps[row].tolist() == [outcome.missed_steps for outcome in outcomes]
-        assert found.references[row].tolist() == [outcome.missed_references for outcome in outcomes]
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (Elsewhere, r"policy Elsewhere chose 1000, which is no candidate; .* \(5 requirements fail for it\)"),
+        (Moody, "when it was asked again"),
+        (Prophet, "depend on later steps; extend Hindsight"),
+        (Stingy, "records are granted"),
+        (Silent, "it has no docstring"),
+        (Broken, r"IndexError: out of ideas \(raised by victim\)"),
+    ],
+)
+def test_what_is_wrong_is_named(kind, reason):
+    with pytest.raises(AssertionError, match=reason):
+        check_policy(kind)
 
 
-@every_policy
-def test_a_policy_says_what_it_does(name):
-    assert (find_policy(name).__doc__ or "").strip()
+def test_what_is_no_policy_is_told_in_one_line():
+    with pytest.raises(ContractError, match="is no policy"):
+        check_policy("builtins:dict")

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from eirkit.agents.memories.by_label import Kept
 from eirkit.agents.memories.key_value import KeyValue
-from eirkit.agents.memory import Item
+from eirkit.agents.memory import Item, Requirements
 
 
 class Mortal(KeyValue):
@@ -20,8 +19,7 @@ class Mortal(KeyValue):
         grave: a file into which it then writes its process id; while that is there it works as it should.
     """
 
-    packages = ("json",)
-    installs = ()
+    requirements = Requirements(packages=("json",))
 
     def __init__(self, *, grave: str) -> None:
         super().__init__()
@@ -47,7 +45,7 @@ class Outage(KeyValue):
         return await super().search(query, limit)
 
 
-class Shared(Kept):
+class Shared(KeyValue):
     """One store for all, as a server is: only the scope tells one run's records from another's."""
 
     everything: ClassVar[dict[str, dict[str, str]]] = {}

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
-from eirkit.agents.blame import side_of, words_of
 from eirkit.agents.memories.key_value import KeyValue
-from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem
-from eirkit.agents.memory_calls import consult, signature_of, within
+from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem, signature_of
+from eirkit.agents.memory_calls import consult, within
 from eirkit.agents.telemetry import Consultation
-from eirkit.errors import StoreError
+from eirkit.errors import PluginError, StoreError, describe
+from eirkit.runs.attempt import failure_kind
 from eirkit.tasks.task import Payload
 
 SUBMITTED: dict[int, Payload] = {1: (5,), 2: (6,), 10: (7,)}
@@ -147,7 +147,7 @@ def test_what_is_no_sequence_of_texts_is_the_memorys_failure(found, said):
 
     with pytest.raises(StoreError, match=said) as raised:
         search(Odd())
-    assert side_of(raised.value) == "memory"
+    assert failure_kind(raised.value) == "memory"
 
 
 def test_what_is_read_is_a_text_or_nothing():
@@ -176,9 +176,10 @@ def test_a_type_error_inside_a_verb_stays_what_it_is():
     def fails() -> Awaitable[None]:
         return len(5)  # type: ignore[arg-type, return-value]
 
-    with pytest.raises(TypeError, match="has no len") as raised:
+    with pytest.raises(PluginError, match="has no len") as raised:
         asyncio.run(within(5.0, "search", fails))
-    assert words_of(raised.value) == "TypeError: object of type 'int' has no len() (raised by search)"
+    assert describe(raised.value) == "TypeError: object of type 'int' has no len() (raised by search)"
+    assert isinstance(raised.value.__cause__, TypeError)
 
 
 @pytest.mark.parametrize("waits", [False, True])
@@ -238,7 +239,7 @@ def test_what_is_raised_after_a_wait_is_passed_on():
         await asyncio.sleep(0)
         raise KeyError("later")
 
-    with pytest.raises(KeyError, match="later"):
+    with pytest.raises(PluginError, match="KeyError: 'later'"):
         asyncio.run(within(5.0, "search", fails))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Requirements
 from eirkit.agents.stores import environments
 from eirkit.agents.stores.environments import absent, home, install, is_here, python_of
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
@@ -18,15 +19,13 @@ from tests.processes import completed
 class Foreign(KeyValue):
     """Needs a package that nobody has."""
 
-    packages = ("eirkit_nobody_has_this",)
-    installs = (("eirkit-nobody-has-this",),)
+    requirements = Requirements(packages=("eirkit_nobody_has_this",), installs=(("eirkit-nobody-has-this",),))
 
 
 class Native(KeyValue):
     """Needs a package that everybody has."""
 
-    packages = ("json",)
-    installs = ()
+    requirements = Requirements(packages=("json",))
 
 
 FOREIGN, NATIVE = f"{__name__}:Foreign", f"{__name__}:Native"
@@ -45,10 +44,10 @@ def test_environments_lie_where_the_user_says_or_in_the_cache(elsewhere, monkeyp
 
 
 def test_what_needs_no_packages_is_always_here():
-    assert is_here(KeyValue)
-    assert is_here(Native)
-    assert not is_here(Foreign)
-    assert absent("key-value", KeyValue) is None
+    assert is_here(KeyValue.requirements)
+    assert is_here(Native.requirements)
+    assert not is_here(Foreign.requirements)
+    assert absent("key-value", KeyValue.requirements) is None
 
 
 def test_a_system_that_is_nowhere_says_how_to_get_it(elsewhere):
@@ -64,7 +63,7 @@ def test_an_environment_counts_once_it_is_complete(elsewhere):
     assert python_of("mine") is None, "an installation that broke off is none"
     (elsewhere / "environments" / "mine" / "complete").touch()
     assert python_of("mine") == python
-    assert absent("mine", Foreign) is None
+    assert absent("mine", Foreign.requirements) is None
 
 
 def test_a_packaged_system_runs_in_a_process_of_its_own_even_where_its_packages_are_here(elsewhere):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Requirements
 from eirkit.agents.stores.keys import fill_in, refuse_clear
 from eirkit.errors import UsageError
 from tests.lacuna.running import eirkit
@@ -35,8 +36,7 @@ class Keyed(KeyValue):
 class Packaged(Keyed):
     """The same in a process of its own."""
 
-    packages = ("json",)
-    installs = ()
+    requirements = Requirements(packages=("json",))
 
 
 @pytest.mark.parametrize(

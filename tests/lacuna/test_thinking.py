@@ -11,9 +11,8 @@ from typing import Any
 import openai
 import pytest
 
-from eirkit.agents.blame import side_of
-from eirkit.agents.memories.by_label import Kept
-from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, memories
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, Requirements, memories
 from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
@@ -21,7 +20,7 @@ from eirkit.agents.stores.embeddings import embed_ngrams
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
 from eirkit.agents.stores.own_model import Thinking
-from eirkit.errors import ModelError, SpendCapReached, StoreError, UnknownNameError, UsageError
+from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UnknownNameError, UsageError
 from eirkit.runs.runner import start_sweep
 from eirkit.runs.suite import read_suite
 from eirkit.testing import check_memory
@@ -42,8 +41,10 @@ class Model(Reference):
         return Reply("noted", usage=Usage(10, 3, cost_usd=0.25))
 
 
-class Asking(Kept):
+class Asking(KeyValue):
     """Asks its model about every record and its embedding about every query, through the real client."""
+
+    requirements = Requirements(endpoint=("model", "embedding"))
 
     def __init__(self, *, endpoint: str, bears: bool = False) -> None:
         super().__init__()
@@ -67,7 +68,7 @@ class Asking(Kept):
 class OnlyModel(Asking):
     """Has an embedding of its own."""
 
-    asks = ("model",)
+    requirements = Requirements(endpoint=("model",))
 
 
 class Careless(Asking):
@@ -157,9 +158,9 @@ def test_an_exception_of_a_models_own_is_put_down_to_the_model():
         finally:
             await memory.teardown()
 
-    with pytest.raises(ValueError, match="odd") as caught:
+    with pytest.raises(PluginError, match="ValueError: odd") as caught:
         asyncio.run(run())
-    assert side_of(caught.value) == "model"
+    assert (caught.value.side, caught.value.call) == ("model", "reply")
 
 
 def test_a_failure_is_told_once_and_the_next_run_starts_afresh():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import memory_aliases
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
@@ -20,16 +20,12 @@ class Mine:
         if self.fails == verb:
             raise KeyError("no such shelf")
 
-    async def setup(self): pass
-
     async def reset(self, scope): self.kept = {}
 
     async def write(self, item):
         self._do("write")
         if len(self.kept) < self.keep:
             self.kept[item.label] = item.text
-
-    async def flush(self): pass
 
     async def search(self, query, limit):
         self._do("search")
@@ -38,8 +34,6 @@ class Mine:
     async def read(self, label): return self.kept.get(label)
 
     async def usage(self): return {"records": 3} if self.fails == "usage" else None
-
-    async def teardown(self): pass
 
 """
 
@@ -128,7 +122,7 @@ def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_draw
     ("name", "said"),
     [
         ("Needs", "memory 'mine.py:Needs' is made with path; give --memory-set Needs.path=VALUE"),
-        ("Bare", "has no setup, reset, write, flush, read, usage, teardown; see docs/add-a-memory.md"),
+        ("Bare", "has no reset, write, read; see docs/add-a-memory.md"),
         ("Mien", "no memory in mine.py named 'Mien'; did you mean 'Mine'? known: Bare, Mine, Needs\n"),
         ("Leaves", "memory 'mine.py:Leaves' cannot be made (SystemExit: 3); correct its settings"),
     ],
@@ -159,7 +153,7 @@ def test_a_system_may_be_called_by_its_class_and_by_its_registered_name():
     assert memory_aliases(module) == {module, "vector", "Vector"}
 
 
-class Unclear(Kept):
+class Unclear(KeyValue):
     """Finds nothing, says no size, and cannot be closed."""
 
     async def search(self, query, limit):

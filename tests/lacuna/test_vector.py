@@ -14,6 +14,7 @@ from eirkit.agents.memories.vector import MiniLmVector, Vector
 from eirkit.agents.memory import Item
 from eirkit.agents.stores import minilm
 from eirkit.agents.stores.embeddings import Vectors, embed_ngrams
+from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.errors import EirkitError, UsageError
 
 HERE = f"{__name__}:by_first_letter"
@@ -74,7 +75,7 @@ def test_an_unknown_embedding_is_refused_before_anything_runs(name):
 
 
 def test_minilm_says_what_is_missing():
-    why = MiniLmVector.absent()
+    why = reason_absent("vector-minilm")
     assert why == minilm.absent()
     if why is None:
         assert find(remembering(MiniLmVector(), "a cat", "stock prices"), "kittens", 1) == ["a cat"]

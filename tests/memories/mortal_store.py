@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from eirkit.agents.memories.key_value import KeyValue
-from eirkit.agents.memory import Item
+from eirkit.agents.memory import Item, Requirements
 
 MARKER = "MORTAL_STORE_MARKER"  # the variable that names a file; while it is not there, the process is killed
 FATAL_WRITE = 5
@@ -16,9 +16,8 @@ FATAL_WRITE = 5
 class Mortal(KeyValue):
     """Keeps records by label; its process is killed at the fifth write of its first life."""
 
-    packages = ("json",)  # it needs packages, so it is run behind the bridge
-    installs = ()
-    variables = (MARKER,)  # its process gets no others of the user's
+    # It needs packages, so it runs in a process of its own, which gets no other variables of the user's.
+    requirements = Requirements(packages=("json",), variables=(MARKER,))
 
     def __init__(self) -> None:
         super().__init__()

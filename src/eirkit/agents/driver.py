@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.agents.memory_calls import MEMORY_SECONDS, consult
-from eirkit.agents.model import Model
+from eirkit.agents.model import Model, ask_model
 from eirkit.agents.session import Session
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.errors import InfrastructureError
@@ -29,7 +29,8 @@ async def drive(
 ) -> Trace:
     """Run a session to its end and return everything that happened.
 
-    What the model or the memory system raises passes through; a session raises nothing that an agent could provoke.
+    What the model or the memory system raises arrives as a PluginError, a ModelError or a StoreError; a session raises
+    nothing that an agent could provoke.
 
     Args:
         memory: empty, in a scope of its own; whoever made it sets it up, resets it and tears it down.
@@ -49,7 +50,7 @@ async def drive(
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))
         else:
-            reply = await model.reply(request)
+            reply = await ask_model(model, request)
             log.append(Exchange(t, request, reply))
             session.receive(reply)
         log.extend(session.drain())

@@ -1,21 +1,29 @@
 """The memory family: external systems that store what an agent writes and give back what it searches for.
 
-Adapters see labels and text that were revealed; prompts, parsing and scoring are out of their reach. Whatever an
-adapter raises is put down to the memory system; see docs/add-a-memory.md.
+Systems see labels and text that were revealed; prompts, parsing and scoring are out of their reach. See
+docs/add-a-memory.md.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, get_args
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.registry import Registry, load_object, located
 
 SEARCH_LIMIT = 5  # passages a search shows
 LONGEST_PASSAGE = 2_000  # characters of one passage
+
+Asked = Literal["model", "embedding"]  # what a system can ask of its endpoint
+Weights = Literal["minilm"]
+_BOUND = re.compile(r"(>=|<)(\d+)\.(\d+)")
+_PYTHON = re.compile(r"(>=|<)\d+\.\d+(,(>=|<)\d+\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,51 +62,165 @@ class MemoryUsage:
     cost_usd: float | None = 0.0
 
 
-class MemorySystem(Protocol):
-    """One external memory, used by one run at a time. `reset` starts an empty scope that no other run can see."""
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """Everything that a memory system needs in order to run.
 
-    async def setup(self) -> None:
+    `eirkit doctor`, `doctor --install`, error messages and the environment of its process follow from it. A system with
+    `packages` runs in a process of its own.
+    """
+
+    packages: tuple[str, ...] = ()  # modules that must be importable
+    installs: tuple[tuple[str, ...], ...] = ()  # arguments of pip install, one call each
+    python: str = ""  # versions that the packages support, such as ">=3.11,<3.14"
+    node: tuple[str, ...] = ()  # packages of npm
+    endpoint: tuple[Asked, ...] = ()  # what it asks of the OpenAI-compatible address that it is given as `endpoint`
+    variables: tuple[str, ...] = ()  # of the environment, which its process may see; all others are withheld
+    services: tuple[str, ...] = ()  # servers that it can use and that eirkit does not start, in words
+    weights: tuple[Weights, ...] = ()  # that it loads in this process
+
+    def __post_init__(self) -> None:
+        for field, known in (("endpoint", get_args(Asked)), ("weights", get_args(Weights))):
+            for name in getattr(self, field):
+                if name not in known:
+                    raise UnknownNameError(f"requirement in {field}", str(name), known)
+        if self.python and not _PYTHON.fullmatch(self.python):
+            raise UsageError(f"python is {self.python!r}; write the versions as in '>=3.11,<3.14'")
+
+    def supports(self, version: tuple[int, int]) -> bool:
+        """True if the packages support a version of Python."""
+        bounds = [(sign, (int(major), int(minor))) for sign, major, minor in _BOUND.findall(self.python)]
+        return all(version >= bound if sign == ">=" else version < bound for sign, bound in bounds)
+
+
+class MemorySystem(ABC):
+    """One external memory, used by one run at a time. `reset`, `write`, `search` and `read` must be written.
+
+    A class with the same methods that does not inherit is as good, and a method may be a plain function, which is then
+    called on a thread of its own.
+    """
+
+    requirements: ClassVar[Requirements] = Requirements()
+
+    @classmethod
+    def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
+        """Return what it needs with these settings, for systems where that differs."""
+        return cls.requirements
+
+    async def setup(self) -> None:  # noqa: B027 - optional
         """Open the store, start what must run; before anything else, once."""
-        ...
 
-    async def reset(self, scope: str) -> None: ...
+    @abstractmethod
+    async def reset(self, scope: str) -> None:
+        """Begin an empty scope that no other run can see."""
 
-    async def write(self, item: Item) -> None: ...
+    @abstractmethod
+    async def write(self, item: Item) -> None:
+        """Store a record; a later one with the same label replaces it."""
 
-    async def flush(self) -> None:
+    async def flush(self) -> None:  # noqa: B027 - optional
         """Return once everything written can be found."""
-        ...
 
-    async def search(self, query: str, limit: int) -> Sequence[str]: ...
+    @abstractmethod
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        """Return at most so many texts, best first."""
 
+    @abstractmethod
     async def read(self, label: str) -> str | None:
         """Return what is stored under a label, by key or by going through everything, never by similarity."""
-        ...
+
+    async def forget(self, label: str) -> None:
+        """Remove a record, so that the system can be held to a number of them."""
+        raise UsageError(f"{type(self).__name__} cannot remove a record; {signature_of('forget')!r} is missing")
 
     async def usage(self) -> MemoryUsage | None:
         """Return what is held; None where the system cannot tell."""
-        ...
+        return None
+
+    async def teardown(self) -> None:  # noqa: B027 - optional
+        """Close and stop everything; also after a failure, and where `setup` did not finish."""
+
+
+class Wrapper(MemorySystem):
+    """A system around another, whose verbs it passes on."""
+
+    def __init__(self, system: MemorySystem) -> None:
+        self.system = system
+
+    @property
+    def wrapped_name(self) -> str:
+        """The class of the innermost system, which answers for what it raises."""
+        return self.system.wrapped_name if isinstance(self.system, Wrapper) else type(self.system).__name__
+
+    async def setup(self) -> None:
+        await self.system.setup()
+
+    async def reset(self, scope: str) -> None:
+        await self.system.reset(scope)
+
+    async def write(self, item: Item) -> None:
+        await self.system.write(item)
+
+    async def flush(self) -> None:
+        await self.system.flush()
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        return await self.system.search(query, limit)
+
+    async def read(self, label: str) -> str | None:
+        return await self.system.read(label)
+
+    async def forget(self, label: str) -> None:
+        await self.system.forget(label)
+
+    async def usage(self) -> MemoryUsage | None:
+        return await self.system.usage()
 
     async def teardown(self) -> None:
-        """Close and stop everything; also after a failure, and where `setup` did not finish."""
-        ...
+        await self.system.teardown()
 
 
-@runtime_checkable
-class Forgetting(Protocol):
-    """A system that can remove a record, so that it can be held to a number of them."""
+REQUIRED = ("reset", "write", "search", "read")
+OPTIONAL = ("setup", "flush", "usage", "forget", "teardown")
+# How needs were declared, each in an attribute of its own.
+_FORMER = {"packages": "packages", "installs": "installs", "node_installs": "node", "asks": "endpoint"}
 
-    async def forget(self, label: str) -> None: ...
+
+def lacking_verbs(kind: type) -> list[str]:
+    """Return the verbs that a memory system needs and a class does not have."""
+    abstract: frozenset[str] = getattr(kind, "__abstractmethods__", frozenset())
+    return [verb for verb in REQUIRED if verb in abstract or not callable(getattr(kind, verb, None))]
 
 
-@runtime_checkable
-class Demanding(Protocol):
-    """A system that is not usable everywhere."""
+def can_forget(kind: type) -> bool:
+    """True if a memory system can remove a record."""
+    return getattr(kind, "forget", MemorySystem.forget) is not MemorySystem.forget
 
-    @classmethod
-    def absent(cls) -> str | None:
-        """Return why it cannot run here and what to do about it; None if it can."""
-        ...
+
+def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Requirements:
+    """Return what a memory system needs: with these settings, or whatever they are.
+
+    Raises:
+        UsageError: it declares its needs in another way than by `requirements`.
+    """
+    declared: object = getattr(kind, "requirements", Requirements())
+    if not isinstance(declared, Requirements):
+        raise UsageError(f"requirements of {kind.__name__} is no Requirements; see docs/add-a-memory.md")
+    for former, field in _FORMER.items():
+        if declared == Requirements() and hasattr(kind, former):
+            raise UsageError(
+                f"{kind.__name__} declares `{former}` by itself; write requirements = Requirements({field}=…) instead"
+            )
+    if settings is None or not hasattr(kind, "requirements_for"):
+        return declared
+    needed: Requirements = kind.requirements_for(settings)
+    return needed
+
+
+def signature_of(verb: str) -> str:
+    """Return how a verb of a memory system is declared."""
+    declared = str(inspect.signature(getattr(MemorySystem, verb))).replace("'", "")  # annotations are texts here
+    return f"async def {verb}{declared}"
 
 
 memories: Registry[type[MemorySystem]] = Registry("memory", group="eirkit.memories", package="eirkit.agents.memories")

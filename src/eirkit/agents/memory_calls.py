@@ -14,8 +14,18 @@ from types import CoroutineType
 from typing import Any, TypeVar, cast
 
 from eirkit.agents.conditions import labels_in, records_in
-from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Forgetting, Item, MemoryCall, MemorySystem, MemoryUsage
+from eirkit.agents.memory import (
+    LONGEST_PASSAGE,
+    SEARCH_LIMIT,
+    Item,
+    MemoryCall,
+    MemorySystem,
+    MemoryUsage,
+    Wrapper,
+    signature_of,
+)
 from eirkit.agents.telemetry import Consultation
+from eirkit.boundary import attribute
 from eirkit.errors import StoreError
 from eirkit.tasks.task import Payload
 
@@ -75,10 +85,11 @@ async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]],
     """Return what a verb of a memory system returns.
 
     Raises:
-        StoreError: it takes too long, cannot be called or waited for as a memory system's, or ends the program.
+        StoreError: it takes too long, cannot be called or awaited as a memory system's, or ends the program.
+        PluginError: it raises an error of its own.
     """
     try:
-        work = _begin(verb, method, arguments)
+        work = begin(verb, method, arguments)
         if isinstance(work, CoroutineType):
             try:
                 work = _Begun(work, work.send(None))
@@ -88,8 +99,6 @@ async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]],
             raise StoreError(f"the memory system's {verb} is not async; write it as `async def {verb}`")
         async with asyncio.timeout(seconds):
             return await work
-    except StoreError:
-        raise
     except TimeoutError as error:
         raise StoreError(
             f"the memory system did not finish its {verb} within {seconds:g} s; give it more with timeout_seconds"
@@ -98,27 +107,36 @@ async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]],
         raise StoreError(
             f"the memory system's {verb} ended the program (SystemExit: {error}); let it raise an error of its own"
         ) from error
-    except Exception as error:
-        error.add_note(f"raised by {verb}")
-        raise
+    except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+        owner = getattr(method, "__self__", method)
+        name = owner.wrapped_name if isinstance(owner, Wrapper) else type(owner).__name__
+        attribute("memory", name, verb, error)
 
 
-def _begin(verb: str, method: Callable[..., Awaitable[T]], arguments: tuple[object, ...]) -> Awaitable[T]:
+def begin(verb: str, method: Callable[..., T], arguments: tuple[object, ...]) -> T:
+    """Call a verb of a memory system.
+
+    Raises:
+        StoreError: it takes other arguments than the verb has.
+    """
     try:
         return method(*arguments)
     except TypeError as error:
-        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        if _takes(method, arguments):
             raise  # from inside the method, not from calling it
         raise StoreError(
             f"the memory system's {verb} cannot be called ({error}); write it as `{signature_of(verb)}`"
         ) from error
 
 
-def signature_of(verb: str) -> str:
-    """Return how a verb of a memory system is declared."""
-    protocol = MemorySystem if hasattr(MemorySystem, verb) else Forgetting
-    declared = str(inspect.signature(getattr(protocol, verb))).replace("'", "")  # annotations are texts here
-    return f"async def {verb}{declared}"
+def _takes(method: Callable[..., object], arguments: tuple[object, ...]) -> bool:
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # of a compiled function: nothing is known
+        return True
+    return True
 
 
 async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from eirkit.boundary import attribute
 from eirkit.facts import fact
 from eirkit.registry import Registry
 
@@ -71,7 +72,7 @@ class Reply:
 
 
 class Model(Protocol):
-    """One model under test. `reply` raises InfrastructureError when the world, not the model, failed."""
+    """One model under test. `reply` raises ModelError when the world, not the model, failed."""
 
     async def reply(self, request: Request) -> Reply: ...
 
@@ -80,6 +81,22 @@ class Model(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """What the manifest records about this model: never a key."""
         ...
+
+
+async def ask_model(model: Model, request: Request) -> Reply:
+    """Return a model's reply; what it raises arrives as a ModelError or a PluginError."""
+    try:
+        return await model.reply(request)
+    except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+        attribute("model", type(model).__name__, "reply", error)
+
+
+async def close_model(model: Model) -> None:
+    """Close a model; what it raises arrives as a PluginError."""
+    try:
+        await model.close()
+    except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+        attribute("model", type(model).__name__, "close", error)
 
 
 @runtime_checkable

@@ -11,7 +11,6 @@ import click
 from eirkit import __version__
 from eirkit.cli.lazy import LazyGroup, ReaderLeftError
 from eirkit.errors import EirkitError
-from eirkit.registry import USER_MODULE
 
 ROOT = LazyGroup(
     "eirkit",
@@ -64,25 +63,10 @@ def run(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter's last flush stays quiet
         return 0
     except OSError as error:
-        if where := _plugin_line(error):
-            return _complain(f"{where} raised {type(error).__name__}: {error}; fix the file and run again", 2)
         if error.filename is None:
             return _complain(f"{error}; make room or try again", 1)
         return _complain(f"{error.filename}: {error.strerror}; check the path and its permissions", 2)
-    except Exception as error:
-        if (where := _plugin_line(error)) is None:
-            raise  # a fault of ours keeps its traceback
-        return _complain(f"{where} raised {type(error).__name__}: {error}; fix the file and run again", 2)
-
-
-def _plugin_line(error: BaseException) -> str | None:
-    """Return the place in a user's `file.py:Name` where an error arose, if it arose there."""
-    trace, place = error.__traceback__, None
-    while trace is not None:
-        if str(trace.tb_frame.f_globals.get("__name__", "")).startswith(USER_MODULE):
-            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return place
+    # Anything else is a fault of ours and keeps its traceback; what plug-ins raise is a PluginError.
 
 
 def _with_remedy(error: click.ClickException) -> str:

@@ -1,6 +1,6 @@
 """One run from start to records: a cell and a task come in, a finished run or a typed failure goes out.
 
-Whatever a model, a memory, a policy or a workload raises is caught here, once, and put down to the side it came from.
+What a model, a memory, a policy or a workload raises arrives typed; here it becomes the record of a failed run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eirkit.agents.blame import side_of, words_of
 from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
@@ -21,7 +20,7 @@ from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.agents.session import Decision
 from eirkit.agents.stores.pool import Memories
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.findings.behaviour import behave, continuations
 from eirkit.findings.causes import RunScore, judge, score
 from eirkit.findings.fates import look_up, memory_record
@@ -70,7 +69,7 @@ async def attempt(stage: Stage, task: TaskInstance, memories: Memories) -> Finis
         return finish(stage, task, trace, used)
     except (SpendCapReached, UsageError):
         raise  # nobody's failure: the user's own limit or input
-    except Exception as error:  # noqa: BLE001 - plug-ins may raise anything; it is typed, recorded and never a score
+    except Exception as error:  # noqa: BLE001 - a run that breaks, whoever broke it, is recorded and never a score
         return Failure(_failure_record(stage, task, trace, error))
 
 
@@ -172,21 +171,44 @@ def _constant(decisions: Sequence[Decision]) -> list[int] | None:
 
 
 _ANEW = "; correct it and start anew with another --out"
-_RESUME = "; correct the memory system, then resume"
+_RESUME = {
+    "memory": "; correct the memory system, then resume",
+    "model": "; correct the model, then resume",
+    "policy": "; correct the policy, then resume",
+    "workload": "; correct the workload, then resume",
+}
 
 
 def cause_of(message: str) -> str:
     """Return the message of a failure without what a sweep on the command line would do about it."""
-    return message.removesuffix(_ANEW).removesuffix(_RESUME)
+    for remedy in (_ANEW, *_RESUME.values()):
+        message = message.removesuffix(remedy)
+    return message
+
+
+def failure_kind(error: Exception) -> str:
+    """Return the kind of a failure: that of a model's own error, the side of a plug-in, or the harness."""
+    if isinstance(error, ModelError):
+        return error.kind
+    if isinstance(error, StoreError):
+        return "memory"
+    return error.side if isinstance(error, PluginError) else "harness"
 
 
 def _remedy(stage: Stage, error: Exception) -> str:
-    """Return what to do about what a verb of a memory system raised; nothing for other plug-ins."""
-    if isinstance(error, InfrastructureError) or not getattr(error, "__notes__", ()):
+    """Return what to do about an error that a plug-in raised; other errors say it themselves."""
+    if not isinstance(error, PluginError):
         return ""
-    if ".py:" in (stage.cell.access.memory or ""):  # its file is part of the sweep, which an edit would change
+    access = stage.cell.access
+    names: dict[str, str | None] = {
+        "memory": access.memory,
+        "model": stage.cell.model,
+        "policy": access.policy or access.condition,
+        "workload": stage.cell.task.workload,
+    }
+    if ".py:" in (names.get(error.side) or ""):  # its file is part of the sweep, which an edit would change
         return _ANEW
-    return _RESUME
+    return _RESUME.get(error.side, "")
 
 
 def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
@@ -197,8 +219,8 @@ def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Excep
         "workload": task.spec.workload,
         "model": stage.cell.model,
         "condition": stage.cell.access.memory or stage.cell.access.condition,
-        "kind": error.kind if isinstance(error, ModelError) else side_of(error),
-        "message": stage.scrub.excerpt(words_of(error)) + _remedy(stage, error),
+        "kind": failure_kind(error),
+        "message": stage.scrub.excerpt(describe(error)) + _remedy(stage, error),
         "steps": len(trace.decisions),
         "usage": usage_record(trace, trace.exchanges),
     }

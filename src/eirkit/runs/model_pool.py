@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from eirkit.agents.exchange import canonical
-from eirkit.agents.model import Model
+from eirkit.agents.model import Model, close_model
+from eirkit.errors import PluginError
 from eirkit.runs.budget import Budget
 from eirkit.runs.cells import Cell
 from eirkit.runs.suite import Suite
@@ -30,8 +31,14 @@ class ModelPool:
         return list(self._models.values())
 
     async def close(self) -> None:
+        failure: PluginError | None = None
         for model in self._models.values():
-            await model.close()
+            try:
+                await close_model(model)
+            except PluginError as error:  # the others are closed all the same
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
 
 def _key(cell: Cell) -> bytes:

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from eirkit.agents.blame import side_of, words_of
 from eirkit.agents.driver import drive, wait_for
-from eirkit.agents.model import Model, ModelOptions
+from eirkit.agents.model import Model, ModelOptions, close_model
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import renderer_of, runs_at_once
 from eirkit.agents.serving.scrubbing import Scrubber
@@ -23,7 +22,7 @@ from eirkit.agents.session import Session
 from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.agents.stores.pool import Memories
 from eirkit.agents.telemetry import Trace
-from eirkit.errors import InfrastructureError, SpendCapReached, UsageError
+from eirkit.errors import InfrastructureError, PluginError, SpendCapReached, UsageError, describe
 from eirkit.runs.budget import Budget, is_scripted
 from eirkit.tasks.task import TaskInstance
 
@@ -125,7 +124,7 @@ class Workbench:
         finally:
             for memories in idle:
                 await memories.close()
-            await model.close()
+            await close_model(model)
         for outcome in stops or outcomes:
             if not isinstance(outcome, Result):
                 raise outcome
@@ -146,8 +145,9 @@ class Workbench:
         except (UsageError, SpendCapReached):
             raise
         except Exception as error:  # noqa: BLE001 - a plug-in may raise anything; its run is lost, the others are not
-            words = self._scrub.excerpt(words_of(error))
-            return InfrastructureError(f"{side_of(error)} failed: {words}; fix it and run again")
+            words = self._scrub.excerpt(describe(error))
+            side = error.side if isinstance(error, PluginError) else "harness"
+            return InfrastructureError(f"{side} failed: {words}; fix it and run again")
 
 
 def run_trials(model: str, options: ModelOptions, sessions: Sequence[Session]) -> list[Result]:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.model import Batching, Model
+from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.serving.model_factory import make_model, split_model
 from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL
@@ -76,7 +76,7 @@ async def _perform(share: Share) -> list[FinishedRun | Failure]:
         return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
     finally:
         await memories.close()
-        await model.close()
+        await close_model(model)
 
 
 def spread(

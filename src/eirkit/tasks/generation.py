@@ -54,7 +54,11 @@ def generate(spec: TaskSpec) -> TaskInstance:
 
 def generate_batch(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskBatch:
     """Return the tasks of many seeds; row i equals `generate` at seed i to the byte."""
-    workload = prepare(spec)
+    return batch_of(prepare(spec), spec, seeds)
+
+
+def batch_of(workload: Workload, spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskBatch:
+    """Return the same for a workload that has accepted the parameters, whether anything is registered or not."""
     keys = _as_keys(spec, seeds)
     batch = _fill(workload, spec, keys, workload.references(spec, keys))
     if len(keys) and not type(workload).__module__.startswith("eirkit."):

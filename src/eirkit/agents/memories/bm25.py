@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memories.texts import words
 from eirkit.agents.memory import Item, memories
 
 
 @memories.add("bm25")
-class Bm25(Kept):
+class Bm25(KeyValue):
     """Ranks records by Okapi BM25 (Lucene's form, k1 = 1.5, b = 0.75); records without a word of the query are out."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.temporary_directory import Lodging
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
@@ -28,7 +28,7 @@ USER, PASSWORD = "GRAPHITI_USER", "GRAPHITI_PASSWORD"  # ours: where who asks su
 
 
 @memories.add("graphiti")
-class Graphiti:
+class Graphiti(MemorySystem):
     """Graphiti with an embedded Kuzu graph, or a server's.
 
     Args:
@@ -40,9 +40,13 @@ class Graphiti:
         dimensions: of the embedding behind the endpoint.
     """
 
-    packages = ("graphiti_core", "kuzu", "httpx")
-    installs = (("graphiti-core[falkordb,kuzu]==0.31.1", "kuzu==0.11.3", "httpx>=0.27,<1"),)
-    variables = (USER, PASSWORD)
+    requirements = Requirements(
+        packages=("graphiti_core", "kuzu", "httpx"),
+        installs=(("graphiti-core[falkordb,kuzu]==0.31.1", "kuzu==0.11.3", "httpx>=0.27,<1"),),
+        endpoint=("model", "embedding"),
+        variables=(USER, PASSWORD),
+        services=("a Neo4j or FalkorDB server, only where url names one",),
+    )
 
     def __init__(
         self,
@@ -124,9 +128,6 @@ class Graphiti:
             group_id=self._group,
         )
         self._episodes.setdefault(item.label, []).append(made.episode.uuid)
-
-    async def flush(self) -> None:
-        pass  # an episode is in the graph when `add_episode` returns
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         found = await self._graph.search_(

@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
-from eirkit.agents.memories.by_label import Kept
-from eirkit.agents.memory import memories
+from collections.abc import Sequence
+
+from eirkit.agents.memories.texts import labels, weigh
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, memories
 
 
 @memories.add("key-value")
-class KeyValue(Kept):
+class KeyValue(MemorySystem):
     """Finds the records whose labels stand in the query, in its order."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, str] = {}
+
+    async def reset(self, scope: str) -> None:
+        self._kept = {}
+
+    async def write(self, item: Item) -> None:
+        self._kept.pop(item.label, None)  # a record that is written again is the newest
+        self._kept[item.label] = item.text
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        return [self._kept[label] for label in labels(query) if label in self._kept][:limit]
+
+    async def read(self, label: str) -> str | None:
+        return self._kept.get(label)
+
+    async def forget(self, label: str) -> None:
+        self._kept.pop(label, None)
+
+    async def usage(self) -> MemoryUsage:
+        return weigh(self._kept.values())
+
+    async def teardown(self) -> None:
+        self._kept = {}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from eirkit.agents.memories.texts import weigh
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.worker_thread import Offloading
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
@@ -24,7 +24,7 @@ _QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "OPENAI
 
 
 @memories.add("langmem")
-class LangMem:
+class LangMem(MemorySystem):
     """LangMem's memory tools over an in-memory store with vectors.
 
     Args:
@@ -32,9 +32,11 @@ class LangMem:
         dimensions: of the embedding behind the endpoint.
     """
 
-    packages = ("langmem", "langchain_openai")
-    installs = (("langmem==0.0.30", "langchain-openai>=1,<2"),)
-    asks = ("embedding",)
+    requirements = Requirements(
+        packages=("langmem", "langchain_openai"),
+        installs=(("langmem==0.0.30", "langchain-openai>=1,<2"),),
+        endpoint=("embedding",),
+    )
 
     def __init__(self, *, endpoint: str, dimensions: int = DIMENSIONS) -> None:
         self.endpoint, self.dimensions = endpoint, dimensions
@@ -69,9 +71,6 @@ class LangMem:
         else:
             said = await self._thread.run(self._manage.invoke, {"content": item.text, "action": "create"})
             self._ids[item.label] = str(said).split()[-1]  # it says "created memory" and the id
-
-    async def flush(self) -> None:
-        pass  # a record is embedded when it is put
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         found = json.loads(await self._thread.run(self._search.invoke, {"query": query, "limit": limit}))

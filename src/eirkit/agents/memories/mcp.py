@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memories.texts import labels
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.child_environment import inherited
 from eirkit.agents.stores.mcp_client import McpClient
 from eirkit.agents.stores.temporary_directory import Lodging, size_of
@@ -74,7 +74,7 @@ PRESETS = {
 
 
 @memories.add("mcp")
-class Mcp:
+class Mcp(MemorySystem):
     """A memory server that speaks MCP.
 
     Args:
@@ -82,9 +82,9 @@ class Mcp:
         server: fields over those of the preset, such as {"command": ["my-server", "--file", "{store}"]}.
     """
 
-    packages = ("mcp",)
-    installs = (("mcp>=2.3,<3",),)
-    node_installs = ("@modelcontextprotocol/server-memory",)
+    requirements = Requirements(
+        packages=("mcp",), installs=(("mcp>=2.3,<3",),), node=("@modelcontextprotocol/server-memory",)
+    )
 
     def __init__(self, *, preset: str = "server-memory", server: Mapping[str, Any] | None = None) -> None:
         self.preset, self.server = preset, server
@@ -95,10 +95,11 @@ class Mcp:
         self._scope = ""
 
     @classmethod
-    def uses_node(cls, settings: Mapping[str, Any]) -> bool:
-        """True if these settings start a server that comes from npm."""
+    def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
+        """Return the same without Node where these settings start no server that comes from npm."""
         described = describe(settings.get("preset", "server-memory"), settings.get("server") or {})
-        return not described.url and any(NODE_MODULES in part for part in described.command)
+        uses_node = not described.url and any(NODE_MODULES in part for part in described.command)
+        return cls.requirements if uses_node else replace(cls.requirements, node=())
 
     @property
     def client(self) -> McpClient:
@@ -129,9 +130,6 @@ class Mcp:
             await self._call(self._described.forget, label=item.label)
         await self._call(self._described.write, label=item.label, text=item.text)
         self._written.add(item.label)
-
-    async def flush(self) -> None:
-        pass  # a tool call returns once it is done
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         asked = labels(query) if self._described.by_label else []

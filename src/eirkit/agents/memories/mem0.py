@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.temporary_directory import Lodging, size_of
 from eirkit.agents.stores.worker_thread import Offloading
 from eirkit.errors import UnknownNameError
@@ -21,7 +21,7 @@ STORES = ("qdrant", "faiss")
 
 
 @memories.add("mem0")
-class Mem0:
+class Mem0(MemorySystem):
     """Mem0 with a local vector store.
 
     Args:
@@ -32,8 +32,11 @@ class Mem0:
         dimensions: of the embedding behind the endpoint.
     """
 
-    packages = ("mem0", "qdrant_client")
-    installs = (("mem0ai==2.2.1", "qdrant-client>=1.12,<2", "faiss-cpu>=1.9,<2"),)
+    requirements = Requirements(
+        packages=("mem0", "qdrant_client"),
+        installs=(("mem0ai==2.2.1", "qdrant-client>=1.12,<2", "faiss-cpu>=1.9,<2"),),
+        endpoint=("model", "embedding"),
+    )
 
     def __init__(
         self,
@@ -93,9 +96,6 @@ class Mem0:
         )
         made = [one["id"] for one in said.get("results", ()) if one.get("event") != "DELETE"]
         self._ids.setdefault(item.label, []).extend(made)
-
-    async def flush(self) -> None:
-        pass  # a local store answers from what it has
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         more = {} if self.threshold is None else {"threshold": self.threshold}

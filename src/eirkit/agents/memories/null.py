@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Item, memories
 
 
 @memories.add("null")
-class Null(Kept):
+class Null(KeyValue):
     """Accepts every write and finds nothing."""
 
     async def write(self, item: Item) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eirkit.agents.memories.by_label import Kept
+from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memories.texts import labels
 from eirkit.agents.memory import memories
 
 
 @memories.add("oracle")
-class Oracle(Kept):
+class Oracle(KeyValue):
     """Finds the true record of every label in the query."""
 
     def __init__(self, records: Mapping[str, str] | None = None) -> None:

@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eirkit.agents.memories.texts import newest_first, weigh, words
-from eirkit.agents.memory import Item, MemoryUsage, memories
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, memories
 
 
 @memories.add("text")
-class Text:
+class Text(MemorySystem):
     """Shows the newest lines that have a word of the query; nothing is ever replaced."""
 
     def __init__(self) -> None:
         self._lines: list[Item] = []
-
-    async def setup(self) -> None:
-        pass
 
     async def reset(self, scope: str) -> None:
         self._lines = []
 
     async def write(self, item: Item) -> None:
         self._lines.append(item)
-
-    async def flush(self) -> None:
-        pass
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         wanted = set(words(query))

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eirkit.agents.memories.by_label import Kept
-from eirkit.agents.memory import Item, memories
-from eirkit.agents.stores import minilm
+from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memory import Item, Requirements, memories
 from eirkit.agents.stores.embeddings import Vectors, find_embedding
 
 
 @memories.add("vector")
-class Vector(Kept):
+class Vector(KeyValue):
     """Ranks every record by its likeness to the query.
 
     Args:
@@ -53,9 +52,7 @@ class Vector(Kept):
 class MiniLmVector(Vector):
     """Vector memory over all-MiniLM-L6-v2, the embedding that most memory systems are set up with."""
 
+    requirements = Requirements(weights=("minilm",))
+
     def __init__(self) -> None:
         super().__init__(embedding="minilm")
-
-    @classmethod
-    def absent(cls) -> str | None:
-        return minilm.absent()

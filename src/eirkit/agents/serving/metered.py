@@ -13,11 +13,12 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from eirkit.agents.exchange import reply_key
-from eirkit.agents.model import Model, ModelOptions, Preflight, Reply, Request
+from eirkit.agents.model import Model, ModelOptions, Preflight, Reply, Request, close_model
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
 from eirkit.agents.serving.prices import Price, PriceList, load_prices
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.serving.spend import Ledger, ModelSpend
+from eirkit.boundary import attribute
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds worth another try
@@ -91,7 +92,7 @@ class Metered:
         return self._keep(self.cache, key, await self._ask(request))
 
     async def close(self) -> None:
-        await self.model.close()
+        await close_model(self.model)
         self._slots = asyncio.Semaphore(self.at_most)  # the next use may be in another event loop
         if self.cache is not None:
             self.cache.close()
@@ -154,6 +155,8 @@ class Metered:
             if failure.kind not in MAY_BE_BILLED:
                 taken = ModelSpend()
             return failure
+        except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+            attribute("model", type(self.model).__name__, "reply", error)
         finally:
             self.tally += taken
             self.ledger.settle(held, taken.cost_usd + taken.unconfirmed_usd)

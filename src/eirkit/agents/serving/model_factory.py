@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from eirkit.agents.model import Batching, Model, ModelOptions, Preflight, models
 from eirkit.agents.prompt import DIALECTS, FULL, Renderer
+from eirkit.boundary import call
 from eirkit.errors import UnknownNameError, UsageError
 
 
@@ -32,6 +33,7 @@ def make_model(string: str, options: ModelOptions) -> Model:
     Raises:
         UnknownNameError: no such provider, or the provider knows no such model.
         UsageError: the string or the options cannot be used.
+        PluginError: the factory raised an error of its own.
         MissingExtraError: the provider's package is not installed.
     """
     provider, name = split_model(string)
@@ -40,7 +42,7 @@ def make_model(string: str, options: ModelOptions) -> Model:
         raise UsageError(f"{string!r} names no model; write {provider}/NAME")
     if not callable(factory):
         raise UsageError(f"{provider!r} is no model factory; give a callable that takes a name and ModelOptions")
-    model = factory(name, options)
+    model = call("model", factory, name, options)
     if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
         raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
     return model
@@ -71,4 +73,4 @@ def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] =
 def preflight(model: Model) -> None:
     """Raise UsageError where a model lacks a key, a package or a file; contact nobody."""
     if isinstance(model, Preflight):
-        model.preflight()
+        call("model", model.preflight)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import Item, MemoryUsage
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.stores.child_environment import inherited
 from eirkit.errors import StoreError
 
@@ -27,7 +27,7 @@ START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on
 _SOURCE = Path(__file__).parents[3]  # what holds the package eirkit, for a Python that does not have it installed
 
 
-class Bridged:
+class Bridged(MemorySystem):
     """The memory system `name`, run by another Python.
 
     Args:

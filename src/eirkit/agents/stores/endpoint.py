@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from eirkit.agents.model import Model, Reply, Request
+from eirkit.agents.model import Model, Reply, Request, ask_model, close_model
 from eirkit.agents.stores.embeddings import Embedding, Vectors
 from eirkit.agents.stores.openai_dialect import (
     RefusedRequest,
@@ -27,6 +27,7 @@ from eirkit.agents.stores.openai_dialect import (
     read_request,
     read_texts,
 )
+from eirkit.boundary import call
 
 LARGEST_BODY = 1 << 24  # bytes of one request
 FAILED = 424  # what a client gets where the model failed: one that it does not try again, since the model did already
@@ -78,7 +79,7 @@ class ModelEndpoint:
         if server is not None:
             await asyncio.to_thread(server.shutdown)
             server.server_close()
-            await self.model.close()
+            await close_model(self.model)
 
     def clear(self) -> None:
         """Begin to count anew."""
@@ -116,7 +117,7 @@ class ModelEndpoint:
     def _ask(self, request: Request) -> Reply:
         assert self._loop is not None
         try:
-            return asyncio.run_coroutine_threadsafe(self.model.reply(request), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(ask_model(self.model, request), self._loop).result()
         except Exception as error:
             raise self._failed(error) from error
 
@@ -124,7 +125,7 @@ class ModelEndpoint:
         try:
             with self._lock:
                 self.meter.embeddings += len(texts)
-                return self.embedding(texts)
+                return call("model", self.embedding, texts)
         except Exception as error:
             raise self._failed(error) from error
 

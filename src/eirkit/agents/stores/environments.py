@@ -11,33 +11,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
-from eirkit.agents.memory import find_memory
+from eirkit.agents.memory import Requirements, find_memory, requirements_of
 from eirkit.errors import InfrastructureError, UsageError
 
 _OURS = ("bm25s", "click", "numpy", "rich")  # what importing the package needs
-
-
-@runtime_checkable
-class Packaged(Protocol):
-    """A memory system that needs packages."""
-
-    packages: tuple[str, ...]  # what must be importable
-    installs: tuple[tuple[str, ...], ...]  # arguments of pip install, one call each
-
-
-@runtime_checkable
-class Noded(Protocol):
-    """A memory system that needs packages of npm too, with some settings at least."""
-
-    node_installs: tuple[str, ...]
-
-    @classmethod
-    def uses_node(cls, settings: Mapping[str, Any]) -> bool: ...
 
 
 def home() -> Path:
@@ -45,9 +26,9 @@ def home() -> Path:
     return Path(os.environ.get("EIRKIT_HOME") or Path.home() / ".cache" / "eirkit")
 
 
-def is_here(kind: object) -> bool:
+def is_here(needed: Requirements) -> bool:
     """True if everything a system needs can be imported in this environment."""
-    return not isinstance(kind, Packaged) or all(find_spec(package) is not None for package in kind.packages)
+    return all(find_spec(package) is not None for package in needed.packages)
 
 
 def python_of(name: str) -> Path | None:
@@ -56,20 +37,22 @@ def python_of(name: str) -> Path | None:
     return python if (_folder(name) / "complete").exists() and python.exists() else None
 
 
-def absent(name: str, kind: object) -> str | None:
+def absent(name: str, needed: Requirements) -> str | None:
     """Return how to get a system that is neither here nor in an environment of its own."""
-    if is_here(kind) or python_of(name) is not None:
+    if is_here(needed) or python_of(name) is not None:
         return None
+    if not needed.supports(sys.version_info[:2]):
+        return (
+            f"its packages need Python {needed.python}, and this is {_version()}; install eirkit under another Python"
+        )
     return f"its packages are not installed; run eirkit doctor --install {name}"
 
 
-def absent_node(name: str, kind: object, settings: Mapping[str, Any]) -> str | None:
-    """Return how to get the packages of npm that a system needs with these settings; None if they are there."""
-    if not isinstance(kind, Noded) or not kind.uses_node(settings):
+def absent_node(name: str, needed: Requirements) -> str | None:
+    """Return how to get the packages of npm that a system needs; None if they are there."""
+    if not _lacking_node(node_folder(name), needed):
         return None
-    if not _lacking_node(node_folder(name), kind):
-        return None
-    packages = ", ".join(kind.node_installs)
+    packages = ", ".join(needed.node)
     if shutil.which("npm") is None:
         return f"{packages} is not installed; install Node.js with npm, then run eirkit doctor --install {name}"
     return f"{packages} is not installed; run eirkit doctor --install {name}"
@@ -80,44 +63,50 @@ def node_folder(name: str) -> Path:
     return Path(sys.prefix) if python_of(name) is None else _folder(name)
 
 
-def _lacking_node(folder: Path, kind: Noded) -> list[str]:
-    return [one for one in kind.node_installs if not (folder / "node_modules" / one).exists()]
+def _lacking_node(folder: Path, needed: Requirements) -> list[str]:
+    return [one for one in needed.node if not (folder / "node_modules" / one).exists()]
 
 
 def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
     """Make the environment of a memory system and return its Python; one that is complete is left as it is.
 
     Raises:
-        UsageError: the system needs no packages.
+        UsageError: the system needs no packages, or none that this Python can run.
         InfrastructureError: an installation failed; what pip said last is in the message.
     """
-    kind = find_memory(name)
-    if not isinstance(kind, Packaged):
+    needed = requirements_of(find_memory(name))
+    if not needed.packages:
         raise UsageError(f"memory {name!r} needs no packages; use it as it is")
     if (ready := python_of(name)) is not None:
-        _install_node(_folder(name), kind, say)  # there may have been no npm then
+        _install_node(_folder(name), needed, say)  # there may have been no npm then
         return ready
+    if not needed.supports(sys.version_info[:2]):
+        raise UsageError(f"memory {name!r} needs Python {needed.python}; this is {_version()}, so install eirkit there")
     folder = _folder(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _run([sys.executable, "-m", "venv", str(folder)])
     python = folder / "bin" / "python"
-    for arguments in (_OURS, *kind.installs):
+    for arguments in (_OURS, *needed.installs):
         say(f"{name}: pip install {' '.join(arguments)}")
         _run([str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *arguments])
-    _install_node(folder, kind, say)
+    _install_node(folder, needed, say)
     (folder / "complete").touch()
     return python
 
 
-def _install_node(folder: Path, kind: object, say: Callable[[str], None]) -> None:
+def _install_node(folder: Path, needed: Requirements, say: Callable[[str], None]) -> None:
     """Install packages of npm beside the Python ones, if they are not there; without npm they are left out."""
-    packages = _lacking_node(folder, kind) if isinstance(kind, Noded) else []
+    packages = _lacking_node(folder, needed)
     if packages and shutil.which("npm") is None:
         say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
     elif packages:
         say(f"npm install {' '.join(packages)}")
         _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
+
+
+def _version() -> str:
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def _folder(name: str) -> Path:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, find_memory
+from eirkit.agents.stores.adapting import adapt
 from eirkit.agents.stores.child_process import ADDRESS, LONGEST_LINE
 
 
@@ -22,7 +23,7 @@ async def serve(memory: MemorySystem, reader: asyncio.StreamReader, writer: asyn
         verb, *arguments = json.loads(line)
         try:
             answer = ["done", await _perform(memory, verb, arguments)]
-        except Exception as error:  # noqa: BLE001 - whatever the system raises is told to the parent, who decides
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the parent is told, and decides
             answer = ["error", f"{type(error).__name__}: {error}"[:2_000]]
         writer.write(json.dumps(answer).encode() + b"\n")
         await writer.drain()
@@ -44,7 +45,7 @@ async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
 async def main(name: str) -> None:
     """Call the parent and serve it."""
     port, token, settings = os.environ.pop(ADDRESS).split(maxsplit=2)
-    memory = find_memory(name)(**json.loads(settings))
+    memory = adapt(find_memory(name)(**json.loads(settings)))
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
     writer.write(token.encode() + b"\n")
     try:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
-from eirkit.agents.memory import Forgetting, Item, MemorySystem, MemoryUsage
+from eirkit.agents.memory import Item, MemorySystem, Wrapper
 
 
-class Limitable(MemorySystem, Forgetting, Protocol):
-    """A memory system that can remove a record."""
-
-
-class Limited:
+class Limited(Wrapper):
     """At most h records: the one written longest ago leaves before a new one comes."""
 
-    def __init__(self, system: Limitable, h: int) -> None:
-        self.system, self.h = system, h
+    def __init__(self, system: MemorySystem, h: int) -> None:
+        super().__init__(system)
+        self.h = h
         self._order: dict[str, None] = {}  # labels, the oldest first
-
-    async def setup(self) -> None:
-        await self.system.setup()
 
     async def reset(self, scope: str) -> None:
         self._order = {}
@@ -36,18 +27,3 @@ class Limited:
             await self.system.forget(oldest)
         self._order[item.label] = None
         await self.system.write(item)
-
-    async def flush(self) -> None:
-        await self.system.flush()
-
-    async def search(self, query: str, limit: int) -> Sequence[str]:
-        return await self.system.search(query, limit)
-
-    async def read(self, label: str) -> str | None:
-        return await self.system.read(label)
-
-    async def usage(self) -> MemoryUsage | None:
-        return await self.system.usage()
-
-    async def teardown(self) -> None:
-        await self.system.teardown()

@@ -8,22 +8,22 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from eirkit.agents.blame import words_of
-from eirkit.agents.memory import Demanding, Forgetting, MemorySystem, find_memory
+from eirkit.agents.memory import MemorySystem, can_forget, find_memory, lacking_verbs, requirements_of
 from eirkit.agents.memory_calls import MEMORY_SECONDS
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import minilm
+from eirkit.agents.stores.adapting import adapt
 from eirkit.agents.stores.child_process import Bridged
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import Packaged, absent, absent_node, python_of
+from eirkit.agents.stores.environments import absent, absent_node, python_of
 from eirkit.agents.stores.keys import fill_in, refuse_clear
-from eirkit.agents.stores.limited import Limitable, Limited
+from eirkit.agents.stores.limited import Limited
 from eirkit.agents.stores.own_model import Thinking
-from eirkit.errors import UnknownNameError, UsageError
+from eirkit.errors import UnknownNameError, UsageError, describe
 
 ModelMaker = Callable[[str], Model]
 EXTRACTOR = "scripted/extractor"  # answers memory systems where no language model is given
@@ -31,7 +31,6 @@ EXTRACTOR = "scripted/extractor"  # answers memory systems where no language mod
 MODEL, EMBEDDING = "model", "embedding"  # what answers a system that asks a language model itself
 MINILM = "minilm"  # the embedding unless another is given
 RUN_MODEL = "run"  # as MODEL: the model of the run
-VERBS = ("setup", "reset", "write", "flush", "search", "read", "usage", "teardown")
 _SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 TIMEOUT = "timeout_seconds"  # a setting of the harness, not of the system
 NOWHERE = "http://127.0.0.1:9"  # the port that throws everything away, where an address is not used
@@ -55,11 +54,11 @@ def check_plan(plan: MemoryPlan) -> None:
     """Raise UsageError where a memory system is unknown, cannot run here, or does not take what it is given."""
     kind = find_memory(plan.name)
     refuse_clear(plan.name, plan.settings)
-    if lacking := [verb for verb in VERBS if not callable(getattr(kind, verb, None))]:
+    if lacking := lacking_verbs(kind):
         raise UsageError(
             f"memory {plan.name!r} has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs"
         )
-    known = sorted({TIMEOUT, *_asked(kind), *_settings_of(kind)} - {ENDPOINT})
+    known = sorted({TIMEOUT, *_asked(plan.name, kind), *_settings_of(kind)} - {ENDPOINT})
     for name in plan.settings:
         if name not in known:
             raise UnknownNameError(f"setting of memory {plan.name!r}", name, known)
@@ -67,7 +66,7 @@ def check_plan(plan: MemoryPlan) -> None:
     _refuse_lacking(plan, kind)
     if plan.seconds <= 0:
         raise UsageError(f"{TIMEOUT} of memory {plan.name!r} is {plan.seconds:g}; give more than 0 seconds")
-    if plan.limit is not None and not issubclass(kind, Forgetting):
+    if plan.limit is not None and not can_forget(kind):
         raise UsageError(
             f"memory {plan.name!r} cannot remove a record, so it has no strict panel; leave out --panel strict, or "
             f"give {kind.__name__} an `async def forget(self, label: str) -> None` that removes what the label has"
@@ -95,7 +94,7 @@ def _try_constructor(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
     """
     if sees_truth(plan.name):
         return
-    asked = _asked(kind)
+    asked = _asked(plan.name, kind)
     own = {name: value for name, value in plan.settings.items() if name != TIMEOUT and name not in asked}
     _construct(plan.name, kind, own | ({ENDPOINT: NOWHERE} if ENDPOINT in _settings_of(kind) else {}))
 
@@ -106,7 +105,7 @@ def _construct(name: str, kind: type[MemorySystem], settings: Mapping[str, Any])
     except UsageError as error:
         raise UsageError(f"memory {name!r}: {error}") from error
     except (Exception, SystemExit) as error:
-        why = words_of(error) if isinstance(error, SystemExit) else error
+        why = describe(error) if isinstance(error, SystemExit) else error
         raise UsageError(f"memory {name!r} cannot be made ({why}); correct its settings") from error
 
 
@@ -128,12 +127,12 @@ def make_memory(
     own = {name: value for name, value in plan.settings.items() if name != TIMEOUT}
     own = fill_in(plan.name, own, os.environ)
     if sees_truth(plan.name):
-        made = cast(MemorySystem, kind.for_task(truth or {}))  # type: ignore[attr-defined]
+        made = adapt(kind.for_task(truth or {}))  # type: ignore[attr-defined]
     elif ENDPOINT in _settings_of(kind):
         made = _thinking(plan.name, kind, own, make)
     else:
         made = _made(plan.name, kind, own)
-    return made if plan.limit is None else Limited(cast(Limitable, made), plan.limit)
+    return made if plan.limit is None else Limited(made, plan.limit)
 
 
 def _thinking(name: str, kind: type[MemorySystem], settings: dict[str, Any], make: ModelMaker) -> MemorySystem:
@@ -147,27 +146,27 @@ def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> M
 
     A vendor's package reads the environment, starts threads and makes folders when it is imported: not in our process.
     """
-    if isinstance(kind, Packaged):
-        return Bridged(name, settings, python_of(name) or Path(sys.executable), getattr(kind, "variables", ()))
-    return _construct(name, kind, settings)
+    needed = requirements_of(kind)
+    if needed.packages:
+        return Bridged(name, settings, python_of(name) or Path(sys.executable), needed.variables)
+    return adapt(_construct(name, kind, settings))
 
 
 def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str | None:
     """Return why a memory system cannot run here and what to do about it; None if it can."""
     kind = find_memory(name)
-    if (why := absent(name, kind)) is not None:
+    needed = requirements_of(kind, settings)
+    if (why := absent(name, needed)) is not None:
         return why
-    if settings is not None and (why := absent_node(name, kind, settings)) is not None:
+    if settings is not None and (why := absent_node(name, needed)) is not None:
         return why
-    embedded = EMBEDDING in _asked(kind) and (settings or {}).get(EMBEDDING, MINILM) == MINILM
-    if embedded and (why := minilm.absent()) is not None:
-        return why
-    return kind.absent() if isinstance(kind, Demanding) else None
+    embedded = EMBEDDING in _asked(name, kind) and (settings or {}).get(EMBEDDING, MINILM) == MINILM
+    return minilm.absent() if embedded or MINILM in needed.weights else None
 
 
 def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
     """Return the string of the model that answers what a system asks; None if it asks none through us."""
-    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(find_memory(name)) else None
+    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, find_memory(name)) else None
 
 
 def sees_truth(name: str) -> bool:
@@ -175,9 +174,17 @@ def sees_truth(name: str) -> bool:
     return hasattr(find_memory(name), "for_task")
 
 
-def _asked(kind: type[MemorySystem]) -> tuple[str, ...]:
-    """Return what a system asks its endpoint for, which is what the user may choose: both unless it says otherwise."""
-    return getattr(kind, "asks", (MODEL, EMBEDDING)) if ENDPOINT in _settings_of(kind) else ()
+def _asked(name: str, kind: type[MemorySystem]) -> tuple[str, ...]:
+    """Return what a system asks its endpoint for, which is what the user may choose."""
+    declared, taken = requirements_of(kind).endpoint, ENDPOINT in _settings_of(kind)
+    if taken and not declared:
+        raise UsageError(
+            f"memory {name!r} takes an {ENDPOINT} and does not say what for; add requirements = "
+            "Requirements(endpoint=('model', 'embedding')), or one of the two"
+        )
+    if declared and not taken:
+        raise UsageError(f"memory {name!r} requires an {ENDPOINT}; let its constructor take *, {ENDPOINT}: str")
+    return declared
 
 
 def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:

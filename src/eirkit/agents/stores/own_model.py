@@ -17,7 +17,7 @@ from eirkit.errors import ModelError, StoreError
 T = TypeVar("T")
 
 
-class Thinking:
+class Thinking(MemorySystem):
     """A system behind its metered endpoint; it is made once the address is known.
 
     Args:
@@ -56,7 +56,7 @@ class Thinking:
         return await self._through(self.system.read(label))
 
     async def forget(self, label: str) -> None:
-        await self._through(self.system.forget(label))  # type: ignore[attr-defined]  # asked only of systems that can
+        await self._through(self.system.forget(label))
 
     async def usage(self) -> MemoryUsage:
         meter = self.endpoint.meter

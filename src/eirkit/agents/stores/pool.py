@@ -10,10 +10,10 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from eirkit.agents.blame import side_of
 from eirkit.agents.memory import MemorySystem
 from eirkit.agents.memory_calls import label_of, within
 from eirkit.agents.stores.memory_factory import MemoryPlan, ModelMaker, make_free_model, make_memory, sees_truth
+from eirkit.errors import PluginError, StoreError
 from eirkit.tasks.task import TaskInstance, show_record
 
 SETUP_SECONDS = 600.0  # a first start may load a model or make a database
@@ -43,7 +43,7 @@ class Memories:
             await within(plan.seconds, "reset", memory.reset, run)
             yield memory
         except BaseException as error:
-            if side_of(error) == "memory" or not isinstance(error, Exception):
+            if _leaves_it_unsound(error):
                 await self._leave(key)  # a model's failure leaves the store as it was
             raise
 
@@ -62,6 +62,12 @@ class Memories:
     async def close(self) -> None:
         for key in list(self._open):
             await self._leave(key)  # its runs are written already
+
+
+def _leaves_it_unsound(error: BaseException) -> bool:
+    """True if a system must not be used again: it failed itself, or was interrupted; another's failure leaves it."""
+    side = error.side if isinstance(error, PluginError) else None
+    return side == "memory" or isinstance(error, StoreError) or not isinstance(error, Exception)
 
 
 def _truth(task: TaskInstance) -> dict[str, str]:

@@ -45,10 +45,11 @@ class Offloading:
 def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
     while (job := jobs.get()) is not None:
         loop, waiting, call = job
+        result, error = None, None
         try:
-            result, error = call(), None
+            result = call()
         except BaseException as raised:  # noqa: BLE001 - whatever it is belongs to whoever waits
-            result, error = None, raised
+            error = RuntimeError(f"StopIteration: {raised}") if isinstance(raised, StopIteration) else raised
         if not loop.is_closed():
             loop.call_soon_threadsafe(_settle, waiting, result, error)
 

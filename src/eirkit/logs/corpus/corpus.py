@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.boundary import call
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError, PluginError
 from eirkit.logs.corpus.analysis import TABLES
 from eirkit.logs.corpus.outcomes import (
     Outcomes,
@@ -84,7 +85,7 @@ class CorpusReader:
     """
 
     def __init__(self, *, outcomes: Path | None, format: str | None, limits: Limits) -> None:
-        readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
+        readers = {name: call("format", formats.get(name)) for name in ([format] if format else formats.names())}
         self.limits = limits
         self._reading = _Reading(readers, forced=format)
         self._given_at = outcomes
@@ -216,7 +217,9 @@ class _Reading:
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the names in a folder that are read with another document there, or are tables of an analysis."""
         own = OWN_NAMES.intersection(names) if is_analysis(folder) else frozenset()
-        return own.union(name for reader in self.folder_readers for name in reader.claims(folder, names))
+        return own.union(
+            name for reader in self.folder_readers for name in call("format", reader.claims, folder, names)
+        )
 
     def read(
         self,
@@ -237,7 +240,7 @@ class _Reading:
                     yield from self.read(member, is_given=False, within=True)
             elif is_given or document.name.lower().endswith(LOG_ENDINGS):
                 yield from _explain(document)
-        except MissingExtraError:
+        except (MissingExtraError, PluginError):
             raise
         except EirkitError as error:
             yield Skipped(document.source, _without_source(str(error), document.source))
@@ -249,7 +252,9 @@ class _Reading:
         if self.forced and not document.is_archive:
             is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
             return self.forced if is_log else None
-        return next((name for name, reader in self.readers.items() if reader.recognises(document)), None)
+        return next(
+            (name for name, reader in self.readers.items() if call("format", reader.recognises, document)), None
+        )
 
 
 def _runs(

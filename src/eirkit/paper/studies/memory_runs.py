@@ -9,6 +9,7 @@ from typing import Any
 
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memory import MemorySystem
+from eirkit.agents.model import close_model
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.agents.stores.pool import Memories
 from eirkit.errors import InfrastructureError
@@ -79,7 +80,7 @@ async def _drive(task: TaskInstance, access: Access, memory: MemorySystem | None
     try:
         trace = await drive(make_session(access, task, workload), model, memory)
     finally:
-        await model.close()
+        await close_model(model)
     decisions = trace.decisions
     verdicts = judge(task, workload, decisions, trace.actions)
     scored = score(verdicts, decisions, max_turn=trace.ending == "action-limit")

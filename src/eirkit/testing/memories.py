@@ -1,36 +1,23 @@
-"""Conformance suites that authors of plug-ins run on their own: `check_memory(MyMemory)` in a test of yours.
-
-Every requirement is tried on the real system. The result says which hold; AssertionError names those that do not.
-"""
+"""The conformance suite of memory systems."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from typing import Any
 
-from eirkit.agents.blame import words_of
 from eirkit.agents.driver import wait_for
-from eirkit.agents.memory import Forgetting, Item, MemorySystem
+from eirkit.agents.memory import Item, MemorySystem, Wrapper, can_forget, lacking_verbs
 from eirkit.agents.memory_calls import text_under, texts_of, usage_of, within
-from eirkit.agents.stores.memory_factory import VERBS
-from eirkit.errors import UsageError
+from eirkit.agents.stores.adapting import adapt
+from eirkit.errors import UsageError, describe
+from eirkit.testing.conformance import Conformance, Requirement, try_all
 
 RECORDS = 8  # written by the suite; few enough for systems that ask a model about each
 LIMIT = 5  # passages asked for
 
-Factory = Callable[[], MemorySystem]
-Requirement = Callable[[Factory, float], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Conformance:
-    """Which requirements were tried, and what was wrong with those that do not hold."""
-
-    held: tuple[str, ...]
-    broken: tuple[tuple[str, str], ...]  # requirement and reason
+Factory = Callable[[], Any]  # returns a MemorySystem, or whatever has its methods
 
 
 def check_memory(system: Factory, *, seconds: float = 120.0) -> Conformance:
@@ -45,41 +32,28 @@ def check_memory(system: Factory, *, seconds: float = 120.0) -> Conformance:
         UsageError: it was given neither a class nor a function that makes a system.
     """
     _refuse_what_makes_nothing(system)
-    result = wait_for(_try_all(system, seconds))
-    if result.broken:
-        raise AssertionError("; ".join(_by_reason(result.broken)))
-    return result
+    return try_all(system, [_waiting(requirement, seconds) for requirement in REQUIREMENTS])
+
+
+def _waiting(requirement: Callable[[Factory, float], Awaitable[None]], seconds: float) -> Requirement[Factory]:
+    async def run(system: Factory) -> None:
+        await requirement(system, seconds)
+
+    def tried(system: Factory) -> None:
+        wait_for(run(system))
+
+    tried.__doc__ = requirement.__doc__
+    return tried
 
 
 def _refuse_what_makes_nothing(system: object) -> None:
     if not callable(system):
         kind = type(system).__name__
-        if callable(getattr(system, "setup", None)):
+        if not lacking_verbs(type(system)):
             raise UsageError(
                 f"check_memory makes a new system for each requirement; give the class, check_memory({kind})"
             )
         raise UsageError(f"check_memory was given a {kind}; give the class of a memory system")
-
-
-def _by_reason(broken: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield each reason once; one that many requirements fail for is a mistake of its own and comes first."""
-    names: dict[str, list[str]] = {}
-    for name, reason in broken:
-        names.setdefault(reason, []).append(name)
-    for reason, failed in sorted(names.items(), key=lambda entry: -len(entry[1])):
-        yield f"{failed[0]}: {reason}" if len(failed) == 1 else f"{reason} ({len(failed)} requirements fail for it)"
-
-
-async def _try_all(system: Factory, seconds: float) -> Conformance:
-    held, broken = [], []
-    for requirement in REQUIREMENTS:
-        name = (requirement.__doc__ or "").rstrip(".")
-        try:
-            await requirement(system, seconds)
-            held.append(name)
-        except Exception as error:  # noqa: BLE001 - whatever the author's code raises is the finding
-            broken.append((name, words_of(error)))
-    return Conformance(tuple(held), tuple(broken))
 
 
 class _Opened:
@@ -122,18 +96,18 @@ class _Opened:
 
 
 def _new(system: Factory) -> MemorySystem:
-    """Return a new system that has every verb, each of which can be waited for."""
-    memory = _called(system)
-    if isinstance(memory, type):
-        raise UsageError("what was called returned a class and no system; give the class itself")
-    if lacking := [verb for verb in VERBS if not callable(getattr(memory, verb, None))]:
+    """Return a new system that has every verb, each of which can be awaited."""
+    if isinstance(system, type) and (lacking := lacking_verbs(system)):
         raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
-    if blocking := [verb for verb in VERBS if _is_plain(getattr(memory, verb))]:
-        raise UsageError(f"{', '.join(blocking)} cannot be waited for; write `async def` in place of `def`")
-    return memory
+    made = _called(system)
+    if isinstance(made, type):
+        raise UsageError("what was called returned a class and no system; give the class itself")
+    if lacking := lacking_verbs(type(made)):
+        raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
+    return adapt(made)
 
 
-def _called(system: Factory) -> MemorySystem:
+def _called(system: Factory) -> Any:
     try:
         return system()
     except UsageError:
@@ -141,15 +115,14 @@ def _called(system: Factory) -> MemorySystem:
     except (Exception, SystemExit) as error:
         name = getattr(system, "__name__", "Name")
         raise UsageError(
-            f"it cannot be made without arguments ({words_of(error)}); give a function, check_memory(lambda: {name}(…))"
+            f"it cannot be made without arguments ({describe(error)}); give a function, check_memory(lambda: {name}(…))"
         ) from error
 
 
-def _is_plain(verb: object) -> bool:
-    """True for a method that is not async and does not say that it returns something to wait for."""
-    says = str(getattr(verb, "__annotations__", {}).get("return", ""))
-    waits = any(word in says for word in ("Awaitable", "Coroutine", "Future", "Task"))
-    return inspect.ismethod(verb) and not inspect.iscoroutinefunction(verb) and not waits
+def _plugin(memory: MemorySystem) -> object:
+    while isinstance(memory, Wrapper):
+        memory = memory.system
+    return memory
 
 
 async def _stores(system: Factory, seconds: float) -> None:
@@ -225,7 +198,7 @@ async def _forgets(system: Factory, seconds: float) -> None:
     """Where it can forget, what it forgot is gone and the rest is there."""
     async with _Opened(system, seconds) as opened:
         items = await opened.fill("forgets")
-        if isinstance(opened.memory, Forgetting):
+        if can_forget(type(_plugin(opened.memory))):
             await within(seconds, "forget", opened.memory.forget, items[0].label)
             await within(seconds, "flush", opened.memory.flush)
             assert await opened.read(items[0].label) is None, "a forgotten record can still be read"
@@ -241,7 +214,7 @@ async def _closes(system: Factory, seconds: float) -> None:
     await within(seconds, "teardown", memory.teardown)
 
 
-REQUIREMENTS: tuple[Requirement, ...] = (
+REQUIREMENTS = (
     _stores,
     _finds,
     _replaces,

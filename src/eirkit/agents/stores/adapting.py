@@ -1,0 +1,89 @@
+"""Makes a memory system of any object with its methods: optional verbs get their defaults, plain functions a thread.
+
+A plain function may block, so it is called beside the event loop, on one thread for each system. A call that is late is
+left behind with its thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, Wrapper
+from eirkit.agents.memory_calls import begin
+from eirkit.agents.stores.worker_thread import Offloading
+
+_AWAITABLE = ("Awaitable", "Coroutine", "Future", "Task")
+
+
+def adapt(system: Any) -> MemorySystem:
+    """Return a system whose verbs can all be awaited; one that is such a system already is returned as it is."""
+    verbs = [getattr(system, verb, None) for verb in (*REQUIRED, *OPTIONAL)]
+    if isinstance(system, MemorySystem) and not any(map(is_plain, verbs)):
+        return system
+    return Adapted(system)
+
+
+def is_plain(verb: object) -> bool:
+    """True for a function that neither is async nor says that it returns something to await."""
+    if not callable(verb) or inspect.iscoroutinefunction(verb):
+        return False
+    says = str(getattr(verb, "__annotations__", {}).get("return", ""))
+    return not any(word in says for word in _AWAITABLE)
+
+
+class Adapted(Wrapper):
+    """An object with the verbs of a memory system, as a memory system."""
+
+    def __init__(self, system: Any) -> None:
+        super().__init__(system)
+        self._thread = Offloading(type(system).__name__)
+
+    async def setup(self) -> None:
+        await self._perform("setup")
+
+    async def reset(self, scope: str) -> None:
+        await self._perform("reset", scope)
+
+    async def write(self, item: Item) -> None:
+        await self._perform("write", item)
+
+    async def flush(self) -> None:
+        await self._perform("flush")
+
+    async def search(self, query: str, limit: int) -> Sequence[str]:
+        found: Sequence[str] = await self._perform("search", query, limit)
+        return found
+
+    async def read(self, label: str) -> str | None:
+        text: str | None = await self._perform("read", label)
+        return text
+
+    async def forget(self, label: str) -> None:
+        await self._perform("forget", label)
+
+    async def usage(self) -> MemoryUsage | None:
+        used: MemoryUsage | None = await self._perform("usage")
+        return used
+
+    async def teardown(self) -> None:
+        try:
+            await self._perform("teardown")
+        finally:
+            self._thread.stop()
+
+    async def _perform(self, verb: str, *arguments: object) -> Any:
+        method: Callable[..., Any] | None = getattr(self.system, verb, None)
+        if method is None:
+            return await getattr(MemorySystem, verb)(self, *arguments)
+        if not is_plain(method):
+            return await begin(verb, method, arguments)
+        try:
+            done = await self._thread.run(begin, verb, method, arguments)
+        except asyncio.CancelledError:
+            self._thread.stop()  # whatever comes next does not wait behind a call that hangs
+            self._thread = Offloading(type(self.system).__name__)
+            raise
+        return await done if inspect.isawaitable(done) else done
