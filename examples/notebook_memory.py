@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.agents.memory import Item, MemoryUsage
+from eirkit.agents.memory import Item, MemorySystem
 
 
-class Notebook:
+class Notebook(MemorySystem):
     """One line a record; a question finds the lines that begin with a label in it."""
 
     def __init__(self) -> None:
         self.lines: dict[str, str] = {}
-
-    async def setup(self) -> None:
-        """Open files or connections here."""
 
     async def reset(self, scope: str) -> None:
         self.lines = {}
@@ -26,18 +23,9 @@ class Notebook:
     async def write(self, item: Item) -> None:
         self.lines[item.label] = item.text
 
-    async def flush(self) -> None:
-        """Wait here until everything written can be found."""
-
     async def search(self, query: str, limit: int) -> Sequence[str]:
         words = query.split()
         return [text for text in self.lines.values() if text.split(" = ")[0] in words][:limit]
 
     async def read(self, label: str) -> str | None:
         return self.lines.get(label)
-
-    async def usage(self) -> MemoryUsage:
-        return MemoryUsage(records=len(self.lines), bytes=sum(map(len, self.lines.values())))
-
-    async def teardown(self) -> None:
-        """Close what `setup` opened."""

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.agents.memory_calls import MEMORY_SECONDS, consult
-from eirkit.agents.model import Model, ask_model
+from eirkit.agents.model import Model
 from eirkit.agents.session import Session
 from eirkit.agents.telemetry import Exchange, Trace
+from eirkit.boundary import attribute
 from eirkit.errors import InfrastructureError
 
 T = TypeVar("T")
@@ -50,7 +51,10 @@ async def drive(
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))
         else:
-            reply = await ask_model(model, request)
+            try:  # as ask_model does, without a coroutine more in the loop that everything runs through
+                reply = await model.reply(request)
+            except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
+                attribute("model", type(model).__name__, "reply", error)
             log.append(Exchange(t, request, reply))
             session.receive(reply)
         log.extend(session.drain())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from eirkit.agents.memory import Item, MemoryUsage
+from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 
 _LABEL = re.compile(r"A_0*([0-9]+)")
 
 
-class CardIndex:
+class CardIndex(MemorySystem):
     """Keeps everything in memory, by label.
 
     Args:
@@ -21,9 +21,6 @@ class CardIndex:
         self.drawers = drawers
         self.cards: dict[str, str] = {}
 
-    async def setup(self) -> None:
-        """There is nothing to open."""
-
     async def reset(self, scope: str) -> None:
         self.cards = {}
 
@@ -32,9 +29,6 @@ class CardIndex:
         self.cards[item.label] = item.text
         while self.drawers is not None and len(self.cards) > self.drawers:
             del self.cards[next(iter(self.cards))]
-
-    async def flush(self) -> None:
-        """A card can be found as soon as it is written."""
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         labels = [f"A_{number}" for number in _LABEL.findall(query)]
@@ -48,6 +42,3 @@ class CardIndex:
 
     async def usage(self) -> MemoryUsage:
         return MemoryUsage(records=len(self.cards), bytes=sum(map(len, self.cards.values())))
-
-    async def teardown(self) -> None:
-        """There is nothing to close."""

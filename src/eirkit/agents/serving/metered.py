@@ -18,7 +18,7 @@ from eirkit.agents.serving.model_factory import make_model, runs_at_once
 from eirkit.agents.serving.prices import Price, PriceList, load_prices
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.serving.spend import Ledger, ModelSpend
-from eirkit.boundary import attribute
+from eirkit.boundary import attribute, call
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds worth another try
@@ -78,7 +78,7 @@ class Metered:
         self.clock = clock or SystemClock()
         self.tally = ModelSpend()
         # Fixed now: what a server refuses later must not change the keys of a run that is resumed.
-        self._identity = dict(model.settings())
+        self._identity = dict(call("model", model.settings))
         self.at_most = runs_at_once(model, options)
         self._slots = asyncio.Semaphore(self.at_most)
 
@@ -99,7 +99,7 @@ class Metered:
 
     def settings(self) -> Mapping[str, Any]:
         """Return the model's own settings; limits and prices are in `metering`."""
-        return self.model.settings()
+        return call("model", self.model.settings)
 
     def metering(self) -> Mapping[str, Any]:
         """Return what the manifest records about limits, price and cap; none of it changes a reply."""
@@ -110,7 +110,7 @@ class Metered:
     def preflight(self) -> None:
         self._require_price()
         if isinstance(self.model, Preflight):
-            self.model.preflight()
+            call("model", self.model.preflight)
 
     def _require_price(self) -> None:
         if self.ledger.cap_usd is not None and self.price is None:
