@@ -13,7 +13,7 @@ from eirkit.agents.model import ModelOptions, Reply
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import Consultation, Exchange, Trace
-from eirkit.errors import InfrastructureError
+from eirkit.errors import InfrastructureError, PluginError
 from tests.lacuna.sessions import controlled, managed, play, run_reference, task_of
 
 
@@ -72,7 +72,7 @@ def test_a_session_that_needs_a_memory_gets_one_or_fails():
 
 def test_what_the_world_breaks_leaves_what_there_was():
     trace = Trace()
-    with pytest.raises(RuntimeError, match="out of luck"):
+    with pytest.raises(PluginError, match="RuntimeError: out of luck"):
         asyncio.run(drive(managed(task_of(), "fifo"), Broken(3), trace=trace))
     assert len(trace.exchanges) == 3
     assert len(trace.decisions) == 2

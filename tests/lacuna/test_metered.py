@@ -23,7 +23,7 @@ from eirkit.agents.serving.metered import (
 from eirkit.agents.serving.prices import Price
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.serving.spend import Ledger, ModelSpend
-from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
+from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, UsageError
 from eirkit.runs.budget import SPENT, Journal
 
 KINDS = [
@@ -385,10 +385,11 @@ def test_what_is_recorded_about_limits():
     assert recorded["price"]["as_of"] == "2026-01-01"
 
 
-def test_other_infrastructure_failures_pass_through():
+def test_other_failures_are_the_models_and_not_tried_again():
     model = metered(InfrastructureError("the disk; look at it"))
-    with pytest.raises(InfrastructureError, match="the disk"):
+    with pytest.raises(PluginError, match="the disk") as caught:
         ask(model)
+    assert (caught.value.side, caught.value.name) == ("model", type(model.model).__name__)
     assert model.model.asked == 1
 
 

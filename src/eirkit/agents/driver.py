@@ -10,10 +10,9 @@ from typing import Any, TypeVar
 
 from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.agents.memory_calls import MEMORY_SECONDS, consult
-from eirkit.agents.model import Model
+from eirkit.agents.model import Model, attribute_to
 from eirkit.agents.session import Session
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.boundary import attribute
 from eirkit.errors import InfrastructureError
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ async def drive(
             try:  # as ask_model does, without a coroutine more in the loop that everything runs through
                 reply = await model.reply(request)
             except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
-                attribute("model", type(model).__name__, "reply", error)
+                attribute_to(model, "reply", error)
             log.append(Exchange(t, request, reply))
             session.receive(reply)
         log.extend(session.drain())

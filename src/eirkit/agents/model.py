@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 from eirkit.boundary import attribute
 from eirkit.facts import fact
@@ -83,12 +83,16 @@ class Model(Protocol):
         ...
 
 
+class ModelWrapper:
+    """Base of our own wrappers around a model: they attribute what it raises, and answer for their own errors."""
+
+
 async def ask_model(model: Model, request: Request) -> Reply:
     """Return a model's reply; what it raises arrives as a ModelError or a PluginError."""
     try:
         return await model.reply(request)
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
-        attribute("model", type(model).__name__, "reply", error)
+        attribute_to(model, "reply", error)
 
 
 async def close_model(model: Model) -> None:
@@ -96,7 +100,14 @@ async def close_model(model: Model) -> None:
     try:
         await model.close()
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
-        attribute("model", type(model).__name__, "close", error)
+        attribute_to(model, "close", error)
+
+
+def attribute_to(model: Model, verb: str, error: BaseException) -> NoReturn:
+    """Raise what a verb of a model raised, as that model's failure unless it is a wrapper of ours."""
+    if isinstance(model, ModelWrapper):
+        raise error
+    attribute("model", type(model).__name__, verb, error)
 
 
 @runtime_checkable

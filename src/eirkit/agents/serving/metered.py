@@ -13,12 +13,12 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from eirkit.agents.exchange import reply_key
-from eirkit.agents.model import Model, ModelOptions, Preflight, Reply, Request, close_model
+from eirkit.agents.model import Model, ModelOptions, ModelWrapper, Preflight, Reply, Request, attribute_to, close_model
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
 from eirkit.agents.serving.prices import Price, PriceList, load_prices
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.serving.spend import Ledger, ModelSpend
-from eirkit.boundary import attribute, call
+from eirkit.boundary import call
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds worth another try
@@ -53,7 +53,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-class Metered:
+class Metered(ModelWrapper):
     """A model whose every call is limited and accounted for.
 
     Args:
@@ -156,7 +156,7 @@ class Metered:
                 taken = ModelSpend()
             return failure
         except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
-            attribute("model", type(self.model).__name__, "reply", error)
+            attribute_to(self.model, "reply", error)
         finally:
             self.tally += taken
             self.ledger.settle(held, taken.cost_usd + taken.unconfirmed_usd)

@@ -28,6 +28,7 @@ from eirkit.agents.stores.openai_dialect import (
     read_texts,
 )
 from eirkit.boundary import call
+from eirkit.errors import PluginError
 
 LARGEST_BODY = 1 << 24  # bytes of one request
 FAILED = 424  # what a client gets where the model failed: one that it does not try again, since the model did already
@@ -131,7 +132,8 @@ class ModelEndpoint:
 
     def _failed(self, error: Exception) -> RefusedRequest:
         self.failure = self.failure or error
-        return RefusedRequest(FAILED, f"{type(error).__name__}: {error}")
+        said = error.reason if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
+        return RefusedRequest(FAILED, said)
 
 
 class _Server(ThreadingHTTPServer):
