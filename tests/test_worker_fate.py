@@ -101,3 +101,21 @@ def test_an_interrupt_of_all_is_one_line_also_while_workers_start(tmp_path, afte
         said = started.communicate(timeout=PATIENCE_SECONDS)[1]
     assert said.strip() == "eirkit: interrupted"
     assert started.returncode in (130, -signal.SIGINT)  # by the signal itself where the interpreter was ending
+
+
+def test_an_interrupt_that_another_thread_receives_waits_until_workers_are_started():
+    program = """
+import signal, threading, time
+from eirkit.engine.processes import deaf_to_interrupts
+other = threading.Thread(target=time.sleep, args=(3_600,), daemon=True)
+other.start()
+try:
+    with deaf_to_interrupts():
+        signal.pthread_kill(other.ident, signal.SIGINT)
+        time.sleep(0.2)
+        print("started")
+    time.sleep(3_600)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    assert completed([sys.executable, "-c", program], check=True).stdout.split() == ["started", "interrupted"]

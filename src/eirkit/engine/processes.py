@@ -35,11 +35,33 @@ def deaf_to_interrupts() -> Iterator[None]:
         yield
         return
     resource_tracker.ensure_running()  # a start of it inside would lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with _postponed_interrupt():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _postponed_interrupt() -> Iterator[None]:
+    """Let an interrupt take effect at the end.
+
+    The mask is that of one thread: where a library has started others, the signal reaches one of them, and Python
+    raises KeyboardInterrupt here all the same, possibly between a worker's start and what it is to be told.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield  # nobody is interrupted by it, or not in this thread
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def share_fate() -> None:
