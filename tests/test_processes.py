@@ -66,7 +66,8 @@ def test_what_is_left_running_is_found_also_where_its_parent_is_gone():
     child = subprocess.Popen(["sleep", "3600"])
     orphan = int(completed(["setsid", "sh", "-c", "sleep 3601 > /dev/null 2>&1 & echo $!"]).stdout)
     try:
-        assert leftovers(0) == {child.pid: "sleep 3600", orphan: "sleep 3601"}
+        expected = {child.pid: "sleep 3600", orphan: "sleep 3601"}
+        wait_until(lambda: leftovers(0) == expected, "the shell between us and the orphan has ended")
     finally:
         kill_tree(child.pid)
         kill_tree(orphan)
