@@ -13,8 +13,8 @@ from time import process_time
 from eirkit.agents.bundled.layout import load_weights
 from eirkit.agents.models.bundled import WEIGHTS
 from eirkit.cli.output import WholeConsole, table
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import start_sweep
 
 TARGET = 200  # steps a second of CPU time: the machine's other work is not ours
 CELLS = (  # workload, records in sight of 16, runs

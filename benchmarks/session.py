@@ -25,10 +25,11 @@ from eirkit.agents.model import Message, ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.runs.attempt import Failure, Stage, attempt
-from eirkit.runs.runner import Progress, resume_sweep, start_sweep
+from eirkit.runs.runner import Progress
 from eirkit.runs.sessions import make_session
 from eirkit.runs.store import RUNS, FinishedRun, RunStore
 from eirkit.runs.suite import Suite, read_suite
+from eirkit.runs.sweep import resume_sweep, start_sweep
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.simulation.plain import structure_of
 from eirkit.tasks.task import TaskInstance

@@ -25,9 +25,9 @@ from typing import Any
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SPENT_SCHEMA, SpendingLimits
-from eirkit.runs.runner import resume_sweep, start_sweep
 from eirkit.runs.store import EVENTS, RUNS, read_events, scan_runs
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import ModelServer, answers_as
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))

@@ -20,8 +20,8 @@ from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
 from eirkit.boundary import call
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, StoreError, UsageError
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import start_sweep
 from eirkit.tasks.policy import Policy, Record
 from eirkit.tasks.task import Payload, TaskSpec
 from eirkit.tasks.workloads.stepwise_sum import StepwiseSum

@@ -12,9 +12,9 @@ from eirkit.runs.store import RUNS, scan_runs
 
 
 def run_of(folder, name, **wanted):
-    """Return the first run of a folder whose trial or access is as wanted."""
+    """Return the first run of a folder whose intervention or access is as wanted."""
     for record, _ in scan_runs(folder / name / RUNS):
-        how = {**record.get("access", {}), **record.get("trial", {}), **record.get("task", {}), **record}
+        how = {**record.get("access", {}), **record.get("intervention", {}), **record.get("task", {}), **record}
         if all(how.get(key) == value for key, value in wanted.items()):
             return record["run"]
     raise AssertionError(f"no run with {wanted}")

@@ -1,8 +1,9 @@
-"""Money and files of the evidence commands: an estimate, a cap, a cache, and a folder from which they go on."""
+"""Rescue, probe and capability on the runner: estimate, cap, cache, engine, and folders that are resumed and shown."""
 
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from eirkit.cli import run as run_command_line
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT
 from eirkit.runs.store import EVENTS, RUNS, scan_runs
+from eirkit.show.viewer.logs import LogFolders
+from eirkit.show.viewer.routes import Viewer
 from tests.lacuna.servers import ModelServer, answers_as
 
 SMALL = ("--n", "12", "--seeds", "0:2")
@@ -20,6 +23,7 @@ COMMANDS = {
     "probe": ("--workload", "stepwise-sum", "--m", "4", "--h", "2", "--fan-ins", "2", "--n", "16", "--seeds", "0:12"),
     "capability": ("--workload", "store-recall", "--windows", "4", *SMALL),
 }
+KINDS = {"rescue": {"rescue"}, "probe": {"probe"}, "capability": {None, "calculator"}}  # what is done to runs
 REPLY_USD = 0.11  # at the price below and the server's 110 tokens
 
 
@@ -31,9 +35,13 @@ def call(capfd, tmp_path, monkeypatch):
     Path("prices.toml").write_text('[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n')
 
     def run(command: str, *arguments: object) -> tuple[int, str, str]:
-        capfd.readouterr()
-        return run_command_line(["lacuna", command, *COMMANDS[command], *map(str, arguments)]), *capfd.readouterr()
+        return alone("lacuna", command, *COMMANDS[command], *arguments)
 
+    def alone(*words: object) -> tuple[int, str, str]:
+        capfd.readouterr()
+        return run_command_line([str(word) for word in words]), *capfd.readouterr()
+
+    run.alone = alone
     return run
 
 
@@ -84,7 +92,9 @@ def test_a_folder_keeps_everything_and_the_command_given_again_asks_nothing(call
     assert sum(record["usd"] for record in read_records(Path("out") / SPENT, "spent/1")) == pytest.approx(
         asked * REPLY_USD
     )
-    assert all(run["trial"]["evidence"] == command and run["rules"] for run in runs)
+    assert {run["rules_sha256"] for run in runs} <= manifest["rules"].keys()
+    assert (manifest["runs"], manifest["cells"]) == (len(runs), len({run["cell"] for run in runs}))
+    assert {run.get("intervention", {}).get("kind") for run in runs} == KINDS[command]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -97,7 +107,7 @@ def test_a_cap_stops_the_command_and_a_higher_one_goes_on(call, served, command)
     assert complaint.rstrip().endswith("raise the cap and resume")
     kept = sum(run["usage"]["calls"] for run, _ in scan_runs(Path("out") / RUNS))
     before = len(served.received)
-    assert document(call(command, *by_server(served), "--cap-usd", 1000, "--out", "out", "--json")) == whole
+    assert document(resume(call, command, "--prices", "prices.toml", "--cap-usd", 1000)) == whole
     assert kept > 0
     assert len(served.received) - before == all_calls - kept
 
@@ -112,6 +122,84 @@ def test_a_killed_command_goes_on_where_it_was(call, command):
     assert document(call(command, *reference)) == whole
     assert (Path("out") / RUNS).read_bytes() == b"".join(lines)
     assert (Path("out") / EVENTS).read_bytes() == events
+
+
+def resume(call, command: str, *more: object, folder: str = "out") -> tuple[int, str, str]:
+    """Finish a folder; nothing of what it was begun with is given again."""
+    return call.alone("lacuna", command, "--resume", folder, *more, "--json")
+
+
+def cut(folder: Path, kept: int = 2) -> None:
+    """Leave a folder as a writer leaves it that is killed in the middle of a run."""
+    lines = (folder / RUNS).read_bytes().splitlines(keepends=True)
+    (folder / RUNS).write_bytes(b"".join(lines[:kept]) + lines[kept][:30])
+    (folder / "summary.json").unlink()
+
+
+REFERENCE = ("--model", "reference/recoverer", "--out", "out", "--json")
+MEMORY = ("--memory", "broken-drops", "--n", 24, "--h", 3)
+
+
+@pytest.mark.parametrize(("command", "more"), [*((name, ()) for name in COMMANDS), ("rescue", MEMORY)])
+def test_a_folder_is_enough_to_finish_what_was_begun(call, command, more):
+    whole = document(call(command, *REFERENCE, *more))
+    cut(Path("out"))
+    assert document(resume(call, command)) == whole
+    assert json.loads(Path("out/summary.json").read_text()) == {"schema": f"{command}/1", **whole}
+
+
+def test_what_is_given_with_resume_must_be_what_was_given_then(call):
+    call("rescue", *REFERENCE)
+    code, _, complaint = resume(call, "rescue", "--h", 3)
+    assert (code, complaint) == (
+        2,
+        "eirkit: out was begun with other settings; repeat that command or choose another --out\n",
+    )
+    assert "continue with `eirkit lacuna rescue --resume out`" in resume(call, "probe")[2]
+    assert "nothing was recorded there; start anew with --out nowhere" in resume(call, "probe", folder="nowhere")[2]
+    assert "leave out --out" in resume(call, "rescue", "--out", "other")[2]
+
+
+@pytest.mark.parametrize(("command", "more"), [*((name, ()) for name in COMMANDS), ("rescue", MEMORY)])
+def test_workers_find_what_one_process_finds(call, command, more):
+    alone = document(call(command, *REFERENCE, *more))
+    spread = ("--model", "reference/recoverer", "--out", "spread", "--json", "--engine", "local", "--workers", 2)
+    assert document(call(command, *spread, *more)) == alone
+    names = [{record["run"] for record, _ in scan_runs(Path(folder) / RUNS)} for folder in ("out", "spread")]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_is_looked_at_while_it_is_unfinished(call, command):
+    call(command, *REFERENCE)
+    whole = json.loads(call.alone("watch", "out", "--once", "--json")[1])
+    assert (whole["kind"], whole["state"], whole["runs"]) == (command, "complete", whole["planned_runs"])
+    assert bool(whole["cells"]) == (command != "probe"), "a probe answers no step"
+    cut(Path("out"))
+    now = json.loads(call.alone("watch", "out", "--once", "--json")[1])
+    assert (now["runs"], now["planned_runs"]) == (2, whole["planned_runs"])
+    assert now["state"] in ("running", "waiting")
+    viewer = Viewer(Path("out").resolve(), LogFolders(), time.time)
+    assert viewer.answer("/api/overview", {"at": ["."]})["progress"]["runs"] == 2
+    (run, _) = viewer.answer("/api/runs", {"at": ["."]})["rows"]
+    assert viewer.answer("/api/run", {"at": ["."], "run": [run["run"]]})["unknown"] == ""
+    assert call.alone("report", "out", "--out", "page.html")[0] == 0
+    left = whole["planned_runs"] - 2
+    said = f"Not finished: {left} runs still to come; continue with <code>eirkit lacuna {command} --resume out</code>"
+    assert said in Path("page.html").read_text()
+
+
+def test_a_folder_of_the_previous_version_is_not_gone_on_with(call):
+    call("rescue", *REFERENCE)
+    manifest = json.loads(Path("out/manifest.json").read_text())
+    for name in ("plan_sha256", "runs", "cells"):
+        del manifest[name]
+    Path("out/manifest.json").write_text(json.dumps(manifest))
+    code, _, complaint = call("rescue", *REFERENCE)
+    assert (code, complaint) == (
+        2,
+        "eirkit: out was written by an earlier version; repeat the command with another --out\n",
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -126,7 +126,7 @@ COMPLAINTS = [
     ((*SMALL, "--cap-usd", "-1"), "-1"),
     (("none.toml",), "cannot read none.toml: No such file or directory; check the path"),
     (("--resume", "nowhere"), "nowhere holds no manifest.json, so nothing was recorded there"),
-    (("--resume", "a", "--out", "b"), "--resume writes where the sweep was begun; leave out --out"),
+    (("--resume", "a", "--out", "b"), "--resume writes where the runs were begun; leave out --out"),
 ]
 
 

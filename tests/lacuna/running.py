@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from eirkit.agents.driver import drive
 from eirkit.agents.managed import ManagedOptions, ManagedSession
 from eirkit.agents.model import Model, ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
-from eirkit.agents.session import ControlledSession, Injector, inject_nothing
+from eirkit.agents.serving.model_factory import make_model, renderer_of
+from eirkit.agents.session import ControlledSession, Injector, Session, inject_nothing
 from eirkit.agents.telemetry import Trace
 from eirkit.cli import main
+from eirkit.runs.cells import Access
+from eirkit.runs.sessions import make_session
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.retention import Retention
@@ -64,6 +68,26 @@ def managed(
     """Run a task in the action loop, with a key–value cache unless another condition is given."""
     kept = condition or Cache(retention(task, h, policy))
     return asyncio.run(drive(ManagedSession(publish(task, prepare(task.spec)), kept, options), model))
+
+
+def drive_all(name: str, options: ModelOptions, sessions: Sequence[Session]) -> list[Trace]:
+    """Drive sessions side by side with one model, written for in its own dialect."""
+
+    async def run() -> list[Trace]:
+        model = make_model(name, options)
+        for session in sessions:
+            session.renderer = renderer_of(name, options)
+        try:
+            return await asyncio.gather(*(drive(session, model) for session in sessions))
+        finally:
+            await model.close()
+
+    return asyncio.run(run())
+
+
+def full_information(task: TaskInstance) -> Session:
+    """Return a session in which every eligible answer is shown: h = m."""
+    return make_session(Access(policy="fifo", h=task.spec.m), task, prepare(task.spec))
 
 
 def eirkit(*arguments: str) -> int:

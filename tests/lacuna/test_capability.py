@@ -7,14 +7,15 @@ import json
 
 import pytest
 
+from eirkit.agents.calculator_session import MOST_CALCULATIONS, CalculatorSession
 from eirkit.agents.driver import drive
 from eirkit.agents.model import ModelOptions
-from eirkit.runs.capability import MOST_CALCULATIONS, THRESHOLD, CalculatorSession, Control, assess, full_information
+from eirkit.runs.capability import THRESHOLD, Control, assess
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.view import publish
 from eirkit.tasks.workload import workloads
-from tests.lacuna.running import Scripted, agent, eirkit, retention, task_of
+from tests.lacuna.running import Scripted, agent, eirkit, full_information, retention, task_of
 
 QUICK = Control(seeds=(0, 1), windows=(4, 8))
 
@@ -40,7 +41,7 @@ def test_windows_seeds_and_threshold_are_those_that_were_registered():
 def test_every_registered_workload_shows_all_it_refers_to_at_full_information():
     for name in workloads.names():
         task = task_of(name, m=8)
-        trace = asyncio.run(drive(full_information(task, calculator=False), agent("calculator")))
+        trace = asyncio.run(drive(full_information(task), agent("calculator")))
         assert not any(decision.missing for decision in trace.decisions), name
 
 

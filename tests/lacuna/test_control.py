@@ -16,10 +16,10 @@ from eirkit.runs.budget import SPENT, SpendingLimits
 from eirkit.runs.capability import Control, assess
 from eirkit.runs.claims import GATE, gate, wants_control
 from eirkit.runs.control import FOLDER, key_of
-from eirkit.runs.runner import resume_sweep, start_sweep
 from eirkit.runs.store import EVENTS, RUNS, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import summarise
+from eirkit.runs.sweep import resume_sweep, start_sweep
 from eirkit.tasks.graph import References
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
@@ -137,7 +137,8 @@ def test_the_control_of_a_real_model_is_paid_from_the_same_purse(tmp_path):
     assert spent == pytest.approx(asked * CALL_USD)
     records = [record for record, _ in scan_runs(folder / FOLDER / RUNS)]
     assert len(records) == TRIALS
-    assert all(record["rules"].startswith("You ") or "WORKLOAD" in record["rules"] for record in records)
+    rules = json.loads((folder / FOLDER / "manifest.json").read_text())["rules"]
+    assert all("WORKLOAD" in rules[record["rules_sha256"]] for record in records)
 
 
 def test_a_control_that_the_world_broke_is_listed_and_tried_again(tmp_path):

@@ -10,15 +10,14 @@ from eirkit.agents.prompt import COMPACT, DIALECTS, FULL, render, render_compact
 from eirkit.agents.serving.model_factory import renderer_of
 from eirkit.errors import UnknownNameError, UsageError
 from eirkit.runs.cells import Access
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import read_suite
-from eirkit.runs.trial import run_trials
+from eirkit.runs.sweep import start_sweep
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.view import Budgets, Visible, publish
 from eirkit.tasks.workload import workloads
-from tests.lacuna.running import eirkit
+from tests.lacuna.running import drive_all, eirkit
 
 SPEC = TaskSpec("stepwise-sum", n=12, m=4, seed=3)
 MANAGED = ("lru", "kv", "scratch", "scratch-lru", "floor")
@@ -70,7 +69,7 @@ def test_agents_do_the_same_in_both_dialects(agent, workload):
         for dialect in DIALECTS:
             session = make_session(access, generate(spec), prepare(spec))
             options = ModelOptions(dialect=dialect, extra={"p": 1.0} if draws and agent != "guesser" else {})
-            (trace,) = run_trials(f"reference/{agent}", options, [session])
+            (trace,) = drive_all(f"reference/{agent}", options, [session])
             told.append([exchange.reply.text for exchange in trace.exchanges])
     if agent != "guesser":
         assert told[::2] == told[1::2]

@@ -26,9 +26,9 @@ from eirkit.findings.floor import (
     holdings,
     pool_floors,
 )
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import start_sweep
 from tests.lacuna.running import eirkit
 
 ROUNDING = 1e-9  # a logarithm taken of a product, and a product of logarithms

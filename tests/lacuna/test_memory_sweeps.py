@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from eirkit.runs.lanes import FAILURES_IN_A_ROW
-from eirkit.runs.runner import resume_sweep, start_sweep
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit
 from tests.processes import PATIENCE_SECONDS

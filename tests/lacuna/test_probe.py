@@ -11,16 +11,9 @@ from hypothesis import strategies as st
 
 from eirkit.agents.driver import drive
 from eirkit.agents.model import ModelOptions
+from eirkit.agents.probe_session import Moment, ProbeSession, find_moment, probe_session
 from eirkit.errors import SpecError
-from eirkit.experiments.probe import (
-    Moment,
-    ProbePlan,
-    ProbeSession,
-    find_moment,
-    probe_session,
-    run_probes,
-    score_probe,
-)
+from eirkit.experiments.probe import ProbePlan, ProbeQuestion, run_probes, score_probe
 from eirkit.tasks.cones import cone_of
 from eirkit.tasks.generation import from_graph, graph_of, prepare
 from eirkit.tasks.simulation.plain import simulate
@@ -119,9 +112,8 @@ def test_the_naive_recoverer_walks_every_path_again():
 
 
 def test_naive_reads_exceed_the_cone_where_ancestors_are_shared():
-    rows, _ = run_probes(
-        [TaskSpec("stepwise-sum", m=8)], range(4), ProbePlan(), ["reference/naive-recoverer"], ModelOptions()
-    )
+    specs, model = [TaskSpec("stepwise-sum", m=8)], "reference/naive-recoverer"
+    rows, _ = run_probes(ProbeQuestion(specs, range(4), [model], ModelOptions()))
     assert rows[0].redundant > 0
     assert rows[0].off_cone == 0
     assert rows[0].early_stops == 0
@@ -129,9 +121,8 @@ def test_naive_reads_exceed_the_cone_where_ancestors_are_shared():
 
 def test_the_manners_of_reference_agents_show_in_the_rows():
     names = [f"reference/{name}" for name in ("recoverer", "quitter", "calculator", "thrasher")]
-    rows, probes = run_probes(
-        [TaskSpec("stepwise-sum", m=8)], range(6), ProbePlan(), names, ModelOptions(extra={"p": 0.2})
-    )
+    options = ModelOptions(extra={"p": 0.2})
+    rows, probes = run_probes(ProbeQuestion([TaskSpec("stepwise-sum", m=8)], range(6), names, options))
     recoverer, quitter, calculator, thrasher = rows
     assert (recoverer.successful, recoverer.read_overhead) == (12, 1.0)
     assert quitter.early_stops > 0
@@ -145,7 +136,7 @@ def test_the_manners_of_reference_agents_show_in_the_rows():
 def test_reads_follow_the_cone_and_not_the_pressure():
     spec, reads = TaskSpec("stepwise-sum", m=8), {}
     for h in (2, 4, 8):
-        _, probes = run_probes([spec], range(4), ProbePlan(h=h), ["reference/recoverer"], ModelOptions())
+        _, probes = run_probes(ProbeQuestion([spec], range(4), ["reference/recoverer"], ModelOptions(), ProbePlan(h=h)))
         reads |= {(h, found.seed, found.fan_in): (len(found.order), found.minimum) for _, _, found in probes}
     assert all(made == fewest for made, fewest in reads.values())
 
@@ -164,7 +155,11 @@ def test_a_moment_is_a_real_miss_of_the_simulated_policy():
 
 def test_a_task_that_loses_nothing_has_no_probe():
     with pytest.raises(SpecError, match="lower --h"):
-        run_probes([TaskSpec("stepwise-sum", m=4)], [0], ProbePlan("fifo", 4), ["reference/recoverer"], ModelOptions())
+        run_probes(
+            ProbeQuestion(
+                [TaskSpec("stepwise-sum", m=4)], [0], ["reference/recoverer"], ModelOptions(), ProbePlan("fifo", 4)
+            )
+        )
 
 
 def test_the_limit_is_an_argument():

@@ -13,8 +13,11 @@ from eirkit.agents.model import ModelOptions
 from eirkit.agents.session import inject_nothing
 from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.errors import SpecError
-from eirkit.experiments.rescue import ARMS, Restoration, Setup, Sham, rescue
-from eirkit.runs.trial import Workbench
+from eirkit.experiments.rescue import Setup, rescue
+from eirkit.runs.cells import ARMS
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.restoration import Restoration, Sham
+from eirkit.runs.runner import Runner
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.view import publish
@@ -166,7 +169,10 @@ def test_the_steps_that_count_are_those_of_the_control_arm_counted_from_its_even
     # A second way: what was missing and not fetched, from the traces themselves.
     setup, seeds = under("broken-drops"), range(3)
     tasks = [generate(setup.spec.with_seed(seed)) for seed in seeds]
-    traces = Workbench().run("reference/recoverer", OPTIONS, [setup.trial(task, "control") for task in tasks])
+    control = setup.cell("control", "reference/recoverer", OPTIONS)
+    with Runner() as runner:
+        results = runner.complete(CellPlan("rescue", ((control, seeds),)))
+        traces = [results.trace(control, seed) for seed in seeds]
     lacking = [one for trace in traces for one in trace.decisions if set(one.missing) - set(one.fetched)]
     found = rows(rescue(setup, seeds, ["reference/recoverer"], OPTIONS))
     assert found["reference/recoverer", "oracle"].steps == len(lacking) > 0
@@ -182,20 +188,32 @@ def test_a_memory_that_brings_everything_leaves_nothing_to_repair():
 
 
 def test_only_what_the_control_arms_memory_did_not_bring_is_injected():
-    setup, task = under("broken-drops"), generate(under("broken-drops").spec.with_seed(1))
-    bench = Workbench()
-    (control,) = bench.run("reference/recoverer", OPTIONS, [setup.trial(task, "control")])
-    lacking = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in control.decisions}
-    lacking = {t: refs for t, refs in lacking.items() if refs}
-    trials = [setup.trial(task, arm, lacking) for arm in ("oracle", "sham")]
-    for trace in bench.run("reference/recoverer", OPTIONS, trials):
-        assert {one.t: frozenset(r for r, _ in one.restored) for one in trace.decisions if one.restored} == lacking
-    assert trials[0].what["injected"] == [[t, sorted(refs)] for t, refs in sorted(lacking.items())] != []
+    setup, seed = under("broken-drops"), 1
+    plan = CellPlan("rescue", tuple(setup.cells(["reference/recoverer"], OPTIONS, [seed])))
+    (control, _), *arms = plan.cells
+    with Runner() as runner:
+        results = runner.complete(plan)
+        lacking = {
+            one.t: frozenset(one.missing) - frozenset(one.fetched) for one in results.trace(control, seed).decisions
+        }
+        lacking = {t: refs for t, refs in lacking.items() if refs}
+        for arm, _ in arms:
+            decisions = results.trace(arm, seed).decisions
+            assert {one.t: frozenset(r for r, _ in one.restored) for one in decisions if one.restored} == lacking
+            told = results.record(arm, seed)["injected"]
+            assert told == [[t, sorted(refs)] for t, refs in sorted(lacking.items())] != []
+        assert "injected" not in results.record(control, seed)
+
+
+def test_an_arm_whose_control_run_was_lost_is_not_run():
+    found = rescue(under("broken-raises"), range(1), ["reference/recoverer"], OPTIONS)
+    assert [line.partition(": ")[2][:8] for line in found.failures] == ["memory f", "not run:", "not run:"]
 
 
 def test_a_strict_panel_holds_the_memory_to_h_records():
     free, held = (
-        rows(rescue(under("key-value", limit=limit), range(2), ["reference/recoverer"], OPTIONS)) for limit in (None, 2)
+        rows(rescue(under("key-value", h=2, limit=limit), range(2), ["reference/recoverer"], OPTIONS))
+        for limit in (None, 2)
     )
     place = ("reference/recoverer", "control")
     assert free[place].steps == 0 < held[place].steps

@@ -12,9 +12,9 @@ import pytest
 from eirkit.engine.mapping import Lost, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
-from eirkit.runs.runner import resume_sweep, start_sweep
 from eirkit.runs.store import read_events, scan_runs
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import resume_sweep, start_sweep
 from eirkit.runs.workers import is_free
 
 SUITE = {"n": 12, "m": 4, "h": 2, "seeds": "0:70", "workload": ["stepwise-sum", "store-recall"]}

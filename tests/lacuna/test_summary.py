@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from eirkit.records import append_records, read_document
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.summary import summarise
+from eirkit.runs.sweep import start_sweep
 from eirkit.tasks.generation import generate, graph_of
 from eirkit.tasks.simulation.plain import simulate
 from eirkit.tasks.task import TaskSpec

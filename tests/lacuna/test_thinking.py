@@ -21,8 +21,8 @@ from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
 from eirkit.agents.stores.own_model import Thinking
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UnknownNameError, UsageError
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import start_sweep
 from eirkit.testing import check_memory
 
 HERE = Path(__file__)

@@ -58,8 +58,8 @@ def test_the_repair_is_that_of_the_trials(chain):
     arms = {}
     for line in (folder / RUNS).read_text("utf-8").splitlines():
         record = json.loads(line)
-        if record["trial"]["evidence"] == "rescue":
-            arms[record["run"]] = (record["trial"]["arm"], record["trial"]["task"])
+        if "intervention" in record:
+            arms[record["run"]] = (record["intervention"]["arm"], {**record["task"], "seed": record["seed"]})
     right, steps = {}, {}
     answers = {}
     for line in (folder / EVENTS).read_text("utf-8").splitlines():

@@ -8,7 +8,7 @@ from eirkit.cli import run
 from eirkit.cli.output import PIPED_WIDTH
 from eirkit.logs import tables
 from eirkit.paper.runner import SCHEMA as STUDY
-from eirkit.runs import manifest, trial_store
+from eirkit.runs import manifest
 from eirkit.show import folders
 from eirkit.show.pages.page_factory import comparers, pages
 from tests.report.folders import make_rescue, make_sweep
@@ -26,7 +26,7 @@ def call(capsys, *words: object) -> tuple[int, str, str]:
 
 def test_a_folder_is_known_by_its_own_files():
     assert folders.MARKS == {
-        manifest.FILE: {manifest.SCHEMA: "lacuna-run", trial_store.SCHEMA: "lacuna-evidence"},
+        manifest.FILE: {manifest.SCHEMA: "lacuna-run", manifest.PLAN_SCHEMA: "lacuna-evidence"},
         tables.FILE: {tables.SCHEMA: "vestige-analysis"},
     }
     assert folders.STUDIES == STUDY

@@ -81,8 +81,12 @@ def test_watch_follows_until_the_sweep_is_complete(sweep, tmp_path):
     assert "complete: 12 of 12 runs" in shown
 
 
-def test_watch_wants_a_sweep(tmp_path, capsys):
+def test_watch_takes_any_experiment_and_one_at_a_time(tmp_path, capsys):
     make_rescue(tmp_path / "rescue")
     capsys.readouterr()
+    assert run(["watch", str(tmp_path), "--once"]) == 0
+    assert "oracle" in capsys.readouterr().out
+    make_rescue(tmp_path / "second")
+    capsys.readouterr()
     assert run(["watch", str(tmp_path), "--once"]) == 2
-    assert "is no sweep; give one of those below it: none" in capsys.readouterr().err
+    assert "holds no single experiment; give one of those below it: rescue, second" in capsys.readouterr().err

@@ -88,14 +88,16 @@ def test_a_rescue_is_rebuilt_with_what_its_memory_brought(remembered, panel):
             assert "\n".join(m.content for m in messages if m.role != "system") == event["prompt"]
         assert all(shown["exact"] for shown in run.exchanges)
         assert run.replayed.reason == ""
-        looks[record["trial"]["arm"], record["seed"]] = [shown["messages"][-1]["text"] for shown in run.exchanges]
+        looks[record["intervention"]["arm"], record["seed"]] = [
+            shown["messages"][-1]["text"] for shown in run.exchanges
+        ]
     # Arms differ where the control arm lacked something, which is so of one of these tasks at least.
     assert max(len({tuple(looks[arm, seed]) for arm in ("control", "oracle", "sham")}) for seed in (0, 1)) == 3
 
 
 def test_no_memory_system_is_needed_to_show_what_one_brought(remembered):
     record = records(remembered / "native")[0]
-    record = {**record, "trial": {**record["trial"], "memory": "gone.py:Gone"}}
+    record = {**record, "access": {**record["access"], "memory": "gone.py:Gone"}}
     run = SpokenRun(remembered / "native", record, plugins=False)
     assert run.exchanges
     assert all(exchange["exact"] for exchange in run.exchanges)
@@ -244,10 +246,10 @@ def test_a_step_has_its_cone_and_its_words(root):
 
 def test_a_probe_shows_all_that_was_said_at_its_step(root):
     record = records(root / "probe")[0]
-    asked = {"at": ["probe"], "run": [record["run"]], "t": [str(record["trial"]["at"])]}
+    asked = {"at": ["probe"], "run": [record["run"]], "t": [str(record["moment"]["at"])]}
     more = viewer(root).answer("/api/step", asked)
     assert len(more["exchanges"]) == record["usage"]["calls"]
-    assert more["cone"]["targets"] == [record["trial"]["target"]]
+    assert more["cone"]["targets"] == [record["moment"]["target"]]
     assert viewer(root).answer("/api/pressure", asked)["unknown"]
 
 

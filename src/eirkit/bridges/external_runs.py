@@ -22,11 +22,11 @@ from eirkit.errors import UsageError
 from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED, Cell
 from eirkit.runs.manifest import SystemMessages, describe, read_manifest, refuse_drift
-from eirkit.runs.runner import recorded_suite
 from eirkit.runs.store import RunStore, is_untouched
 from eirkit.runs.suite import Suite, load_suite, read_suite
 from eirkit.runs.summary import RunSummary, summarise
-from eirkit.runs.workers import stage_of
+from eirkit.runs.sweep import recorded_suite
+from eirkit.runs.workers import Share, stage_of
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
 
@@ -75,7 +75,7 @@ class Visits:
         self._left = iter([seed for seed in seeds if self.cell.run_id(seed) not in done])
         self._open: list[Episode] = []
         scrub = Scrubber.of_environment(os.environ)
-        self.stage = stage_of(self.cell, Seat(clock), suite.texts, SystemMessages(), scrub)
+        self.stage = stage_of(Share(self.cell, seeds, suite.texts), Seat(clock), SystemMessages(), scrub)
 
     def begin(self) -> Episode:
         """Return the next episode.

@@ -118,7 +118,9 @@ def _prepare(cell: Cell, seed: int, number: int, suite: Suite, draw: Draw) -> _T
     name = f"{_slug(cell.task.workload)}-{_slug(condition)}-h{cell.access.h}-{number:04d}"
     plan = SidecarPlan(_single(suite, cell, seed).as_json(), token, admin, tuple(keys))
     instance = generate(cell.task.with_seed(seed))
-    return _Task(name, cell, instance, SystemMessages().of(cell), plan, f"http://{SERVICE}:{PORT}/{token}")
+    return _Task(
+        name, cell, instance, SystemMessages().of(cell, instance.spec.seed), plan, f"http://{SERVICE}:{PORT}/{token}"
+    )
 
 
 def _single(suite: Suite, cell: Cell, seed: int) -> Suite:

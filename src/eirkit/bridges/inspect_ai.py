@@ -43,7 +43,7 @@ from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.sessions import check_access
 from eirkit.runs.store import FinishedRun
 from eirkit.runs.suite import make_cell, read_suite
-from eirkit.runs.workers import stage_of
+from eirkit.runs.workers import Share, stage_of
 from eirkit.tasks.generation import generate, generate_many
 from eirkit.tasks.task import TaskInstance, TaskSpec, show_values, without_seed
 
@@ -83,7 +83,7 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
     cell = make_cell({**given, **keys, "model": f"inspect/{state.model}"}, ModelOptions(), options)
     check_access(cell.access)
     model = EvaluatedModel(str(state.model))
-    stage = stage_of(cell, model, True, SystemMessages(), Scrubber.of_environment(os.environ))
+    stage = stage_of(Share(cell, (spec.seed,), True), model, SystemMessages(), Scrubber.of_environment(os.environ))
     task, trace, memories = generate(spec), Trace(), Memories()
     try:
         used = await carry_out(stage, task, memories, trace)

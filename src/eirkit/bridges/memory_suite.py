@@ -21,9 +21,9 @@ from eirkit.records import read_document, write_document
 from eirkit.runs.attempt import cause_of
 from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.cells import Cell
-from eirkit.runs.runner import start_sweep
 from eirkit.runs.store import RUNS, read_failures, scan_runs
 from eirkit.runs.suite import Suite, read_suite
+from eirkit.runs.sweep import start_sweep
 from eirkit.testing import Conformance, check_memory
 
 SCHEMA = "memory-record/1"

@@ -1,26 +1,34 @@
-"""Options of the commands that may cost money, and the way they share: rehearse, or ask and keep what is said."""
+"""What all commands that run agents share: the options of the runner, and the way from a plan to what is printed."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
-from eirkit.agents.serving.prices import Estimate, add_up
+from eirkit.agents.serving.prices import add_up
+from eirkit.cli.engine_options import engine_options
 from eirkit.cli.output import emit, table
+from eirkit.cli.sweep_progress import SweepProgress
+from eirkit.engine.mapping import Engine
+from eirkit.errors import InputFileError, UsageError
+from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
-from eirkit.runs.rehearsal import Rehearsal
+from eirkit.runs.estimate import by_model, estimate_plan
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.plan_folder import open_plan, write_result
+from eirkit.runs.results import Results
 from eirkit.runs.summary import SPENDING_MEASURES
-from eirkit.runs.trial import Bench, Workbench
-from eirkit.runs.trial_store import TrialStore
+from eirkit.show.runs.command_line import evidence_command
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Rendering = Callable[[Console], None]
@@ -45,68 +53,99 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """How the trials of one command are run, paid for and kept."""
+class RunnerOptions:
+    """How the runs of a command are carried out, paid for and kept."""
 
     out: Path | None
-    funds: SpendingLimits
+    resume: Path | None
+    limits: SpendingLimits
     dry_run: bool
+    engine: Engine | None
 
-    def run(
-        self,
-        command: str,
-        settings: Mapping[str, Any],
-        names: Iterable[str | None],
-        work: Callable[[Bench], CommandResult],
-        as_json: bool,
-    ) -> int:
-        """Do the work on a bench, print what it found and return the exit code.
-
-        Args:
-            settings: everything that decides what is run, for the manifest.
-            names: of workloads, models and policies.
-        """
+    def run(self, plan: CellPlan, measure: Callable[[Results], CommandResult], as_json: bool) -> int:
+        """Run what is left of a plan, print what its runs say and return the exit code."""
         if self.dry_run:
-            rehearsal = Rehearsal(self.funds.prices)
-            work(rehearsal)
-            return _print_estimate(rehearsal, as_json)
+            return _print_estimate(plan, self.limits.prices, as_json)
+        folder = self.resume or self.out
         try:
-            found = self._find(command, settings, names, work)
+            found = self._find(plan, folder, measure)
         except KeyboardInterrupt:
-            if self.out is None:
+            if folder is None:
                 raise
-            click.echo(f"eirkit: interrupted; the same command goes on where it was, in {self.out}", err=True)
+            again = f"eirkit lacuna {plan.kind} --resume {folder}"
+            click.echo(f"eirkit: interrupted; continue with `{again}`", err=True)
             return 130
         emit(found.document, as_json, found.render)
         return found.code
 
-    def _find(
-        self,
-        command: str,
-        settings: Mapping[str, Any],
-        names: Iterable[str | None],
-        work: Callable[[Bench], CommandResult],
-    ) -> CommandResult:
-        purse = Budget(self.funds, self.out)
-        with trial_progress() as observe:
-            if self.out is None:
-                return work(Workbench(purse, observe=observe))
-            with TrialStore(self.out, command, settings, names=names, prices=self.funds.prices) as store:
-                purse.ledger.read()
-                found = work(Workbench(purse, store, observe))
-                store.summarise(found.document)
-                return found
+    def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
+        budget = Budget(self.limits, folder)
+        with SweepProgress() as progress, closing(self.engine) if self.engine else nullcontext():
+            with open_plan(plan, folder, budget, progress, self.engine) as runner:
+                found = measure(runner.complete(plan))
+            if folder is not None:
+                write_result(plan, folder, found.document)
+        return found
 
 
-def errand_options(command: Command) -> Command:
-    """Add --out and what `funds_options` adds; the command receives `errand`."""
+class ResumableCommand(click.Command):
+    """A command whose `--resume DIR` stands for everything that was given when the folder was begun."""
 
-    @wraps(command)
-    def with_errand(out: Path | None, funds: SpendingLimits, dry_run: bool, **given: Any) -> Any:
-        return command(errand=Errand(out, funds, dry_run), **given)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [*_recorded_words(self.name or "", args), *args])
 
-    out = click.option("--out", type=PATH, help="A folder for all that is said; given again, the command goes on.")
-    return out(funds_options(with_errand))  # type: ignore[return-value]
+
+def _recorded_words(command: str, args: Sequence[str]) -> list[str]:
+    """Return the options of the command that began the folder behind `--resume`; what is given besides comes after."""
+    split = [part for word in args for part in (word.split("=", 1) if word.startswith("--resume=") else (word,))]
+    folder = next((value for word, value in pairwise(split) if word == "--resume"), None)
+    if folder is None:
+        return []
+    path = Path(folder) / FILE
+    if not path.is_file():
+        raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
+    manifest = read_document(path, PLAN_SCHEMA)
+    if manifest["command"] != command:
+        remedy = f"continue with `eirkit lacuna {manifest['command']} --resume {folder}`"
+        raise InputFileError(f"{folder} holds no {command}; {remedy}")
+    return shlex.split(evidence_command(manifest))[3:]
+
+
+KEPT = "Folder for runs and results; the same command with the same folder goes on there."
+
+
+def runner_options(out_help: str = KEPT) -> Callable[[Command], Command]:
+    """Add the options of every command that runs agents; the command receives them as `runner`.
+
+    They are --out, --resume, --dry-run, --cap-usd, --prices, --cache, and --engine with what belongs to it.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_runner(
+            out: Path | None,
+            resume: Path | None,
+            funds: SpendingLimits,
+            dry_run: bool,
+            engine: Engine | None,
+            **given: Any,
+        ) -> Any:
+            if resume is not None and out is not None:
+                raise UsageError("--resume writes where the runs were begun; leave out --out")
+            return command(runner=RunnerOptions(out, resume, funds, dry_run, engine), **given)
+
+        options = (
+            click.option("--out", type=PATH, help=out_help),
+            click.option("--resume", type=PATH, metavar="DIR", help="Finish what was begun in DIR; enough by itself."),
+            funds_options,
+            engine_options,
+        )
+        decorated: Any = with_runner
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated  # type: ignore[no-any-return]
+
+    return decorate
 
 
 def funds_options(command: Command) -> Command:
@@ -128,21 +167,10 @@ def funds_options(command: Command) -> Command:
     return decorated  # type: ignore[no-any-return]
 
 
-@contextmanager
-def trial_progress() -> Iterator[Callable[[int, int], None]]:
-    """Show on a terminal how many trials of the current model have ended."""
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("asking", total=None)
-        yield lambda ended, planned: bar.update(task, completed=ended, total=planned)
-
-
-def _print_estimate(rehearsal: Rehearsal, as_json: bool) -> int:
-    totals = add_up([part for _, part in rehearsal.estimates])
-    by_model: dict[str, list[Estimate]] = {}
-    for model, part in rehearsal.estimates:
-        by_model.setdefault(model, []).append(part)
-    rows = [{"model": model, **asdict(add_up(parts))} for model, parts in by_model.items()]
-    document = {"rows": rows, **asdict(totals), "runs": rehearsal.runs}
+def _print_estimate(plan: CellPlan, prices: Path | None, as_json: bool) -> int:
+    estimates = estimate_plan(plan, prices, every_seed=True)
+    rows = by_model(estimates)
+    document = {"rows": rows, **asdict(add_up([one.expected for one in estimates])), "runs": len(plan)}
     emit(document, as_json, lambda console: _render_estimate(console, rows, document))
     return 0
 
@@ -153,7 +181,7 @@ def _render_estimate(console: Console, rows: Sequence[Mapping[str, Any]], docume
     lines = [
         [row["model"], *(row[n] for n in names), dollars(row["cost_usd"]), dollars(row["most_usd"])] for row in rows
     ]
-    console.print(table("Every trial with a reference agent in the model's place", columns, lines))
+    console.print(table("Every run with a reference agent in the model's place", columns, lines))
     show_totals(console, document)
 
 

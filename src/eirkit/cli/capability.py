@@ -9,21 +9,20 @@ from rich.console import Console
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import CommandResult, Errand, errand_options
+from eirkit.cli.bench_options import CommandResult, ResumableCommand, RunnerOptions, runner_options
 from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.options import IntegerList
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, Control, assess
-from eirkit.runs.trial import Bench
-from eirkit.runs.values import show_seeds
-from eirkit.tasks.task import TaskSpec, without_seed
+from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityQuestion, Control
+from eirkit.runs.results import Results
+from eirkit.tasks.task import TaskSpec
 
 ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
 
 
-@click.command()
+@click.command(cls=ResumableCommand)
 @workload_options(ALL)
 @click.option(
     "--windows",
@@ -36,7 +35,7 @@ ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-loo
 @click.option("--calculator/--no-calculator", default=True, show_default=True, help="Also with a calculator at hand.")
 @seeds_option()
 @model_options()
-@errand_options
+@runner_options()
 @json_option
 def capability(
     specs: tuple[TaskSpec, ...],
@@ -46,7 +45,7 @@ def capability(
     seeds: Sequence[int],
     model_names: tuple[str, ...],
     model_options: ModelOptions,
-    errand: Errand,
+    runner: RunnerOptions,
     as_json: bool,
 ) -> int:
     """Run each model where nothing is missing; cells below the threshold carry no claims about lost information.
@@ -57,28 +56,14 @@ def capability(
     for spec in specs:
         control.tasks(spec)  # what cannot be run at all is wrong usage here, and no verdict about a model
 
-    def work(bench: Bench) -> CommandResult:
-        cells = assess(model_names, specs, control, model_options, bench)
-        document = {
-            "rows": [cell.as_json() for cell in cells],
-            "threshold": threshold,
-            "eligible": [[cell.model, cell.workload] for cell in cells if cell.passes],
-            "excluded": [[cell.model, cell.workload, cell.reason] for cell in cells if not cell.passes],
-        }
-        failed = any(cell.failures or not cell.passes for cell in cells)
-        return CommandResult(document, lambda console: _render(console, cells), 1 if failed else 0)
+    question = CapabilityQuestion(specs, model_names, model_options, control)
 
-    settings = {
-        "tasks": [without_seed(spec) for spec in specs],
-        "windows": list(windows),
-        "threshold": threshold,
-        "calculator": calculator,
-        "seeds": show_seeds(seeds),
-        "models": list(model_names),
-        "options": model_options.asked(),
-    }
-    names = (*model_names, *(spec.workload for spec in specs))
-    return errand.run("capability", settings, names, work, as_json)
+    def measure(results: Results) -> CommandResult:
+        cells = question.measure(results)
+        failed = any(cell.failures or not cell.passes for cell in cells)
+        return CommandResult(question.document(cells), lambda console: _render(console, cells), 1 if failed else 0)
+
+    return runner.run(question.plan(), measure, as_json)
 
 
 def _render(console: Console, cells: Sequence[CapabilityCell]) -> None:

@@ -12,8 +12,7 @@ import click
 from rich.console import Console, Group
 
 from eirkit.agents.serving.prices import add_up
-from eirkit.cli.bench_options import PATH, control_option, dollars, funds_options, show_totals
-from eirkit.cli.engine_options import engine_options
+from eirkit.cli.bench_options import PATH, RunnerOptions, control_option, dollars, runner_options, show_totals
 from eirkit.cli.memory_table import (
     cost_columns,
     cost_legend,
@@ -26,19 +25,16 @@ from eirkit.cli.memory_table import (
 from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
 from eirkit.cli.run_options import axis_options, given_keys
 from eirkit.cli.sweep_progress import SweepProgress
-from eirkit.engine.mapping import Engine
 from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.claims import NOT_RUN
-from eirkit.runs.control import rehearse_controls
-from eirkit.runs.estimate import CellEstimate, estimate_suite
-from eirkit.runs.rehearsal import Rehearsal
-from eirkit.runs.runner import recorded_suite, resume_sweep, start_sweep
+from eirkit.runs.control import control_plan
+from eirkit.runs.estimate import CellEstimate, estimate_plan
 from eirkit.runs.suite import Suite, load_suite, read_suite
 from eirkit.runs.summary import SPENDING_MEASURES, RunSummary
+from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.phrases import counted
 
@@ -49,40 +45,32 @@ OF_LOSS = ("state_supply", "cascade")  # causes that are withheld where the cont
 @click.command()
 @click.argument("suite", type=PATH, required=False)
 @axis_options
-@click.option("--out", type=PATH, help="A new or empty folder; a fresh one under ./out unless given.")
-@click.option("--resume", type=PATH, metavar="DIR", help="Finish the sweep in this folder; enough by itself.")
 @control_option
-@funds_options
-@engine_options
+@runner_options("A new or empty folder; a fresh one under ./out unless given.")
 @json_option
 def run(
     suite: Path | None,
-    out: Path | None,
-    resume: Path | None,
     control: bool | None,
-    dry_run: bool,
-    funds: SpendingLimits,
-    engine: Engine | None,
+    runner: RunnerOptions,
     as_json: bool,
-    **options: Any,
+    **axes: Any,
 ) -> int:
     """Run agents through tasks: a SUITE.toml, options, or a suite with options over it.
 
     Every option with a list makes the grid larger. Without --memory and --condition it is Controlled Retention over the
     last h records; with --memory the last h stay visible and the rest must come from the memory system.
     """
-    if resume is not None and out is not None:
-        raise UsageError("--resume writes where the sweep was begun; leave out --out")
-    wanted = _wanted(suite, resume, given_keys(options))
-    if dry_run:
-        return _estimate(wanted, control, funds.prices, as_json)
-    folder = resume or out or _announced(fresh_folder(Path("out"), wanted.name))
+    wanted = _wanted(suite, runner.resume, given_keys(axes))
+    if runner.dry_run:
+        return _estimate(wanted, control, runner.limits.prices, as_json)
+    folder = runner.resume or runner.out or _announced(fresh_folder(Path("out"), wanted.name))
     try:
-        with SweepProgress() as progress, closing(engine) if engine else nullcontext():
-            if resume is None:
-                summary = start_sweep(wanted, folder, funds, progress, control, engine)
+        with SweepProgress() as progress, closing(runner.engine) if runner.engine else nullcontext():
+            how = (runner.limits, progress, control, runner.engine)
+            if runner.resume is None:
+                summary = start_sweep(wanted, folder, *how)
             else:
-                summary = resume_sweep(folder, wanted, funds, progress, control, engine)
+                summary = resume_sweep(folder, wanted, *how)
     except KeyboardInterrupt:
         click.echo(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {folder}`", err=True)
         return 130
@@ -115,9 +103,8 @@ def fresh_folder(parent: Path, name: str) -> Path:
 
 
 def _estimate(suite: Suite, control: bool | None, prices: Path | None, as_json: bool) -> int:
-    estimates, rehearsal = estimate_suite(suite, prices), Rehearsal(prices)
-    rehearse_controls(suite, control, rehearsal)
-    controls = [part for _, part in rehearsal.estimates]
+    estimates, before = estimate_plan(suite, prices), control_plan(suite, control)
+    controls = [one.expected for one in estimate_plan(before, prices, every_seed=True)]
     sweep = add_up([one.expected for one in estimates])
     totals = add_up([sweep, *controls])
     document = {
@@ -125,7 +112,7 @@ def _estimate(suite: Suite, control: bool | None, prices: Path | None, as_json: 
         **asdict(totals),
         "runs": len(suite),
         "sweep": {**asdict(sweep), "runs": len(suite)},
-        "control": {**asdict(add_up(controls)), "runs": rehearsal.runs},
+        "control": {**asdict(add_up(controls)), "runs": len(before)},
     }
     emit(document, as_json, lambda console: _render_estimates(console, estimates, document))
     return 0

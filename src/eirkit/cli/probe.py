@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 from click.core import ParameterSource
@@ -11,19 +10,18 @@ from rich.console import Console
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import CommandResult, Errand, errand_options
+from eirkit.cli.bench_options import CommandResult, ResumableCommand, RunnerOptions, runner_options
 from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.options import IntegerList, NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.experiments.evidence_measures import PROBE_MEASURES
-from eirkit.experiments.probe import FAN_INS, ProbePlan, ProbeRow, run_probes
-from eirkit.runs.trial import Bench
-from eirkit.runs.values import show_seeds
+from eirkit.experiments.probe import FAN_INS, ProbePlan, ProbeQuestion, ProbeRow
+from eirkit.runs.results import Results
 from eirkit.tasks.policy import policies
-from eirkit.tasks.task import TaskSpec, without_seed
+from eirkit.tasks.task import TaskSpec
 
 
-@click.command(context_settings={"default_map": {"m": 8}})
+@click.command(cls=ResumableCommand, context_settings={"default_map": {"m": 8}})
 @workload_options("stepwise-sum,stepwise-max,stepwise-topk")
 @click.option("--fan-ins", type=IntegerList(1), help="Several, pooled; 2,4 unless --fan-in or this is given.")
 @click.option("--h", type=click.IntRange(1), default=8, show_default=True, help="Records held.")
@@ -38,7 +36,7 @@ from eirkit.tasks.task import TaskSpec, without_seed
 @click.option("--from-step", type=click.IntRange(1), help="The loss is the first one from here; half the task.")
 @seeds_option()
 @model_options()
-@errand_options
+@runner_options()
 @json_option
 def probe(
     specs: tuple[TaskSpec, ...],
@@ -49,34 +47,19 @@ def probe(
     seeds: Sequence[int],
     model_names: tuple[str, ...],
     model_options: ModelOptions,
-    errand: Errand,
+    runner: RunnerOptions,
     as_json: bool,
 ) -> int:
     """Give each model one lost result to rebuild: it chooses what to read, the harness computes."""
-    plan = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
+    probes = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
+    question = ProbeQuestion(specs, seeds, model_names, model_options, probes)
 
-    def work(bench: Bench) -> CommandResult:
-        rows, probes = run_probes(specs, seeds, plan, model_names, model_options, bench)
-        document = {
-            "rows": [row.as_json() for row in rows],
-            "plan": asdict(plan),
-            "probes": [
-                {"workload": workload, "model": model, **asdict(found), "reads": len(found.order)}
-                for workload, model, found in probes
-            ],
-        }
+    def measure(results: Results) -> CommandResult:
+        rows, found = question.measure(results)
         lost = any(row.probes < row.attempted for row in rows)
-        return CommandResult(document, lambda console: _render(console, rows), 1 if lost else 0)
+        return CommandResult(question.document(rows, found), lambda console: _render(console, rows), 1 if lost else 0)
 
-    settings = {
-        "tasks": [without_seed(spec) for spec in specs],
-        "plan": asdict(plan),
-        "seeds": show_seeds(seeds),
-        "models": list(model_names),
-        "options": model_options.asked(),
-    }
-    names = (*model_names, *(spec.workload for spec in specs), policy)
-    return errand.run("probe", settings, names, work, as_json)
+    return runner.run(question.plan(), measure, as_json)
 
 
 def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:

@@ -62,8 +62,8 @@ def reproduce(
     """Put the paper's tables and figures beside ours: published value, ours, its range and a verdict.
 
     Reference agents stand in for the published models; --model runs a model of yours instead. The page is written anew
-    whenever a study ends. A study that is in the folder already is not computed again, so a killed run goes on when it
-    is started again.
+    whenever a study ends. Neither a study nor a run of an agent that is in the folder already is computed again, so a
+    killed command goes on when it is started again.
     """
     if listing:
         _emit_list(as_json)
@@ -94,16 +94,16 @@ def _setting(
         if base_url or extra or cache or cap_usd is not None:
             raise UsageError("--base-url, --set, --cap-usd and --cache go with a model; add --model PROVIDER/NAME")
         return Setting(None, options, data, seeds, tuple(memories or ()))
-    purse, made = None, make_model(model, options)
+    budget, made = None, make_model(model, options)
     is_free = is_scripted(made) or (isinstance(made, Batching) and cap_usd is None and cache is None)
     if is_free:
         preflight(made)
     else:
         out.mkdir(parents=True, exist_ok=True)
-        purse = Budget(SpendingLimits(cap_usd, None, cache), out)
-        purse.ledger.read()
-        purse.make(model, options)
-    return Setting(model, options, data, seeds, tuple(memories or ()), purse)
+        budget = Budget(SpendingLimits(cap_usd, None, cache), out)
+        budget.ledger.read()
+        budget.make(model, options)
+    return Setting(model, options, data, seeds, tuple(memories or ()), budget)
 
 
 def _chosen(names: Sequence[str], everything: bool) -> list[Study]:
@@ -123,11 +123,11 @@ def _run(
 
     With a model that has a server behind it they run here, where its spending is counted.
     """
-    if engine is None and setting.purse is None:
+    if engine is None and setting.budget is None:
         engine = make_engine("local", bounds=Bounds(STUDY_SECONDS, STUDY_MIB << 20))
     found = {study.id: StudyOutcome(study, None, is_awaited=True) for study in studies}
     with StudyProgress(len(studies)) as progress, closing(engine) if engine else nullcontext():
-        running = engine if setting.purse is None else None
+        running = engine if setting.budget is None else None
         for outcome in run_studies(studies, setting, StudyStore(folder.path), running, perform, fresh=fresh):
             found[outcome.study.id] = outcome
             write_study(outcome, folder.path, folder.figures)

@@ -11,27 +11,26 @@ from rich.console import Console
 from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import CommandResult, Errand, control_option, errand_options
+from eirkit.cli.bench_options import CommandResult, ResumableCommand, RunnerOptions, control_option, runner_options
 from eirkit.cli.memory_options import Chosen, memory_options
 from eirkit.cli.memory_table import heading, meanings
 from eirkit.cli.options import NamingOption
 from eirkit.cli.output import json_option, legend, show_losses, table
 from eirkit.errors import UsageError
 from eirkit.experiments.evidence_measures import ARM_MEASURES
-from eirkit.experiments.rescue import Contrast, Rescue, Setup, Truth
-from eirkit.experiments.rescue import rescue as run_rescue
-from eirkit.experiments.rescue_document import may_claim, rescue_document
+from eirkit.experiments.rescue import Contrast, Rescue, Setup
+from eirkit.experiments.rescue_document import RescueQuestion, may_claim
 from eirkit.findings.fates import FATE_MEASURES, FATES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.capability import CapabilityCell
-from eirkit.runs.claims import NOT_RUN, gate_all
-from eirkit.runs.trial import Bench
-from eirkit.runs.values import show_seeds
+from eirkit.runs.cells import Truth
+from eirkit.runs.claims import NOT_RUN
+from eirkit.runs.results import Results
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 
 
-@click.command(context_settings={"default_map": {"m": 8}})
+@click.command(cls=ResumableCommand, context_settings={"default_map": {"m": 8}})
 @workload_options("store-recall")
 @click.option("--h", type=click.IntRange(1), default=4, show_default=True, help="Records held.")
 @click.option(
@@ -53,7 +52,7 @@ from eirkit.tasks.task import TaskSpec
 @control_option
 @seeds_option()
 @model_options()
-@errand_options
+@runner_options()
 @json_option
 def rescue(
     specs: tuple[TaskSpec, ...],
@@ -67,7 +66,7 @@ def rescue(
     seeds: Sequence[int],
     model_names: tuple[str, ...],
     model_options: ModelOptions,
-    errand: Errand,
+    runner: RunnerOptions,
     as_json: bool,
 ) -> int:
     """Run three arms over the same tasks: nothing, the missing result, or a sham of equal length at every miss.
@@ -79,22 +78,15 @@ def rescue(
         raise UsageError("one workload at a time; run the command again for another")
     setup = _setup(specs[0], h, policy, truth, managed, memory, actions)
 
-    def work(bench: Bench) -> CommandResult:
-        controls = gate_all(model_names, setup.spec, model_options, control, bench)
-        found = run_rescue(setup, seeds, model_names, model_options, bench)
-        document = rescue_document(setup, len(seeds), found, controls)
+    question = RescueQuestion(setup, seeds, model_names, model_options, control)
+
+    def measure(results: Results) -> CommandResult:
+        found, controls = question.measure(results)
+        document = question.document(found, controls)
         lost = found.failures or any(cell.failures for cell in controls.values())
         return CommandResult(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
 
-    names = (*model_names, specs[0].workload, setup.policy, None if memory is None else memory.name)
-
-    settings = {
-        **setup.as_json(),
-        "seeds": show_seeds(seeds),
-        "models": list(model_names),
-        "options": model_options.asked(),
-    }
-    return errand.run("rescue", settings, names, work, as_json)
+    return runner.run(question.plan(), measure, as_json)
 
 
 def _setup(

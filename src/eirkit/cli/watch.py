@@ -1,4 +1,4 @@
-"""`eirkit watch`: a sweep in the terminal while it runs: how far it is, how well each cell does, what was lost."""
+"""`eirkit watch`: an experiment in the terminal while it runs: how far it is, how each cell does, what was lost."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
-from eirkit.show.viewer.progress import cell_rows, failure_groups, lost_runs, progress_of
+from eirkit.show.viewer.progress import NAMES, cell_rows, failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.run_index import RunIndex
 
 KEPT_LINES = 8  # of a screen, for what stands around the cells
 LISTED = 20  # cells; the ones that were begun last
-NAMES = ("workload", "model", "condition", "policy", "memory", "h")
 SHOWN = tuple(RUN_MEASURES[key] for key in ("scored", "accuracy", "miss_rate"))
 READING_SECONDS = 600.0  # for one look with --once
 
@@ -38,7 +37,7 @@ READING_SECONDS = 600.0  # for one look with --once
 )
 @json_option
 def watch(folder: Path, once: bool, interval: float, as_json: bool) -> None:
-    """Watch the sweep in DIR until it is complete; Ctrl-C leaves it alone.
+    """Watch the runs in DIR until they are complete; Ctrl-C leaves them alone.
 
     Only its files are read, so it may run anywhere that shares them, and nothing is slowed down or locked.
     """
@@ -53,12 +52,13 @@ def watch(folder: Path, once: bool, interval: float, as_json: bool) -> None:
 
 
 def sweep_in(folder: Path) -> ViewedFolder:
-    """Return the sweep that a folder is, or the only one below it."""
-    found = [place for place in find_places(open_root(folder)) if place.kind == "sweep"]
+    """Return the sweep or other experiment that a folder is, or the only one below it; sweeps come first."""
+    places = [place for place in find_places(open_root(folder)) if place.kind != "analysis"]
+    found = [place for place in places if place.kind == "sweep" or place.key == "."] or places
     own = [place for place in found if place.key == "."]
     if len(own or found) != 1:
         names = ", ".join(place.key for place in found) or "none"
-        raise UsageError(f"{folder} is no sweep; give one of those below it: {names}")
+        raise UsageError(f"{folder} holds no single experiment; give one of those below it: {names}")
     return (own or found)[0]
 
 

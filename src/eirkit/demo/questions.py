@@ -18,22 +18,20 @@ from eirkit.agents.models.prompt_reader import read_records
 from eirkit.eir.closed_forms import final_sum
 from eirkit.eir.demand import pressure
 from eirkit.errors import InputFileError, UsageError
-from eirkit.experiments.rescue import Setup, rescue
-from eirkit.experiments.rescue_document import rescue_document
+from eirkit.experiments.rescue import Setup
+from eirkit.experiments.rescue_document import RescueQuestion
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measure
 from eirkit.logs.formats.plain import Plain
 from eirkit.logs.sources.source import Document, Skipped
 from eirkit.logs.synthetic.planting import Planted, PlantedEffects, plain_lines
 from eirkit.logs.tokens import estimating_counter
-from eirkit.runs.claims import gate_all
+from eirkit.runs.budget import Budget
 from eirkit.runs.manifest import read_manifest
-from eirkit.runs.runner import start_sweep
+from eirkit.runs.plan_folder import open_plan, write_result
 from eirkit.runs.store import RUNS, is_untouched, read_events, scan_runs
 from eirkit.runs.suite import read_suite
-from eirkit.runs.trial import Workbench
-from eirkit.runs.trial_store import TrialStore
-from eirkit.runs.values import show_seeds
+from eirkit.runs.sweep import start_sweep
 from eirkit.show.logs.analysed import Analysed, analysed_here
 from eirkit.show.phrases import listed
 from eirkit.show.runs.folder import SweepFolder, read_sweep
@@ -129,13 +127,11 @@ def run_chain(folder: Path, agent: str = AGENT, seeds: range = SEEDS) -> SweepFo
 
 
 def _rescue(folder: Path, agent: str, seeds: range) -> None:
-    setup, options = Setup(TaskSpec(WORKLOAD), RESCUED, POLICY), ModelOptions()
-    asked = {"seeds": show_seeds(seeds), "models": [agent], "options": options.asked()}
-    with TrialStore(folder, "rescue", {**setup.as_json(), **asked}, names=(agent, WORKLOAD, setup.policy)) as store:
-        bench = Workbench(log=store)
-        controls = gate_all([agent], setup.spec, options, True, bench)
-        found = rescue(setup, seeds, [agent], options, bench)
-        store.summarise(rescue_document(setup, len(seeds), found, controls))
+    question = RescueQuestion(Setup(TaskSpec(WORKLOAD), RESCUED, POLICY), seeds, [agent], ModelOptions(), True)
+    plan = question.plan()
+    with open_plan(plan, folder, Budget()) as runner:
+        found, controls = question.measure(runner.complete(plan))
+    write_result(plan, folder, question.document(found, controls))
 
 
 def _clear(folder: Path) -> None:

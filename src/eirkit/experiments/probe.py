@@ -1,150 +1,31 @@
 """Recovery probes: a model reads its way down to what it needs to rebuild one lost answer; the harness computes.
 
-A task and a moment at which an answer is missing come in; how many reads it took, against the fewest possible, goes
-out. The fewest is the recovery cone cut at the resident records: the target counts, residents do not.
+A probe is a cell whose session is the probe's. How many reads it took, against the fewest possible, follows from its
+recorded actions. The fewest is the recovery cone cut at the resident records: the target counts, residents do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from eirkit.agents.managed import ACTION_LIMIT
-from eirkit.agents.model import Message, ModelOptions, Reply, Request
-from eirkit.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
-from eirkit.agents.session import ActionTaken, Session
+from eirkit.agents.model import ModelOptions
+from eirkit.agents.probe_session import Moment, find_moment
+from eirkit.agents.session import ActionTaken
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError
 from eirkit.findings.pooling import mean
-from eirkit.runs.trial import Bench, Result, Trial, Workbench, losses
+from eirkit.runs.cells import Access, Cell, RecoveryProbe
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.results import Results, counted_losses
+from eirkit.runs.runner import Runner, running
+from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.cones import cone_of
-from eirkit.tasks.generation import generate_many, graph_of, prepare
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.retention import Retention
-from eirkit.tasks.simulation.plain import outlook_of
-from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, show_label, show_record
-from eirkit.tasks.view import PublicTask, publish
+from eirkit.tasks.generation import generate_many, graph_of
+from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
 FAN_INS = (2, 4)  # a chain, fan-in 1, has no shared ancestor that could be read twice
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A lost answer, and what is still at hand when it is asked for."""
-
-    at: int  # the step that refers to it
-    target: int
-    resident: tuple[int, ...]
-
-
-def find_moment(task: TaskInstance, policy: str, h: int, from_step: int = 1) -> Moment | None:
-    """Return the first miss at or after a step under a policy with h records; the oldest one if several are missing."""
-    outlook = outlook_of(task)
-    retention = Retention(find_policy(policy).for_task(outlook), h)
-    for step, references in enumerate(outlook.future, 1):
-        missing = retention.missing(references)
-        if missing and step >= from_step:
-            return Moment(step, missing[0], tuple(sorted(record.id for record in retention.records)))
-        retention.touch(references)
-        if outlook.structure.takes_slot[step - 1]:
-            retention.admit(step, step)
-    return None
-
-
-class ProbeSession(Session):
-    """READ t gives a step's input and references; what can be computed is computed at once; DONE ends."""
-
-    def __init__(
-        self, task: PublicTask, target: int, resident: Mapping[int, Payload], limit: int = ACTION_LIMIT
-    ) -> None:
-        super().__init__(task)
-        self.target, self.resident, self.limit = target, resident, limit
-        self.known: dict[int, Payload] = dict(resident)
-        self._read: dict[int, None] = {}  # in order
-        self._reads = self._actions = 0
-        self._outcome = ""
-
-    @property
-    def position(self) -> int:
-        return self.target
-
-    def request(self) -> Request | None:
-        if self.ending is not None:
-            return None
-        return Request((Message("system", self._rules()), Message("user", self._state())))
-
-    def receive(self, reply: Reply) -> None:
-        for action in read_reply(reply):
-            if self.ending is None:
-                self._take(action)
-
-    def _take(self, action: Action | Fault) -> None:
-        self._actions += 1
-        match action:
-            case Read(t) if 1 <= t <= len(self.task.steps):
-                self._outcome = self._look_at(t)
-                self._log(as_text(action), "done")
-            case Done():
-                self._outcome, self.ending = "the probe is over", "done"
-                self._log(as_text(action), "done")
-            case Fault(kind, detail):
-                self._outcome = f"refused: {detail}"
-                self._log(kind, "fault")
-            case _:
-                self._outcome = "refused: only READ t with an existing step, and DONE"
-                self._log(as_text(action), "refused")
-        if self._actions >= self.limit and self.ending is None:
-            self.ending = "action-limit"
-
-    def _log(self, action: str, outcome: str) -> None:
-        taken = ActionTaken(self._actions, self.target, action, outcome, self._outcome)  # type: ignore[arg-type]
-        self._events.append(taken)
-
-    def _look_at(self, t: int) -> str:
-        self._reads += 1
-        self._read[t] = None
-        # One pass is enough: references are earlier than the step, and we go upwards.
-        for node in sorted(self._read):
-            step = self.task.steps[node - 1]
-            if node not in self.known and all(r in self.known for r in step.refs):
-                operands = [self.known[r] for r in step.refs]
-                self.known[node] = self.task.workload.operate(self.task.spec, step.input, operands)
-        status = "resident; it was known already" if t in self.resident else "read"
-        return f"{show_label(self.task.spec, t)} is {status}"
-
-    def _rules(self) -> str:
-        spec = self.task.spec
-        return "\n".join(
-            (
-                f"You find the way back to one lost answer of a task of {spec.n} steps.",
-                f"WORKLOAD {spec.workload} n={spec.n} q={spec.q} width={self.task.width} k={spec.k}",
-                f"RULE {self.task.workload.rule(spec)}",
-                "PROBE Computing is done for you: an answer becomes known once its step has been read and all answers "
-                "that the step refers to are known. Resident answers are known from the start.",
-                "Make the target known with as few reads as you can. Reply with commands, each on a line of its own:",
-                "READ t: get the input and the references of step t",
-                "DONE: end, once the target is known",
-            )
-        )
-
-    def _state(self) -> str:
-        spec = self.task.spec
-        target = show_label(spec, self.target)
-        known = self.known.get(self.target)
-        lines = [
-            f"TARGET {target} unknown" if known is None else f"TARGET {show_record(spec, self.target, known)}",
-            " ".join(["RESIDENT", *(show_label(spec, r) for r in sorted(self.resident))]),
-            f"READS {self._reads}",
-            *(self._node(t) for t in self._read),
-        ]
-        return "\n".join([*lines, *([f"RESULT {self._outcome}"] if self._outcome else [])])
-
-    def _node(self, t: int) -> str:
-        spec, step = self.task.spec, self.task.steps[t - 1]
-        fresh = "none" if step.input is None else " ".join(f"{value:0{spec.digits}d}" for value in step.input)
-        refs = " ".join(show_label(spec, r) for r in step.refs) or "none"
-        return f"NODE {show_label(spec, t)} input {fresh} refs {refs} {'known' if t in self.known else 'unknown'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,53 +104,101 @@ class ProbePlan:
     from_step: int | None = None  # half of the task unless given
 
     def moments(self, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, Moment]]:
-        """Return a lost answer for every fan-in and seed that has one."""
+        """Return a lost answer for every fan-in and seed that has one.
+
+        Raises:
+            SpecError: there is none.
+        """
         tasks = (task for fan_in in self.fan_ins for task in generate_many(replace(spec, fan_in=fan_in), seeds))
-        first = spec.n // 2 if self.from_step is None else self.from_step
-        found = ((task, find_moment(task, self.policy, self.h, first)) for task in tasks)
-        return [(task, moment) for task, moment in found if moment is not None]
+        found = ((task, find_moment(task, self.policy, self.h, self._first(spec))) for task in tasks)
+        if moments := [(task, moment) for task, moment in found if moment is not None]:
+            return moments
+        where = f"{spec.workload} loses nothing so late under {self.policy} with h = {self.h}"
+        raise SpecError(f"{where}; lower --h or --from-step")
+
+    def cell(self, spec: TaskSpec, model: str, options: ModelOptions) -> Cell:
+        """Return the cell of one fan-in."""
+        access, probe = Access(policy=self.policy, h=self.h), RecoveryProbe(self._first(spec))
+        return Cell(spec.with_seed(0), model, access, options, probe)
+
+    def _first(self, spec: TaskSpec) -> int:
+        return spec.n // 2 if self.from_step is None else self.from_step
 
 
-def probe_session(task: TaskInstance, moment: Moment) -> ProbeSession:
-    """Return the probe of a moment; residents hold their true values."""
-    resident = {r: task.step(r).answer for r in moment.resident}
-    return ProbeSession(publish(task, prepare(task.spec)), moment.target, resident)
+Probed = tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]
 
 
-def probe_trial(task: TaskInstance, moment: Moment) -> Trial:
-    """Return the probe of a moment with what tells it from all others."""
-    return Trial({"evidence": "probe", **asdict(moment), "task": task.spec.as_json()}, probe_session(task, moment))
+@dataclass(frozen=True, slots=True)
+class ProbeQuestion:
+    """Probes of some models on some workloads."""
+
+    specs: Sequence[TaskSpec]
+    seeds: Sequence[int]
+    models: Sequence[str]
+    options: ModelOptions
+    probes: ProbePlan = ProbePlan()
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> ProbeQuestion:
+        """Return the probes that the settings of a plan describe."""
+        given = settings["plan"]
+        probes = ProbePlan(**{**given, "fan_ins": tuple(given["fan_ins"])})
+        specs = [TaskSpec(**task) for task in settings["tasks"]]
+        options = ModelOptions(**settings["options"])
+        return cls(specs, read_seeds(settings["seeds"]), settings["models"], options, probes)
+
+    def plan(self) -> CellPlan:
+        """Return every probe of every model."""
+        lost: dict[TaskSpec, list[int]] = {}
+        for spec in self.specs:
+            for task, _ in self.probes.moments(spec, self.seeds):
+                lost.setdefault(task.spec.with_seed(0), []).append(task.spec.seed)
+        planned = [
+            (self.probes.cell(spec, model, self.options), own) for model in self.models for spec, own in lost.items()
+        ]
+        settings = {
+            "tasks": [without_seed(spec) for spec in self.specs],
+            "plan": asdict(self.probes),
+            "seeds": show_seeds(self.seeds),
+            "models": list(self.models),
+            "options": self.options.asked(),
+        }
+        return CellPlan("probe", tuple(planned), settings)
+
+    def measure(self, results: Results) -> Probed:
+        """Return a row for each workload and model, and every probe with its workload and model."""
+        rows, probes = [], []
+        moments = [(spec.workload, self.probes.moments(spec, self.seeds)) for spec in self.specs]
+        for model in self.models:
+            for name, probed in moments:
+                cells = [(self.probes.cell(task.spec, model, self.options), task, moment) for task, moment in probed]
+                traces = [(task, moment, results.trace(cell, task.spec.seed)) for cell, task, moment in cells]
+                scores = [score_probe(task, moment, trace) for task, moment, trace in traces if trace is not None]
+                lost = results.losses((cell, [task.spec.seed]) for cell, task, _ in cells)
+                rows.append(_row(name, model, scores, counted_losses(lost.values())))
+                probes += [(name, model, score) for score in scores]
+        return tuple(rows), tuple(probes)
+
+    def document(self, rows: Sequence[ProbeRow], probes: Sequence[tuple[str, str, ProbeScore]]) -> dict[str, Any]:
+        """Return the result as one document."""
+        return {
+            "rows": [row.as_json() for row in rows],
+            "plan": asdict(self.probes),
+            "probes": [
+                {"workload": workload, "model": model, **asdict(found), "reads": len(found.order)}
+                for workload, model, found in probes
+            ],
+        }
+
+    def answer(self, results: Results) -> dict[str, Any]:
+        """Return what the runs so far say."""
+        return self.document(*self.measure(results))
 
 
-def run_probes(
-    specs: Iterable[TaskSpec],
-    seeds: Sequence[int],
-    plan: ProbePlan,
-    models: Iterable[str],
-    options: ModelOptions,
-    bench: Bench | None = None,
-) -> tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]:
-    """Return a row for each workload and model, and every probe with its workload and model."""
-    workloads = [(spec.workload, plan.moments(spec, seeds)) for spec in specs]
-    if empty := [name for name, moments in workloads if not moments]:
-        raise SpecError(
-            f"{empty[0]} loses nothing so late under {plan.policy} with h = {plan.h}; lower --h or --from-step"
-        )
-    bench, rows, probes = bench or Workbench(), [], []
-    for model in models:
-        trials = [probe_trial(*item) for _, moments in workloads for item in moments]
-        results = iter(bench.run(model, options, trials))
-        for name, moments in workloads:
-            own = [next(results) for _ in moments]
-            scores = _scored(moments, own)
-            rows.append(_row(name, model, scores, losses(own)))
-            probes += [(name, model, score) for score in scores]
-    return tuple(rows), tuple(probes)
-
-
-def _scored(moments: Sequence[tuple[TaskInstance, Moment]], results: Sequence[Result]) -> list[ProbeScore]:
-    both = zip(moments, results, strict=True)
-    return [score_probe(*moment, result) for moment, result in both if isinstance(result, Trace)]
+def run_probes(question: ProbeQuestion, runner: Runner | None = None) -> Probed:
+    """Run all probes and measure them; nothing is kept unless a runner is given."""
+    with running(runner) as chosen:
+        return question.measure(chosen.complete(question.plan()))
 
 
 def _row(workload: str, model: str, scores: Sequence[ProbeScore], lost: dict[str, int]) -> ProbeRow:

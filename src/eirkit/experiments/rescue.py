@@ -1,87 +1,32 @@
 """The causal rescue: the same task under no injection, under restoration, and under a sham of equal length.
 
-Arms are whole trajectories with an injection at every step that misses something, paired by seed and step. Tasks come
-in, with their answers; accuracies at the missed steps and paired tests go out. With an external memory behind the agent
-the control arm is run first: steps and injections are those for which its memory did not bring what was missing.
+Arms are whole trajectories with an injection at every step that misses something, paired by seed and step. An arm is a
+cell; accuracies at the missed steps and paired tests follow from the recorded runs. With a memory system behind the
+agent the control arm is run first: steps and injections are those for which its memory did not bring what was missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-from eirkit.agents.conditions import Cache
-from eirkit.agents.managed import ACTION_LIMIT, ManagedOptions, ManagedSession
+from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.session import ControlledSession, Injector, Session, inject_nothing
-from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan, check_plan
-from eirkit.agents.telemetry import Trace
+from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
 from eirkit.errors import SpecError
-from eirkit.findings.causes import RunScore, Verdict, judge, score
-from eirkit.findings.fates import FATES, Fate, look_up
+from eirkit.findings.causes import RunScore, Verdict, judge, read_score
+from eirkit.findings.fates import FATES, Fate
 from eirkit.findings.pooling import deviation, mean
 from eirkit.findings.statistics import Interval, bootstrap, mcnemar, sign_flip
-from eirkit.runs.cells import EXTERNAL, NATIVE, STRICT, Access
-from eirkit.runs.sessions import make_session
-from eirkit.runs.trial import Bench, Trial, Workbench
-from eirkit.seeds import below, words
+from eirkit.runs.cells import ARMS, EXTERNAL, NATIVE, STRICT, Access, Arm, Cell, RescueArm, Truth
+from eirkit.runs.plan import CellPlan, Planned
+from eirkit.runs.restoration import Lacking, lacking_in
+from eirkit.runs.results import Results
+from eirkit.runs.runner import Runner, running
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.policy import find_policy
-from eirkit.tasks.retention import Retention
-from eirkit.tasks.simulation.plain import outlook_of
-from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
-from eirkit.tasks.view import PublicStep, Record, publish
-
-Arm = Literal["control", "oracle", "sham"]
-Truth = Literal["true", "submitted"]  # what the oracle restores
-ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
-
-
-Lacking = Mapping[int, frozenset[int]]  # by step: what it missed and nothing brought
-
-
-class Restoration:
-    """Restores every missing result, or those of them that nothing else brings: the true one, or the one submitted."""
-
-    def __init__(self, task: TaskInstance, truth: Truth = "true", lacking: Lacking | None = None) -> None:
-        self.task, self.truth, self.lacking = task, truth, lacking
-
-    def __call__(
-        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
-    ) -> tuple[Record, ...]:
-        wanted = missing if self.lacking is None else [r for r in missing if r in self.lacking.get(step.t, ())]
-        return tuple((r, value) for r in wanted if (value := self.operand(r, submitted)) is not None)
-
-    def operand(self, r: int, submitted: Mapping[int, Payload]) -> Payload | None:
-        """Return what the oracle would restore; None where nothing was ever submitted."""
-        return self.task.step(r).answer if self.truth == "true" else submitted.get(r)
-
-
-class Sham(Restoration):
-    """Carries the required label and another earlier answer of the same task: the oracle's length, not its content."""
-
-    def __call__(
-        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
-    ) -> tuple[Record, ...]:
-        restored = super().__call__(step, missing, submitted)
-        return tuple((r, self._other(step.t, r, operand, submitted)) for r, operand in restored)
-
-    def _other(self, t: int, r: int, operand: Payload, submitted: Mapping[int, Payload]) -> Payload:
-        """Return an earlier answer, drawn by the task's seed: neither the operand nor what was submitted for it."""
-        earlier = (self.operand(s, submitted) for s in range(1, t))
-        others = [value for value in earlier if value is not None and value not in (operand, submitted.get(r))]
-        if not others:
-            # A task whose earlier answers all coincide has nothing to offer; the next value is as wrong and as long.
-            return tuple((value + 1) % self.task.spec.q for value in operand)
-        return others[int(below(words([self.task.spec.seed], 1, "sham", t, r)[0, 0], len(others)))]
-
-
-INJECTORS: dict[Arm, Callable[[TaskInstance, Truth, Lacking | None], Injector]] = {
-    "control": lambda task, truth, lacking: inject_nothing,
-    "oracle": Restoration,
-    "sham": Sham,
-}
+from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,33 +41,30 @@ class Setup:
     memory: MemoryPlan | None = None  # behind the action loop; then the last h records stay in sight, or none if strict
     actions: int = ACTION_LIMIT  # of a run in the action loop
 
-    def session(self, task: TaskInstance, arm: Arm, lacking: Lacking | None = None) -> Session:
-        """Return the session of one arm.
+    def cells(self, models: Iterable[str], options: ModelOptions, seeds: Sequence[int]) -> Iterator[Planned]:
+        """Yield every arm of every model.
 
-        Args:
-            lacking: what alone is injected; everything that is missing unless given.
+        Raises:
+            SpecError: there are no seeds.
         """
-        inject = INJECTORS[arm](task, self.truth, lacking)
-        if self.memory is not None:
-            session = make_session(self._access(self.memory), task, prepare(task.spec))
-            session.inject = inject
-            return session
-        public = publish(task, prepare(task.spec))
-        retention = Retention(find_policy(self.policy).for_task(outlook_of(task)), self.h)
-        if self.managed:
-            return ManagedSession(public, Cache(retention), ManagedOptions(actions=self.actions), inject)
-        return ControlledSession(public, retention, inject)
+        if not seeds:
+            raise SpecError("no seeds given; the arms are paired by seed")
+        for model in models:
+            yield from ((self.cell(arm, model, options), seeds) for arm in ARMS)
 
-    def _access(self, memory: MemoryPlan) -> Access:
-        return Access(
-            condition=EXTERNAL,
-            policy=None,
-            memory=memory.name,
-            memory_settings=memory.settings,
-            panel=self.panel or NATIVE,
-            h=self.h,
-            actions=self.actions,
-        )
+    def cell(self, arm: Arm, model: str, options: ModelOptions) -> Cell:
+        done = RescueArm(arm, self.truth, only_lacking=self.memory is not None)
+        return Cell(self.spec.with_seed(0), model, self.access, options, done)
+
+    @property
+    def access(self) -> Access:
+        """How the agents of all arms get at their earlier results."""
+        if self.memory is not None:
+            memory, panel = self.memory, self.panel or NATIVE
+            return Access(EXTERNAL, None, memory.name, memory.settings, panel, h=self.h, actions=self.actions)
+        if self.managed:
+            return Access(self.policy, None, h=self.h, actions=self.actions)
+        return Access(policy=self.policy, h=self.h)
 
     @property
     def panel(self) -> str | None:
@@ -135,12 +77,6 @@ class Setup:
         if self.memory is not None:
             check_plan(self.memory)
 
-    def for_model(self, model: str) -> Setup:
-        """Return the setup in which a memory that is to ask the run's own model asks this one."""
-        if self.memory is None or self.memory.settings.get(MODEL) != RUN_MODEL:
-            return self
-        return replace(self, memory=replace(self.memory, settings={**self.memory.settings, MODEL: model}))
-
     def as_json(self) -> dict[str, Any]:
         """Return the condition without a task's seed; a memory and its limit of actions only where there is one."""
         how: dict[str, Any] = {name: getattr(self, name) for name in ("h", "policy", "truth", "managed")}
@@ -149,15 +85,19 @@ class Setup:
             how |= {"memory": self.memory.name, "memory_settings": settings, "panel": self.panel}
         return {"task": without_seed(self.spec), **how, **self._limit()}
 
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> Setup:
+        """Return the condition that `as_json` wrote."""
+        how = {name: settings[name] for name in ("h", "policy", "truth", "managed")}
+        memory = None
+        if settings.get("memory") is not None:
+            limit = settings["h"] if settings["panel"] == STRICT else None
+            memory = MemoryPlan(settings["memory"], settings["memory_settings"], limit)
+        actions = settings.get("actions", ACTION_LIMIT)
+        return cls(TaskSpec(**settings["task"]), **how, memory=memory, actions=actions)
+
     def _limit(self) -> dict[str, int]:
         return {} if self.actions == ACTION_LIMIT else {"actions": self.actions}
-
-    def trial(self, task: TaskInstance, arm: Arm, lacking: Lacking | None = None) -> Trial:
-        """Return the session with what tells it from all others."""
-        what = {"evidence": "rescue", "arm": arm, **self.as_json(), "task": task.spec.as_json()}
-        if lacking is not None:
-            what["injected"] = [[t, sorted(refs)] for t, refs in sorted(lacking.items())]
-        return Trial(what, self.session(task, arm, lacking), self.memory, task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,22 +177,38 @@ Steps = Mapping[int, Collection[int]]  # by seed
 
 
 def rescue(
-    setup: Setup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions, bench: Bench | None = None
+    setup: Setup, seeds: Sequence[int], models: Sequence[str], options: ModelOptions, runner: Runner | None = None
 ) -> Rescue:
-    """Run every arm of every model over the seeds and compare them."""
-    if not seeds:
-        raise SpecError("no seeds given; the arms are paired by seed")
-    bench = bench or Workbench()
-    rows, contrasts, failures = [], [], []
+    """Run every arm of every model over the seeds and compare them; nothing is kept unless a runner is given."""
+    plan = CellPlan("rescue", tuple(setup.cells(models, options, seeds)))
+    with running(runner) as chosen:
+        return measure_rescue(setup, seeds, models, options, chosen.complete(plan))
+
+
+def measure_rescue(
+    setup: Setup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions, results: Results
+) -> Rescue:
+    """Compare the arms of every model from what was recorded of their runs."""
+    rows: list[ArmRow] = []
+    contrasts: list[Contrast] = []
+    failures: list[str] = []
     for model in models:
-        runs, lost = _run_arms(setup.for_model(model), seeds, model, options, bench)
-        failures += lost
+        runs = {arm: _read_arm(setup, setup.cell(arm, model, options), seeds, results) for arm in ARMS}
+        failures += _failures(setup, model, options, seeds, results)
         chosen = _chosen(setup, runs["control"])
         memory = None if setup.memory is None else setup.memory.name
         rows += [replace(_row(model, arm, runs[arm], len(seeds), chosen), memory=memory) for arm in ARMS]
-        for first, second in (("oracle", "sham"), ("oracle", "control"), ("sham", "control")):
-            contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)  # type: ignore[arg-type, index]
+        pairs: tuple[tuple[Arm, Arm], ...] = (("oracle", "sham"), ("oracle", "control"), ("sham", "control"))
+        for first, second in pairs:
+            contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures))
+
+
+def _failures(setup: Setup, model: str, options: ModelOptions, seeds: Sequence[int], results: Results) -> Iterator[str]:
+    """Yield why runs of a model were lost."""
+    arms = {setup.cell(arm, model, options).id: arm for arm in ARMS}
+    for (cell, seed), why in results.losses(setup.cells([model], options, seeds)).items():
+        yield f"{model}, {arms[cell]}, seed {seed}: {why}"
 
 
 def _chosen(setup: Setup, control: Runs) -> Steps | None:
@@ -264,38 +220,23 @@ def _chosen(setup: Setup, control: Runs) -> Steps | None:
     return None if setup.memory is None else {seed: run.lacking for seed, run in control.items()}
 
 
-def _run_arms(
-    setup: Setup, seeds: Sequence[int], model: str, options: ModelOptions, bench: Bench
-) -> tuple[dict[Arm, dict[int, _Run]], list[str]]:
-    tasks = list(generate_many(setup.spec, seeds))
-    runs: dict[Arm, dict[int, _Run]] = {arm: {} for arm in ARMS}
-    lost = []
-    for arms in (ARMS,) if setup.memory is None else (ARMS[:1], ARMS[1:]):
-        jobs = [(arm, task) for arm in arms for task in tasks]
-        trials = [setup.trial(task, arm, _lacking(setup, arm, task, runs["control"])) for arm, task in jobs]
-        for (arm, task), result in zip(jobs, bench.run(model, options, trials), strict=True):
-            if isinstance(result, Trace):
-                runs[arm][task.spec.seed] = _judged(task, result, looked_up=setup.memory is not None)
-            else:
-                lost.append(f"{model}, {arm}, seed {task.spec.seed}: {result}")
-    return runs, lost
+def _read_arm(setup: Setup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
+    """Return the runs of an arm that have ended, by seed."""
+    found = {}
+    for task in generate_many(setup.spec, seeds):
+        if (run := _read_run(task, cell, results)) is not None:
+            found[task.spec.seed] = run
+    return found
 
 
-def _lacking(setup: Setup, arm: Arm, task: TaskInstance, control: Runs) -> Lacking | None:
-    """Return what the memory of the control arm did not bring; None where everything missing is to be injected."""
-    if setup.memory is None or arm == "control":
+def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
+    seed = task.spec.seed
+    record, trace = results.record(cell, seed), results.trace(cell, seed)
+    if record is None or trace is None:
         return None
-    known = control.get(task.spec.seed)
-    return {} if known is None else known.lacking
-
-
-def _judged(task: TaskInstance, trace: Trace, *, looked_up: bool) -> _Run:
-    decisions = trace.decisions
-    verdicts = judge(task, prepare(task.spec), decisions, trace.actions)
-    left = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in decisions}
-    lacking = {t: refs for t, refs in left.items() if refs}
-    fates = look_up(decisions, verdicts, trace.consultations).fates if looked_up else None
-    return _Run(verdicts, score(verdicts, decisions, max_turn=trace.ending == "action-limit"), lacking, fates)
+    verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
+    fates = record["memory"]["fates"] if "memory" in record else None
+    return _Run(verdicts, read_score(record["score"]), lacking_in(trace.decisions), fates)
 
 
 def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None) -> ArmRow:

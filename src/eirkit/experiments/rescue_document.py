@@ -1,13 +1,65 @@
-"""What a rescue says, as one document: rows, contrasts and each model's effect, with whether it may be claimed."""
+"""A rescue as a whole: the arms with the controls of its models as one plan, and what its runs say as one document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from eirkit.experiments.rescue import Contrast, Rescue, Setup
+from eirkit.agents.model import ModelOptions
+from eirkit.experiments.rescue import Contrast, Rescue, Setup, measure_rescue
 from eirkit.runs.capability import CapabilityCell
-from eirkit.runs.claims import GATE
+from eirkit.runs.claims import GATE, controlled, measure_gates
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.results import Results
+from eirkit.runs.values import read_seeds, show_seeds
+
+
+@dataclass(frozen=True, slots=True)
+class RescueQuestion:
+    """One rescue: the condition of its arms, who is rescued, and whether they are controlled first."""
+
+    setup: Setup
+    seeds: Sequence[int]
+    models: Sequence[str]
+    options: ModelOptions
+    control: bool | None = None  # None: for agents to whom it is no expense
+
+    def plan(self) -> CellPlan:
+        """Return the controls, then the arms."""
+        gates = GATE.plan(self._controlled(), [self.setup.spec], self.options)
+        arms = self.setup.cells(self.models, self.options, self.seeds)
+        settings = {
+            **self.setup.as_json(),
+            "seeds": show_seeds(self.seeds),
+            "models": list(self.models),
+            "options": self.options.asked(),
+            "control": self.control,
+        }
+        return CellPlan("rescue", (*gates, *arms), settings)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> RescueQuestion:
+        """Return the rescue that the settings of a plan describe."""
+        options = ModelOptions(**settings["options"])
+        return cls(
+            Setup.read(settings), read_seeds(settings["seeds"]), settings["models"], options, settings["control"]
+        )
+
+    def answer(self, results: Results) -> dict[str, Any]:
+        """Return what the runs so far say."""
+        return self.document(*self.measure(results))
+
+    def measure(self, results: Results) -> tuple[Rescue, dict[str, CapabilityCell]]:
+        """Return the comparison of the arms and the controls by model."""
+        controls = measure_gates(self._controlled(), self.setup.spec, self.options, results)
+        return measure_rescue(self.setup, self.seeds, self.models, self.options, results), controls
+
+    def document(self, found: Rescue, controls: Mapping[str, CapabilityCell]) -> dict[str, Any]:
+        return rescue_document(self.setup, len(self.seeds), found, controls)
+
+    def _controlled(self) -> list[str]:
+        return controlled(self.models, self.options, self.control)
 
 
 def rescue_document(setup: Setup, seeds: int, found: Rescue, controls: Mapping[str, CapabilityCell]) -> dict[str, Any]:

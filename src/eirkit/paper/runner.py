@@ -1,14 +1,17 @@
 """Runs studies over cores and keeps what they found: a study that has been computed as it stands is read back.
 
 Findings lie in DIR/studies/ID.json under the key of what made them: the package's source and data, its version, the
-setting and the analyses that it names. Those that lack recorded runs or a memory system are made anew every time.
+setting and the analyses that it names. Those that lack recorded runs or a memory system are made anew every time. The
+runs of agents lie in DIR/runs/ID under the same key, so that a study that was killed goes on where it was.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,6 +22,7 @@ from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.paper.study import NEEDS_MEMORY, NEEDS_RUNS, Findings, Setting, Study, findings_from
 from eirkit.records import read_document, write_document
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 
 SCHEMA = "study/1"
 _PACKAGE = Path(__file__).parents[1]
@@ -52,7 +56,7 @@ class StudyStore:
     """The findings in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder / "studies"
+        self.folder, self.runs = folder / "studies", folder / "runs"
 
     def find(self, study: Study, setting: Setting) -> Findings | None:
         """Return what was kept of a study; None if it was made by other source or with another setting."""
@@ -72,6 +76,26 @@ class StudyStore:
         self.folder.mkdir(parents=True, exist_ok=True)
         document = {**study.as_json(), "setting": study.own(setting).as_json(), "eirkit": __version__}
         write_document(self._path(study), SCHEMA, {"key": key_of(study, setting), **document, "findings": found})
+
+    def begin(self, study: Study, setting: Setting, *, fresh: bool) -> Path:
+        """Return the folder for the runs of a study; those of another key, or all if `fresh`, are removed."""
+        folder, key = self.runs / study.id, key_of(study, setting)
+        if (folder / FILE).exists():
+            if not fresh and read_document(folder / FILE, PLAN_SCHEMA).get("key") == key:
+                return folder
+            shutil.rmtree(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {"study": study.id, **study.own(setting).as_json()}
+        settings["models"] = [setting.model] if setting.model else []
+        write_document(folder / FILE, PLAN_SCHEMA, {"command": "study", "settings": settings, "key": key})
+        return folder
+
+    def end(self, study: Study, setting: Setting) -> None:
+        """Remove runs that can be had again for nothing; those of a model are what was paid for, and stay."""
+        if setting.model is None or setting.model.startswith("reference/"):
+            shutil.rmtree(self.runs / study.id, ignore_errors=True)
+            with suppress(OSError):
+                self.runs.rmdir()  # unless others are under way there
 
     def _path(self, study: Study) -> Path:
         return self.folder / f"{study.id}.json"
@@ -134,13 +158,19 @@ def run_studies(
         else:
             left.append(study)
     left.sort(key=lambda study: -study.cost)  # the longest first, so that no core waits for it at the end
-    pieces = [(study.id, study.own(setting)) for study in left]
+    pieces = [(study.id, _with_runs(study, setting, store, fresh)) for study in left]
     for number, found in _performed(pieces, engine, perform):
         if isinstance(found, str):
             yield StudyOutcome(left[number], None, found)
             continue
         store.keep(left[number], setting, found)
+        store.end(left[number], setting)
         yield StudyOutcome(left[number], findings_from(found))
+
+
+def _with_runs(study: Study, setting: Setting, store: StudyStore, fresh: bool) -> Setting:
+    runs = store.begin(study, setting, fresh=fresh) if study.has_agents else None
+    return replace(study.own(setting), runs=runs)
 
 
 def _performed(

@@ -14,6 +14,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
 from eirkit.registry import load_object
 from eirkit.runs.budget import Budget
+from eirkit.runs.runner import Runner
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.show.table import Column, Table
 
@@ -146,7 +147,9 @@ class Setting:
     data: Path | None = None  # analysed runs
     seeds: Sequence[int] | None = None
     memories: tuple[str, ...] = ()  # external systems that are to be run
-    purse: Budget | None = None  # from which the model is paid; None: nothing is capped
+    budget: Budget | None = None  # pays for the model; None: nothing is capped
+    runs: Path | None = None  # where the runs of agents are kept while a study is computed; None: nowhere
+    runner: Runner | None = None  # carries them out, once a study is being computed
 
     def as_json(self) -> dict[str, Any]:
         """Return all that can change findings."""
@@ -195,9 +198,13 @@ class Study:
                 f"give --seeds 0:{least} or more, or leave --seeds out"
             )
 
+    @property
+    def has_agents(self) -> bool:
+        return self.kind in ("agents", "memories")
+
     def own(self, setting: Setting) -> Setting:
         """Return the setting without what this study does not look at."""
-        has_agents = self.kind in ("agents", "memories")
+        has_agents = self.has_agents
         model = setting.model if has_agents else None
         return Setting(
             model,
@@ -205,7 +212,7 @@ class Study:
             setting.data if self.kind == "recorded" else None,
             setting.seeds if has_agents or self.kind == "offline" else None,
             setting.memories if self.kind == "memories" else (),
-            setting.purse if model is not None else None,
+            setting.budget if model is not None else None,
         )
 
     def as_json(self) -> dict[str, Any]:

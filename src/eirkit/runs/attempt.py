@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import Model
-from eirkit.agents.serving.model_factory import renderer_of
+from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.agents.session import Decision
 from eirkit.agents.stores.pool import Memories
@@ -26,9 +26,10 @@ from eirkit.findings.causes import RunScore, judge, score
 from eirkit.findings.fates import look_up, memory_record
 from eirkit.findings.floor import floor_record, holdings
 from eirkit.records import encode
-from eirkit.runs.cells import Cell
+from eirkit.runs.cells import Cell, RecoveryProbe
 from eirkit.runs.event_lines import event_lines
-from eirkit.runs.sessions import make_session
+from eirkit.runs.restoration import Lacking
+from eirkit.runs.sessions import make_session, moment_of
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Structure
@@ -59,6 +60,8 @@ class Stage:
     texts: bool
     scrub: Scrubber
     coordinates: Mapping[str, Any]  # the cell as every run record repeats it
+    lacking: Mapping[int, Lacking] = field(default_factory=dict)  # by seed, of a cell that follows another
+    renderer: Renderer = render  # found once for all runs: looking up a provider takes as long as many steps
 
 
 async def attempt(stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | Failure:
@@ -78,13 +81,14 @@ async def carry_out(stage: Stage, task: TaskInstance, memories: Memories, trace:
 
     Whatever is raised passes through; the trace keeps what there was until then.
     """
-    session = make_session(stage.cell.access, task, stage.workload, stage.structure)
-    session.renderer = renderer_of(stage.cell.model, stage.cell.options)
-    plan = stage.cell.memory_plan
+    cell, lacking = stage.cell, stage.lacking.get(task.spec.seed)
+    session = make_session(cell.access, task, stage.workload, stage.structure, cell.intervention, lacking)
+    session.renderer = stage.renderer
+    plan = cell.memory_plan
     if plan is None:
         await drive(session, stage.model, trace=trace)
         return None
-    async with memories.scope(plan, stage.cell.run_id(task.spec.seed), task) as memory:
+    async with memories.scope(plan, cell.run_id(task.spec.seed), task) as memory:
         weigh = stage.workload.closed_form  # what is held is compared with what is needed, where that is known
         await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
         return await usage_of(memory, plan.seconds)
@@ -96,22 +100,19 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | N
     Args:
         used: what its memory system held and took, if it had one.
     """
+    if isinstance(stage.cell.intervention, RecoveryProbe):
+        return _finish_probe(stage, task, trace, stage.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
     verdicts = judge(task, stage.workload, decisions, actions)
     run = stage.cell.run_id(task.spec.seed)
+    lacking = stage.lacking.get(task.spec.seed)
     wrong = [[v.t, v.cause, v.kind] for v in verdicts if v.cause is not None]
     last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
     behaviour = _count(continuations(decisions, exchanges, actions).values())
     if not stage.cell.access.is_controlled:
         behaviour |= asdict(behave(graph_of(task), actions, decisions, verdicts))
     record = {
-        "run": run,
-        "cell": stage.cell.id,
-        "seed": task.spec.seed,
-        **stage.coordinates,
-        "fingerprint": task.fingerprint,
-        "rules_sha256": stage.rules_sha256,
-        "ending": trace.ending,
+        **_head(stage, task, trace),
         "score": score_record(score(verdicts, decisions, max_turn=trace.ending == "action-limit")),
         "faults": _count(decision.fault for decision in decisions),
         "refusals": _count(action.reason for action in actions),
@@ -119,6 +120,8 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | N
         "behaviour": behaviour,
         "usage": usage_record(trace, exchanges),
     }
+    if lacking is not None:
+        record["injected"] = [[t, sorted(refs)] for t, refs in sorted(lacking.items())]
     if used is not None:
         consultations = trace.consultations
         lookups = look_up(decisions, verdicts, consultations)
@@ -126,6 +129,26 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | N
         more = {"limit": limit, "floor": _floor(stage, task, trace, limit)}
         record["memory"] = memory_record(used, consultations, lookups) | more
     return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
+
+
+def _head(stage: Stage, task: TaskInstance, trace: Trace) -> dict[str, Any]:
+    """Return what all run records begin with."""
+    return {
+        "run": stage.cell.run_id(task.spec.seed),
+        "cell": stage.cell.id,
+        "seed": task.spec.seed,
+        **stage.coordinates,
+        "fingerprint": task.fingerprint,
+        "rules_sha256": stage.rules_sha256,
+        "ending": trace.ending,
+    }
+
+
+def _finish_probe(stage: Stage, task: TaskInstance, trace: Trace, probe: RecoveryProbe) -> FinishedRun:
+    """Return the records of a probe, which answers no step: what was lost in place of a score."""
+    moment = asdict(moment_of(stage.cell.access, probe, task))
+    record = {**_head(stage, task, trace), "moment": moment, "usage": usage_record(trace, trace.exchanges)}
+    return FinishedRun(record, event_lines(trace, record["run"], texts=stage.texts), len(trace.log))
 
 
 def _floor(stage: Stage, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What a sweep is made of: a cell is one way of running a task, a run is a cell at one seed. Facts only."""
+"""What a plan is made of: a cell is one way of running a task, a run is a cell at one seed. Facts only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from eirkit.agents.exchange import canonical
 from eirkit.agents.managed import ACTION_LIMIT
@@ -46,14 +46,57 @@ class Access:
         return MemoryPlan(self.memory, self.memory_settings, self.h if self.panel == STRICT else None)
 
 
+Arm = Literal["control", "oracle", "sham"]
+ARMS: tuple[Arm, ...] = ("control", "oracle", "sham")
+Truth = Literal["true", "submitted"]  # what the oracle restores
+
+
+@dataclass(frozen=True, slots=True)
+class RescueArm:
+    """One arm of a rescue: nothing, the missing result, or a sham of equal length at every step that misses one."""
+
+    kind: ClassVar[str] = "rescue"
+    arm: Arm
+    truth: Truth = "true"
+    only_lacking: bool = False  # leave out what the memory system brought in the control arm's run of the same seed
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryProbe:
+    """In place of the task: read the way back to the first result that the access has lost from a step on."""
+
+    kind: ClassVar[str] = "probe"
+    from_step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CalculatorAid:
+    """The agent may name operands that it sees and have the rule applied to them."""
+
+    kind: ClassVar[str] = "calculator"
+
+
+Intervention = RescueArm | RecoveryProbe | CalculatorAid
+_INTERVENTIONS: dict[str, type[Intervention]] = {one.kind: one for one in (RescueArm, RecoveryProbe, CalculatorAid)}
+
+
+def read_intervention(document: Mapping[str, Any] | None) -> Intervention | None:
+    """Return the intervention of a run record; None where it has none."""
+    if document is None:
+        return None
+    given = dict(document)
+    return _INTERVENTIONS[given.pop("kind")](**given)
+
+
 @dataclass(frozen=True)
 class Cell:
-    """A task, a model and an access, without the seed."""
+    """A task, a model, an access and what is done to the run, without the seed."""
 
     task: TaskSpec  # its seed says nothing
     model: str
     access: Access
     options: ModelOptions = field(default_factory=ModelOptions)
+    intervention: Intervention | None = None
 
     @cached_property
     def id(self) -> str:
@@ -68,16 +111,26 @@ class Cell:
             return plan
         return replace(plan, settings={**plan.settings, MODEL: self.model})
 
+    @property
+    def follows(self) -> Cell | None:
+        """The cell whose run of the same seed must have ended before; None where a run needs no other."""
+        arm = self.intervention
+        if not isinstance(arm, RescueArm) or not arm.only_lacking or arm.arm == "control":
+            return None
+        return replace(self, intervention=replace(arm, arm="control"))
+
     def run_id(self, seed: int) -> str:
         return f"{self.id}-{seed}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the coordinates that every run record repeats."""
+        """Return the coordinates that every run record repeats; an intervention only where there is one."""
+        done = self.intervention
         return {
             "task": without_seed(self.task),
             "model": self.model,
             "settings": self.settings(),
             "access": asdict(self.access),
+            **({} if done is None else {"intervention": {"kind": done.kind, **asdict(done)}}),
         }
 
     def settings(self) -> dict[str, Any]:

@@ -5,30 +5,36 @@ Commands and studies that speak of lost information ask here first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.runs.budget import is_scripted
-from eirkit.runs.capability import CapabilityCell, Control, assess
-from eirkit.runs.trial import Bench
+from eirkit.runs.capability import CapabilityCell, Control, assess, measure_capability
+from eirkit.runs.results import Results
+from eirkit.runs.runner import Runner
 from eirkit.tasks.task import TaskSpec
 
 GATE = Control(calculator=False)
 NOT_RUN = "no capability control was run"
 
 
-def gate(model: str, spec: TaskSpec, options: ModelOptions, bench: Bench | None = None) -> CapabilityCell:
+def gate(model: str, spec: TaskSpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
     """Return what a model reaches at full information on a workload; `passes` says whether claims may be made."""
-    (cell,) = assess([model], [spec], GATE, options, bench)
+    (cell,) = assess([model], [spec], GATE, options, runner)
     return cell
 
 
-def gate_all(
-    models: Iterable[str], spec: TaskSpec, options: ModelOptions, control: bool | None, bench: Bench
+def measure_gates(
+    models: Iterable[str], spec: TaskSpec, options: ModelOptions, results: Results
 ) -> dict[str, CapabilityCell]:
-    """Return the controls of the models that are to have one."""
-    return {model: gate(model, spec, options, bench) for model in models if wants_control(model, options, control)}
+    """Return the controls of some models from what was recorded."""
+    return {cell.model: cell for cell in measure_capability(models, [spec], GATE, options, results)}
+
+
+def controlled(models: Sequence[str], options: ModelOptions, control: bool | None) -> list[str]:
+    """Return the models that are to have a control."""
+    return [model for model in models if wants_control(model, options, control)]
 
 
 def wants_control(model: str, options: ModelOptions, control: bool | None) -> bool:

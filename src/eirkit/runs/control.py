@@ -1,74 +1,113 @@
 """The full-information control of a sweep: which of its cells may carry claims about lost information.
 
 Each model and task of a suite is run once where nothing is missing, whatever the number of capacities and conditions.
-The trials and their verdicts are kept in a folder of their own inside the sweep's.
+Its runs and verdicts are kept in a folder of their own inside the sweep's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from eirkit.agents.exchange import canonical
-from eirkit.records import read_document
-from eirkit.runs.budget import Budget
+from eirkit.errors import UsageError
+from eirkit.records import read_document, write_document
 from eirkit.runs.cells import Cell
-from eirkit.runs.claims import GATE, gate, wants_control
-from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
+from eirkit.runs.claims import GATE, measure_gates, wants_control
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.results import NOT_RUN
+from eirkit.runs.runner import Progress, Runner
+from eirkit.runs.store import RUNS, SUMMARY, is_untouched, read_failures, scan_runs
 from eirkit.runs.suite import Suite
-from eirkit.runs.trial import Bench, Workbench
-from eirkit.runs.trial_store import TrialStore
 
 FOLDER = "control"
+SCHEMA = "control/1"
 _SETTINGS = {"windows": list(GATE.windows), "seeds": list(GATE.seeds), "threshold": GATE.threshold}
 
 Standing = Mapping[str, Any]  # accuracy, passes, reason
-Observer = Callable[[str, int, int], None]  # model, trials of it that ended, of how many
 
 
-def run_controls(suite: Suite, control: bool | None, purse: Budget, folder: Path, observe: Observer) -> None:
-    """Run what is left of the control, and write down which cells pass.
+def control_plan(suite: Suite, control: bool | None, settled: Mapping[str, Standing] | None = None) -> CellPlan:
+    """Return the control of a suite, without what is settled already."""
+    wanted = [cell for key, cell in _distinct(suite, control) if key not in (settled or {})]
+    planned = (one for cell in wanted for one in GATE.plan([cell.model], [cell.task], cell.options))
+    return CellPlan("control", tuple(planned), _SETTINGS)
 
-    Raises:
-        SpendCapReached: what came to its end is written down.
+
+def run_controls(suite: Suite, control: bool | None, sweep: Runner) -> tuple[str, ...]:
+    """Run what is left of the control, write down which cells pass, and return why any of it was left out.
+
+    Args:
+        sweep: the runner of the sweep, whose folder, budget, engine and observer the control shares.
     """
     wanted = dict(_distinct(suite, control))
     if not wanted:
-        return
-    rows: list[dict[str, Any]] = []
-    names = (name for cell in wanted.values() for name in (cell.task.workload, cell.model))
-    with TrialStore(folder / FOLDER, "control", _SETTINGS, names=names, prices=purse.funds.prices) as store:
+        return ()
+    folder = sweep.store.folder / FOLDER
+    rows = _settled_rows(folder)
+    if wanted.keys() <= rows.keys():
+        return ()
+    now = sweep.progress(suite)
+    whole, plan = control_plan(suite, control), control_plan(suite, control, rows)
+    _refuse_other(folder)
+
+    def show(own: Progress) -> None:
+        told = f"control {own.runs}/{own.planned_runs}"
+        sweep.observe(replace(now, spent_usd=own.spent_usd, control=told))
+
+    with Runner(folder, sweep.budget, show, sweep.engine) as runner:
+        write_document(folder / FILE, PLAN_SCHEMA, describe_plan(whole, sweep.budget.funds.prices, os.environ))
         try:
-            for key, cell in wanted.items():
-
-                def note(ended: int, planned: int, model: str = cell.model) -> None:
-                    observe(model, ended, planned)
-
-                bench = Workbench(purse, store, note)
-                rows.append({"key": key, **gate(cell.model, cell.task, cell.options, bench).as_json()})
+            ended = runner.run(plan)
         finally:
-            store.summarise({"rows": rows})
+            found = {key: cell for key, cell in wanted.items() if key not in rows}
+            rows |= _measured_rows(found, runner)
+            write_document(folder / SUMMARY, SCHEMA, {"rows": [rows[key] for key in wanted if key in rows]})
+    return tuple(f"the control: {reason}" for reason in ended.stopped)
 
 
-def rehearse_controls(suite: Suite, control: bool | None, bench: Bench) -> None:
-    """Run the whole control on a bench that counts."""
-    for _, cell in _distinct(suite, control):
-        gate(cell.model, cell.task, cell.options, bench)
+def _measured_rows(wanted: Mapping[str, Cell], runner: Runner) -> dict[str, dict[str, Any]]:
+    """Return the verdicts of controls of which every run was at least tried."""
+    rows = {}
+    for key, cell in wanted.items():
+        (found,) = measure_gates([cell.model], cell.task, cell.options, runner.results).values()
+        if NOT_RUN not in found.failures:
+            rows[key] = {"key": key, **found.as_json()}
+    return rows
+
+
+def _settled_rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the verdicts that no other attempt can change, by key."""
+    path = folder / SUMMARY
+    rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
+    return {row["key"]: row for row in rows if not row["failures"]}
+
+
+def _refuse_other(folder: Path) -> None:
+    """Raise UsageError where the folder holds anything but the control of this sweep."""
+    if (folder / FILE).exists():
+        then = read_document(folder / FILE, PLAN_SCHEMA)
+        if (then.get("command"), then.get("settings")) != ("control", _SETTINGS):
+            raise UsageError(f"{folder} holds another control; move it away and resume")
+    elif not is_untouched(folder):
+        raise UsageError(f"{folder} holds something else; move it away and resume")
 
 
 def read_standings(folder: Path) -> dict[str, Standing]:
     """Return the verdicts in a sweep's folder by `key_of` their cells; nothing where no control was run."""
     path = folder / FOLDER / SUMMARY
-    rows = read_document(path, "control/1")["rows"] if path.exists() else []
+    rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
     return {row["key"]: {name: row[name] for name in ("accuracy", "passes", "reason")} for row in rows}
 
 
 def open_failures(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the last failure of each trial of the control that has not come to its end since, by its run."""
-    found = {record["run"]: record for record in read_failures(folder / FOLDER)}
+    """Return the last failure of each run of the control that has not come to its end since, by its run."""
+    found = {record["run"]: {**record, "condition": "capability"} for record in read_failures(folder / FOLDER)}
     if found:
         for record, _ in scan_runs(folder / FOLDER / RUNS):
             found.pop(record["run"], None)

@@ -1,12 +1,12 @@
-"""What a sweep would take: each cell is tried once with a reference agent, and its prompts are counted.
+"""What a plan would take: its runs are tried with a reference agent in the model's place, and prompts are counted.
 
-Real models write more than reference agents do, and managed ones act as often as they like; `most_usd` bounds only the
-former.
+Nobody is asked and nothing is spent. Real models write more than reference agents do, and managed ones act as often as
+they like; `most_usd` bounds only the former.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ from eirkit.agents.memories.null import Null
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.model_factory import make_model, renderer_of
-from eirkit.agents.serving.prices import Estimate, PriceList, load_prices
-from eirkit.agents.telemetry import Exchange
+from eirkit.agents.serving.prices import Estimate, Price, add_up, estimate, load_prices
+from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.runs.cells import Cell
-from eirkit.runs.rehearsal import estimate_exchanges
+from eirkit.runs.plan import RunPlan
+from eirkit.runs.restoration import Lacking, lacking_in
 from eirkit.runs.sessions import make_session
-from eirkit.runs.suite import Suite
 from eirkit.runs.summary import coordinates
 from eirkit.tasks.generation import generate, prepare
+
+_Lacked = dict[str, Lacking]  # by run, of control arms that others follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,25 +40,50 @@ class CellEstimate:
         return {**coordinates(self.cell, self.seeds), **asdict(self.expected)}
 
 
-def estimate_suite(suite: Suite, prices: Path | None = None) -> list[CellEstimate]:
-    """Return an estimate for each cell; models are made, but nobody is asked and nothing is written."""
+def estimate_plan(plan: RunPlan, prices: Path | None = None, *, every_seed: bool = False) -> list[CellEstimate]:
+    """Return an estimate for each cell; models are made, but nobody is asked and nothing is written.
+
+    Args:
+        every_seed: try every run; unless given the first of each cell stands for the others.
+    """
     listed = load_prices(prices)
-    for cell in {(cell.model, repr(cell.options)): cell for cell, _ in suite.plan()}.values():
+    for cell in {(cell.model, repr(cell.options)): cell for cell, _ in plan.plan()}.values():
         make_model(cell.model, cell.options)
-    return [CellEstimate(cell, len(seeds), _estimate(cell, seeds, listed)) for cell, seeds in suite.plan()]
+    lacked: _Lacked = {}
+    found = []
+    for cell, seeds in plan.plan():
+        price = listed.find(cell.model, cell.options.base_url)
+        tried = seeds if every_seed else seeds[:1]
+        exchanges = [one for seed in tried for one in _exchanges(cell, seed, lacked)]
+        found.append(CellEstimate(cell, len(seeds), _expected(exchanges, len(seeds) // len(tried), cell, price)))
+    return found
 
 
-def _estimate(cell: Cell, seeds: Sequence[int], prices: PriceList) -> Estimate:
-    exchanges = wait_for(_try(cell, seeds[0]))
-    price = prices.find(cell.model, cell.options.base_url)
-    return estimate_exchanges(exchanges, len(seeds), cell.options.max_tokens, price)
+def by_model(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
+    """Return the sums of each model."""
+    parts: dict[str, list[Estimate]] = {}
+    for one in estimates:
+        parts.setdefault(one.cell.model, []).append(one.expected)
+    return [{"model": model, **asdict(add_up(own))} for model, own in parts.items()]
 
 
-async def _try(cell: Cell, seed: int) -> list[Exchange]:
-    """Return the exchanges of one run with an agent that recovers what it can; no memory of the user's is touched."""
+def _expected(exchanges: Sequence[Exchange], times: int, cell: Cell, price: Price | None) -> Estimate:
+    prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
+    replies = sum(len(exchange.reply.text) for exchange in exchanges)
+    return estimate(len(exchanges) * times, prompts * times, replies * times, cell.options.max_tokens, price)
+
+
+def _exchanges(cell: Cell, seed: int, lacked: _Lacked) -> list[Exchange]:
+    trace = wait_for(_try(cell, seed, lacked))
+    lacked[cell.run_id(seed)] = lacking_in(trace.decisions)
+    return trace.exchanges
+
+
+async def _try(cell: Cell, seed: int, lacked: Mapping[str, Lacking]) -> Trace:
+    """Return one run with an agent that recovers what it can; no memory of the user's is touched."""
     spec = cell.task.with_seed(seed)
-    session = make_session(cell.access, generate(spec), prepare(spec))
+    lacking = None if cell.follows is None else lacked.get(cell.follows.run_id(seed))
+    session = make_session(cell.access, generate(spec), prepare(spec), intervention=cell.intervention, lacking=lacking)
     session.renderer = renderer_of(cell.model, cell.options)
     memory = Null() if cell.access.memory is not None else None
-    trace = await drive(session, make_reference("recoverer", ModelOptions()), memory)
-    return trace.exchanges
+    return await drive(session, make_reference("recoverer", ModelOptions()), memory)

@@ -45,6 +45,7 @@ class Lane:
     ) -> None:
         self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
         self.stopped: str | None = None  # why runs were left out
+        self.cap: SpendCapReached | None = None  # where that is why
         self.skipped: list[str] = []  # cells whose memory system kept failing
         self._failures_in_a_row = 0
         self._stream = self._tasks()
@@ -92,7 +93,7 @@ class Lane:
         try:
             outcome = await attempt(stage, task, memories)
         except SpendCapReached as reached:
-            self.stopped = str(reached)
+            self.stopped, self.cap = str(reached), reached
             return None
         if isinstance(outcome, Failure):
             self._fail(stage, outcome)

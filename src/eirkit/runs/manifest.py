@@ -24,6 +24,7 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.records import read_document, write_document
 from eirkit.registry import located, relocate
 from eirkit.runs.cells import Cell
+from eirkit.runs.plan import CellPlan, RunPlan, plan_sha256
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import Suite
 from eirkit.tasks.generation import generate, prepare
@@ -32,6 +33,7 @@ from eirkit.tasks.view import Budgets, Visible, publish
 
 FILE = "manifest.json"
 SCHEMA = "manifest/1"
+PLAN_SCHEMA = "evidence/1"  # of an experiment that is no sweep
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -79,25 +81,46 @@ def describe(
     """Return the manifest of a sweep that is about to begin in a folder."""
     listed = suite.as_json()
     refuse_secrets("the suite", listed, environment)
-    texts = {sha256(text.encode()).hexdigest(): text for text in SystemMessages().of_suite(suite)}
-    sources = sources_of(
-        name
-        for cell, _ in suite.plan()
-        for name in (cell.task.workload, cell.access.policy, cell.access.memory, cell.model)
-    )
+    facts = _facts_of(suite, prices)
     return Manifest(
         suite=listed,
         suite_sha256=suite.sha256(),
         cells=sum(len(grid) for grid in suite.grids),
         runs=len(suite),
-        prompt_sha256=sha256("\n".join([*sorted(texts), *dialects_of(suite)]).encode()).hexdigest(),
-        prices_sha256=prices_sha256(prices),
-        sources=sources,
-        rules=texts,
-        **surroundings(),
-        places={} if folder is None else places_of(sources, folder),
+        **facts,
+        places={} if folder is None else places_of(facts["sources"], folder),
         control=control,
     )
+
+
+def describe_plan(plan: CellPlan, prices: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the manifest of any other experiment: its command and settings in place of a suite."""
+    refuse_secrets("the command", plan.settings, environment)
+    return {
+        "command": plan.kind,
+        "settings": plan.settings,
+        "plan_sha256": plan_sha256(plan),
+        "cells": len(plan.cells),
+        "runs": len(plan),
+        **_facts_of(plan, prices),
+    }
+
+
+def _facts_of(plan: RunPlan, prices: Path | None) -> dict[str, Any]:
+    """Return what every manifest says, besides what was asked for."""
+    texts = {sha256(text.encode()).hexdigest(): text for text in SystemMessages().of_plan(plan)}
+    return {
+        "prompt_sha256": sha256("\n".join([*sorted(texts), *dialects_of(plan)]).encode()).hexdigest(),
+        "prices_sha256": prices_sha256(prices),
+        "sources": sources_of(name for cell, _ in plan.plan() for name in _names_of(cell)),
+        "rules": texts,
+        **surroundings(),
+    }
+
+
+def _names_of(cell: Cell) -> tuple[str | None, ...]:
+    """Return everything in a cell that may be the name of a plug-in."""
+    return cell.task.workload, cell.access.condition, cell.access.policy, cell.access.memory, cell.model
 
 
 def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> None:
@@ -154,23 +177,24 @@ class SystemMessages:
     def __init__(self) -> None:
         self._task: TaskInstance | None = None  # of the last cell; neighbours mostly share it
 
-    def of(self, cell: Cell) -> str:
-        """Return what an agent of this cell is told before anything else."""
-        if self._task is None or self._task.spec != cell.task:
-            self._task = generate(cell.task)
-        session = make_session(cell.access, self._task, prepare(cell.task))
+    def of(self, cell: Cell, seed: int) -> str:
+        """Return what an agent of this cell is told before anything else; the seed is that of any run."""
+        spec = cell.task.with_seed(seed)
+        if self._task is None or self._task.spec != spec:
+            self._task = generate(spec)
+        session = make_session(cell.access, self._task, prepare(spec), intervention=cell.intervention)
         session.renderer = renderer_of(cell.model, cell.options)
         first = session.request()
         return first.messages[0].content if isinstance(first, Request) else ""
 
-    def of_suite(self, suite: Suite) -> list[str]:
-        """Return the different messages of a suite, in its order."""
-        return list(dict.fromkeys(self.of(cell) for cell, _ in suite.plan()))
+    def of_plan(self, plan: RunPlan) -> list[str]:
+        """Return the different messages of a plan, in its order."""
+        return list(dict.fromkeys(self.of(cell, seeds[0]) for cell, seeds in plan.plan()))
 
 
-def dialects_of(suite: Suite) -> list[str]:
-    """Return one state in every dialect of a suite, in its order."""
-    return [dialect(one) for one in dict.fromkeys(renderer_of(cell.model, cell.options) for cell, _ in suite.plan())]
+def dialects_of(plan: RunPlan) -> list[str]:
+    """Return one state in every dialect of a plan, in its order."""
+    return [dialect(one) for one in dict.fromkeys(renderer_of(cell.model, cell.options) for cell, _ in plan.plan())]
 
 
 def dialect(renderer: Renderer = render) -> str:

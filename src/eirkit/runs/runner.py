@@ -1,49 +1,53 @@
-"""Runs a sweep: a checked suite and a folder come in; records, a summary and how it ended go out.
+"""Runs plans: cells come in, and what became of every run is written to a folder, whole or not at all.
 
-Reference agents answer at once and are run one after the other, in the suite's order. Everybody else is asked for as
-many runs at a time as the model allows connections. All writing happens in this process.
+Reference agents answer at once and are run one after the other, in the plan's order. Everybody else is asked for as
+many runs at a time as the model allows connections. Whatever costs nothing may be spread over the workers of an engine.
+All writing happens in this process.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
 from typing import Any
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.model import Model, ModelOptions
+from eirkit.agents.model import Model
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubbing import Scrubber
-from eirkit.agents.stores.memory_factory import make_memory
 from eirkit.engine.mapping import Engine
-from eirkit.errors import InputFileError, SpendCapReached, UsageError
+from eirkit.errors import InputFileError, SpendCapReached
 from eirkit.runs.attempt import Failure, Stage
-from eirkit.runs.budget import Budget, SpendingLimits, is_scripted
+from eirkit.runs.budget import Budget, is_scripted
 from eirkit.runs.cells import Cell
-from eirkit.runs.control import run_controls
 from eirkit.runs.lanes import Lane, side_by_side
-from eirkit.runs.manifest import SystemMessages, describe, find_sources, read_manifest, refuse_drift
+from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.model_pool import ModelPool
-from eirkit.runs.store import FinishedRun, RunStore, is_untouched
-from eirkit.runs.suite import Suite, read_suite
-from eirkit.runs.summary import RunSummary, summarise
-from eirkit.runs.workers import is_free, spread, stage_of
+from eirkit.runs.plan import RunPlan
+from eirkit.runs.restoration import Lacking, lacking_in
+from eirkit.runs.results import Results
+from eirkit.runs.store import FinishedRun, RunStore
+from eirkit.runs.workers import Share, is_free, spread, stage_of
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is."""
+    """How far a plan is."""
 
     runs: int  # ended, scored or not, earlier ones included
     planned_runs: int
     cells: int  # with no run left
     planned_cells: int
-    failed: int  # runs of this part of the sweep
-    steps: int  # taken in this part of the sweep
+    failed: int  # runs of this part
+    steps: int  # taken in this part
     spent_usd: float
-    control: str = ""  # while the full-information control of a model is run: which, and how far
+    control: str = ""  # while the full-information control of a sweep is run: how far that is
 
 
 Observer = Callable[[Progress], None]
@@ -53,199 +57,235 @@ def watch_nothing(progress: Progress) -> None:
     """The observer of those who only want the result."""
 
 
-def start_sweep(
-    suite: Suite,
-    folder: Path,
-    funds: SpendingLimits | None = None,
-    observe: Observer = watch_nothing,
-    control: bool | None = None,
-    engine: Engine | None = None,
-) -> RunSummary:
-    """Run a suite into a new or empty folder.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a plan ended: with nothing left to do where nothing is said."""
+
+    stopped: tuple[str, ...] = ()  # why runs were left out
+    cap: SpendCapReached | None = None  # where the spend cap is among the reasons
+
+
+class Runner:
+    """Runs plans into one folder, where a run that has ended is never run again; use it in a with statement.
 
     Args:
-        control: whether the full-information control is run first; unless given, for reference agents alone.
+        folder: where runs are kept; a temporary directory, which goes when the runner is left, unless given.
+        budget: pays for all models, and counts.
         engine: runs what costs nothing; this process does unless given.
 
     Raises:
-        UsageError: before anything is written: the folder is in use, or a model or memory cannot be made.
+        UsageError: when it is entered: another process writes to the folder.
     """
-    funds = funds or SpendingLimits()
-    _refuse_used(folder)
-    pool = _make_all(suite, funds, folder)
-    manifest = describe(suite, funds.prices, os.environ, folder, control)
-    with RunStore(folder) as store:
-        _refuse_used(folder)
-        manifest.write(folder)
-        return _run(Sweep(suite, pool, store, observe, engine), control)
-
-
-def resume_sweep(
-    folder: Path,
-    suite: Suite | None = None,
-    funds: SpendingLimits | None = None,
-    observe: Observer = watch_nothing,
-    control: bool | None = None,
-    engine: Engine | None = None,
-) -> RunSummary:
-    """Finish a sweep that was begun; a suite, if given, must be the same.
-
-    Args:
-        control: as it was begun, unless given; what the control has found stays in any case.
-
-    Raises:
-        UsageError: the suite, the prompts or the version have changed since.
-    """
-    funds = funds or SpendingLimits()
-    then = read_manifest(folder)
-    wanted = recorded_suite(folder) if suite is None else suite
-    refuse_drift(then, describe(wanted, funds.prices, os.environ), folder)
-    pool = _make_all(wanted, funds, folder)
-    with RunStore(folder) as store:
-        if control not in (None, then.control):
-            replace(then, control=control).write(folder)
-        return _run(Sweep(wanted, pool, store, observe, engine), then.control if control is None else control)
-
-
-def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suite:
-    """Return the suite of a sweep that was begun, with keys over it; its plug-ins are found from wherever we are."""
-    then = read_manifest(folder)
-    find_sources(then, folder)
-    return read_suite(then.suite, given)
-
-
-def _refuse_used(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; choose a new or empty folder for --out")
-    if not is_untouched(folder):
-        raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
-
-
-def _make_all(suite: Suite, funds: SpendingLimits, folder: Path) -> ModelPool:
-    """Make every model and every memory once, so that what is missing is known before anything runs."""
-    purse = Budget(funds, folder)
-    for cell, _ in suite.plan():
-        if cell.memory_plan is not None:
-            make_memory(cell.memory_plan, make=lambda string: purse.make(string, ModelOptions()))
-    return ModelPool(suite, purse)
-
-
-def _run(sweep: Sweep, control: bool | None) -> RunSummary:
-    sweep.take_in(sweep.store.recover())
-    sweep.pool.purse.ledger.read()
-    sweep.run_control(control)
-    sweep.run_on_engine()
-    wait_for(sweep.run())
-    summary = summarise(sweep.suite, sweep.store.folder, sweep.stopped)
-    summary.write(sweep.store.folder)
-    return summary
-
-
-class Sweep:
-    """What is left of a suite, and the lanes it is run in."""
 
     def __init__(
-        self, suite: Suite, pool: ModelPool, store: RunStore, observe: Observer, engine: Engine | None = None
+        self,
+        folder: Path | None = None,
+        budget: Budget | None = None,
+        observe: Observer = watch_nothing,
+        engine: Engine | None = None,
     ) -> None:
-        self.suite, self.pool, self.store, self.observe, self.engine = suite, pool, store, observe, engine
-        self.stopped: tuple[str, ...] = ()  # why runs were left out
-        self._left = {cell.id: len(seeds) for cell, seeds in suite.plan()}
-        self._done: dict[str, set[int]] = {}
-        self._runs = self._failed = self._steps = self._cells = 0
+        self.folder, self.budget, self.observe, self.engine = folder, budget or Budget(), observe, engine
+        self._inside = ExitStack()
+        self._store: RunStore | None = None
+        self._done: dict[str, set[int]] | None = None  # seeds by cell
 
-    def take_in(self, runs: Iterable[str]) -> None:
-        """Note the runs that are complete."""
-        for run in runs:
-            cell, _, seed = run.rpartition("-")
-            done = self._done.setdefault(cell, set())
-            if cell not in self._left or int(seed) in done:
-                raise InputFileError(
-                    f"{self.store.folder}: run {run} is there twice or not planned; restore the folder"
-                )
-            done.add(int(seed))
-            self._end_run(cell)
-
-    def run_control(self, control: bool | None) -> None:
-        """Run what is left of the full-information control; a cap that ends it leaves the sweep to its own lanes."""
+    def __enter__(self) -> Runner:
+        folder = self.folder or Path(self._inside.enter_context(TemporaryDirectory(prefix="eirkit-runs-")))
+        self._store = RunStore(folder)
         try:
-            run_controls(self.suite, control, self.pool.purse, self.store.folder, self._show_control)
-        except SpendCapReached as reached:
-            self.stopped = (f"the control: {reached}",)
+            self._inside.enter_context(self._store)
+        except BaseException:
+            self._inside.close()
+            raise
+        return self
 
-    def run_on_engine(self) -> None:
-        """Let the engine, if there is one, run whatever costs nothing; what it does is done for the lanes.
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._inside.close()
 
-        Not inside an event loop, which would keep an interrupt to itself until the engine is done.
+    @property
+    def store(self) -> RunStore:
+        if self._store is None:
+            raise ValueError("the runner was not entered; use it in a with statement")
+        return self._store
+
+    def run(self, plan: RunPlan, models: ModelPool | None = None) -> Ended:
+        """Run what is left of a plan.
+
+        Args:
+            models: those of the plan, where they were made already.
+        """
+        execution = Execution(plan, models or ModelPool(plan, self.budget), self)
+        execution.run()
+        return Ended(execution.stopped, execution.cap)
+
+    def progress(self, plan: RunPlan) -> Progress:
+        """Return how far a plan is before anything more of it is run."""
+        done = self.recover()
+        left = [sum(seed not in done.get(cell.id, ()) for seed in seeds) for cell, seeds in plan.plan()]
+        counts = (len(plan) - sum(left), len(plan), left.count(0), len(left), 0, 0)
+        return Progress(*counts, self.budget.ledger.spent_usd)
+
+    def complete(self, plan: RunPlan) -> Results:
+        """Run what is left of a plan and return its runs; those that were lost are missing.
+
+        Raises:
+            SpendCapReached: what came to its end is kept.
+        """
+        ended = self.run(plan)
+        if ended.cap is not None:
+            raise ended.cap
+        return self.results
+
+    @cached_property
+    def results(self) -> Results:
+        """All runs of the folder, those of earlier plans included."""
+        return Results(self.store.folder)
+
+    def recover(self) -> dict[str, set[int]]:
+        """Return the seeds of complete runs by cell; the first time they are read from the folder."""
+        if self._done is None:
+            self._done = {}
+            for run in self.store.recover():
+                cell, _, seed = run.rpartition("-")
+                seeds = self._done.setdefault(cell, set())
+                if int(seed) in seeds:
+                    raise _misplaced(self.store.folder, run)
+                seeds.add(int(seed))
+            self.budget.ledger.read()
+        return self._done
+
+    def refuse_unplanned(self, plan: RunPlan) -> None:
+        """Raise InputFileError where the folder holds a run of another plan."""
+        planned = {cell.id: seeds for cell, seeds in plan.plan()}
+        for cell, seeds in self.recover().items():
+            if wrong := [seed for seed in sorted(seeds) if cell not in planned or seed not in planned[cell]]:
+                raise _misplaced(self.store.folder, f"{cell}-{wrong[0]}")
+
+
+def _misplaced(folder: Path, run: str) -> InputFileError:
+    return InputFileError(f"{folder}: run {run} is there twice or not planned; restore the folder")
+
+
+@contextmanager
+def running(runner: Runner | None) -> Iterator[Runner]:
+    """Yield a runner that is in use already, or one that keeps nothing."""
+    with Runner() if runner is None else nullcontext(runner) as chosen:
+        yield chosen
+
+
+class Execution:
+    """What is left of one plan, and the lanes it is run in."""
+
+    def __init__(self, plan: RunPlan, pool: ModelPool, runner: Runner) -> None:
+        self.plan, self.pool, self.runner, self.store = plan, pool, runner, runner.store
+        self.stopped: tuple[str, ...] = ()  # why runs were left out
+        self.cap: SpendCapReached | None = None
+        self._done = runner.recover()
+        self._tried: dict[str, set[int]] = {}  # by an engine, and lost
+        self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
+        self._runs, self._failed, self._steps = len(plan) - sum(self._left.values()), 0, 0
+        self._cells = sum(not left for left in self._left.values())
+        # Cells that follow others, the arms of a rescue, are run once those have ended.
+        self._rounds = (False, True) if any(cell.follows for cell, _ in plan.plan()) else (False,)
+
+    def run(self) -> None:
+        """Run everything that is left: on the engine whatever costs nothing, then the rest.
+
+        The engine is not used inside an event loop, which would keep an interrupt to itself until the engine is done.
         """
         self._show()
-        free = [(cell, self._seeds_left(cell, seeds)) for cell, seeds in self.suite.plan() if is_free(cell)]
-        for outcomes in spread(self.engine, free, self.suite.texts) if self.engine is not None else ():
-            finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
-            self.store.commit(finished, durable=False)
-            for outcome in outcomes:
-                if isinstance(outcome, Failure):
-                    self.store.fail(outcome.record)
-                record = outcome.record
-                self._done.setdefault(record["cell"], set()).add(record["seed"])
-            self._report([outcome.record for outcome in outcomes])
+        if (engine := self.runner.engine) is not None:
+            for following in self._rounds:
+                for outcomes in spread(engine, self._shares(following, is_free)):
+                    self._take(outcomes)
+        wait_for(self._run_lanes())
 
-    async def run(self) -> None:
-        """Run everything that is left: reference agents, then all other models side by side."""
-        scripted = [model for model in self.pool.all() if is_scripted(model)]
-        first = Lane("the reference agents", self._work(scripted), self.store, self._report, self._model)
-        others = [
-            (Lane(model.name, self._work([model]), self.store, self._report, self._model), model.at_most)
-            for model in self.pool.all()
-            if isinstance(model, Metered)
-        ]
+    def _take(self, outcomes: Sequence[FinishedRun | Failure]) -> None:
+        """Write what a worker of the engine did."""
+        finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
+        self.store.commit(finished, durable=False)
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                self.store.fail(outcome.record)
+                self._tried.setdefault(outcome.record["cell"], set()).add(outcome.record["seed"])
+        self._report([outcome.record for outcome in outcomes])
+
+    async def _run_lanes(self) -> None:
+        """Run reference agents, then all other models side by side."""
+        stopped: set[str] = set()
         try:
-            await first.in_order()
-            await side_by_side([lane.at_once(workers) for lane, workers in others])
+            for following in self._rounds:
+                lanes = [(lane, workers) for lane, workers in self._lanes(following) if lane.name not in stopped]
+                try:
+                    for lane in [lane for lane, workers in lanes if not workers]:
+                        await lane.in_order()
+                    await side_by_side([lane.at_once(workers) for lane, workers in lanes if workers])
+                finally:
+                    self._note([lane for lane, _ in lanes])
+                stopped |= {lane.name for lane, _ in lanes if lane.stopped}
         finally:
-            lanes = (first, *(lane for lane, _ in others))
-            self.stopped += tuple(lane.stopped for lane in lanes if lane.stopped)
-            if skipped := sum(len(lane.skipped) for lane in lanes):
-                which = (
-                    "1 cell was given up because its"
-                    if skipped == 1
-                    else f"{skipped} cells were given up because their"
-                )
-                self.stopped += (f"{which} memory system kept failing",)
             await self.pool.close()
 
-    def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:
-        done = self._done.get(cell.id, ())
-        return [seed for seed in seeds if seed not in done] if done else seeds
+    def _lanes(self, following: bool) -> list[tuple[Lane, int]]:
+        """Return the lanes, each with how many runs it may have under way; 0 for reference agents, who need no wait."""
+        models = self.pool.all()
+        scripted = [model for model in models if is_scripted(model)]
+        others = [model for model in models if isinstance(model, Metered)]
 
-    def _model(self, string: str) -> Model:
-        """Make the model of a memory system: it pays from the same purse."""
-        return self.pool.purse.make(string, ModelOptions())
+        def lane(name: str, asked: Sequence[Model]) -> Lane:
+            return Lane(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
 
-    def _work(self, models: Sequence[Model]) -> Iterator[tuple[Stage, Sequence[int]]]:
-        """Yield what is left for some models, in the suite's order."""
+        first = (lane("the reference agents", scripted), 0)
+        return [first, *((lane(model.name, [model]), model.at_most) for model in others)]
+
+    def _note(self, lanes: Sequence[Lane]) -> None:
+        """Note why lanes left runs out."""
+        self.stopped += tuple(lane.stopped for lane in lanes if lane.stopped)
+        self.cap = next((lane.cap for lane in lanes if lane.cap), self.cap)
+        if skipped := sum(len(lane.skipped) for lane in lanes):
+            one = "1 cell was given up because its"
+            which = one if skipped == 1 else f"{skipped} cells were given up because their"
+            self.stopped += (f"{which} memory system kept failing",)
+
+    def _work(self, models: Sequence[Model], following: bool) -> Iterator[tuple[Stage, Sequence[int]]]:
+        """Yield what is left for some models, in the plan's order."""
         rules, scrub = SystemMessages(), Scrubber.of_environment(os.environ)
-        for cell, seeds in self.suite.plan():
-            model = self.pool.of(cell)
+        for share in self._shares(following, lambda cell: any(self.pool.of(cell) is model for model in models)):
+            yield stage_of(share, self.pool.of(share.cell), rules, scrub), share.seeds
+
+    def _shares(self, following: bool, wanted: Callable[[Cell], bool]) -> Iterator[Share]:
+        for cell, seeds in self.plan.plan():
+            if (cell.follows is not None) != following or not wanted(cell):
+                continue
             left = self._seeds_left(cell, seeds)
-            if left and any(model is one for one in models):
-                yield stage_of(cell, model, self.suite.texts, rules, scrub), left
+            lacking = self._lacking(cell.follows, left) if cell.follows is not None else {}
+            if ready := [seed for seed in left if seed in lacking] if following else left:
+                yield Share(cell, ready, self.plan.texts, lacking)
+
+    def _lacking(self, control: Cell, seeds: Iterable[int]) -> dict[int, Lacking]:
+        """Return what the runs of a control arm lacked; a run that was lost has nothing to restore by."""
+        traces = {seed: self.runner.results.trace(control, seed) for seed in seeds}
+        return {seed: lacking_in(trace.decisions) for seed, trace in traces.items() if trace is not None}
+
+    def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:
+        done = self._done.get(cell.id, set()) | self._tried.get(cell.id, set())
+        return [seed for seed in seeds if seed not in done] if done else seeds
 
     def _report(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
-            self._failed += "kind" in record
-            self._steps += record["steps"] if "kind" in record else record["task"]["n"]
-            self._end_run(record["cell"])
+            failed = "kind" in record
+            self._failed += failed
+            self._steps += record["steps"] if failed else record["task"]["n"]
+            if not failed:
+                self._done.setdefault(record["cell"], set()).add(record["seed"])
+            self._runs += 1
+            self._left[record["cell"]] -= 1
+            self._cells += not self._left[record["cell"]]
         self._show()
 
-    def _end_run(self, cell: str) -> None:
-        self._runs += 1
-        self._left[cell] -= 1
-        self._cells += not self._left[cell]
-
-    def _show_control(self, model: str, ended: int, planned: int) -> None:
-        self._show(f"control of {model} {ended}/{planned}")
-
-    def _show(self, control: str = "") -> None:
-        spent = self.pool.purse.ledger.spent_usd
-        counts = (self._runs, len(self.suite), self._cells, len(self._left), self._failed, self._steps)
-        self.observe(Progress(*counts, spent, control))
+    def _show(self) -> None:
+        spent = self.runner.budget.ledger.spent_usd
+        counts = (self._runs, len(self.plan), self._cells, len(self._left), self._failed, self._steps)
+        self.runner.observe(Progress(*counts, spent))

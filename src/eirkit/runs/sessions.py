@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from eirkit.agents.calculator_session import CalculatorSession
 from eirkit.agents.conditions import (
     Cache,
     Compaction,
@@ -21,10 +22,22 @@ from eirkit.agents.conditions import (
     Stored,
 )
 from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
+from eirkit.agents.probe_session import Moment, find_moment, probe_session
 from eirkit.agents.session import ControlledSession, Session
 from eirkit.agents.stores.memory_factory import check_plan
 from eirkit.errors import SpecError, UnknownNameError, UsageError
-from eirkit.runs.cells import CONTROLLED, EXTERNAL, NATIVE, STRICT, Access
+from eirkit.runs.cells import (
+    CONTROLLED,
+    EXTERNAL,
+    NATIVE,
+    STRICT,
+    Access,
+    CalculatorAid,
+    Intervention,
+    RecoveryProbe,
+    RescueArm,
+)
+from eirkit.runs.restoration import Lacking, injector
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Outlook, Structure, find_policy, policies
 from eirkit.tasks.retention import Retention
@@ -138,18 +151,41 @@ def _check_controlled(access: Access) -> None:
         raise UsageError("Controlled Retention takes one answer a step; tool calls go with agent-managed conditions")
 
 
-def make_session(access: Access, task: TaskInstance, workload: Workload, structure: Structure | None = None) -> Session:
+def make_session(
+    access: Access,
+    task: TaskInstance,
+    workload: Workload,
+    structure: Structure | None = None,
+    intervention: Intervention | None = None,
+    lacking: Lacking | None = None,
+) -> Session:
     """Return the session of one run; only a policy with hindsight is built from the task's future.
 
     Args:
         structure: what the workload says about its steps, for those who make many sessions of one specification.
+        lacking: what alone the arm of a rescue restores; everything that is missing unless given.
     """
+    if isinstance(intervention, RecoveryProbe):
+        return probe_session(task, moment_of(access, intervention, task))
     outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
     public = publish(task, workload)
     if access.is_controlled:
-        return ControlledSession(public, _retention(access.policy or "", access, outlook))
-    condition = find_condition(access.condition).make(access, public, outlook)
-    return ManagedSession(public, condition, _options(access))
+        kind = CalculatorSession if isinstance(intervention, CalculatorAid) else ControlledSession
+        session: Session = kind(public, _retention(access.policy or "", access, outlook))
+    else:
+        condition = find_condition(access.condition).make(access, public, outlook)
+        session = ManagedSession(public, condition, _options(access))
+    if isinstance(intervention, RescueArm):
+        session.inject = injector(intervention, task, lacking)
+    return session
+
+
+def moment_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> Moment:
+    """Return the loss that a probe is about."""
+    moment = find_moment(task, access.policy or "", access.h, probe.from_step)
+    if moment is None:
+        raise SpecError(f"seed {task.spec.seed} loses nothing from step {probe.from_step} on; choose a lower h")
+    return moment
 
 
 def _options(access: Access) -> ManagedOptions:

@@ -126,10 +126,11 @@ class RunStore:
         os.ftruncate(self._runs, self._ends[1])
 
 
-def scan_runs(path: Path) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the complete run records of a file, each with the position behind it."""
-    end = 0
+def scan_runs(path: Path, start: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the complete run records of a file from a position on, each with the position behind it."""
+    end = start
     with path.open("rb") as stream:
+        stream.seek(start)
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n") or b"\0" in line:
                 return  # a writer that died, or a page that a power cut left empty: what follows was never complete

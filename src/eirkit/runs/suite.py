@@ -10,15 +10,14 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.exchange import canonical
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell
+from eirkit.runs.plan import plan_sha256
 from eirkit.runs.sessions import check_access, default_reads
 from eirkit.runs.values import (
     Reader,
@@ -123,10 +122,7 @@ class Suite:
 
     def sha256(self) -> str:
         """Return a hash of all that can change a record: defaults included, names and connection limits not."""
-        digest = sha256(canonical({"texts": self.texts}))
-        for cell, seeds in self.plan():
-            digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())
-        return digest.hexdigest()
+        return plan_sha256(self)
 
 
 def make_cell(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
-from eirkit.agents.serving.model_factory import make_model, split_model
+from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL
 from eirkit.agents.stores.pool import Memories
@@ -23,6 +23,7 @@ from eirkit.engine.mapping import Engine, Lost
 from eirkit.runs.attempt import Failure, Stage, attempt
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import SystemMessages
+from eirkit.runs.restoration import Lacking
 from eirkit.runs.store import FinishedRun
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.simulation.plain import structure_of
@@ -37,8 +38,9 @@ class Share:
     """Some runs of one cell."""
 
     cell: Cell
-    seeds: tuple[int, ...]
+    seeds: Sequence[int]
     texts: bool
+    lacking: Mapping[int, Lacking] = field(default_factory=dict)  # by seed, of a cell that follows another
 
 
 def is_free(cell: Cell) -> bool:
@@ -48,18 +50,21 @@ def is_free(cell: Cell) -> bool:
     return all(split_model(string)[0] in FREE for string in asked)
 
 
-def stage_of(cell: Cell, model: Model, texts: bool, rules: SystemMessages, scrub: Scrubber) -> Stage:
-    """Return what the runs of a cell share."""
-    told = sha256(rules.of(cell).encode()).hexdigest()
-    return Stage(cell, prepare(cell.task), structure_of(cell.task), model, told, texts, scrub, cell.as_json())
+def stage_of(work: Share, model: Model, rules: SystemMessages, scrub: Scrubber) -> Stage:
+    """Return what runs of a cell share."""
+    cell = work.cell
+    told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
+    facts = (told, work.texts, scrub, cell.as_json(), work.lacking, renderer_of(cell.model, cell.options))
+    return Stage(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
 
 
-def shares(work: Iterable[tuple[Cell, Sequence[int]]], texts: bool) -> Iterator[Share]:
-    """Yield the runs of cells in pieces of work."""
-    for cell, seeds in work:
+def pieces(work: Iterable[Share]) -> Iterator[Share]:
+    """Yield shares small enough for a worker."""
+    for share in work:
+        cell = share.cell
         size = SHARE if split_model(cell.model)[0] in TOGETHER and cell.access.memory is None else 1
-        for start in range(0, len(seeds), size):
-            yield Share(cell, tuple(seeds[start : start + size]), texts)
+        for start in range(0, len(share.seeds), size):
+            yield replace(share, seeds=share.seeds[start : start + size])
 
 
 def perform(share: Share) -> list[FinishedRun | Failure]:
@@ -69,7 +74,7 @@ def perform(share: Share) -> list[FinishedRun | Failure]:
 
 async def _perform(share: Share) -> list[FinishedRun | Failure]:
     model = make_model(share.cell.model, share.cell.options)
-    stage = stage_of(share.cell, model, share.texts, SystemMessages(), Scrubber.of_environment(os.environ))
+    stage = stage_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
     memories = Memories()
     try:
         runs = (attempt(stage, task, memories) for task in generate_many(share.cell.task, share.seeds))
@@ -79,14 +84,12 @@ async def _perform(share: Share) -> list[FinishedRun | Failure]:
         await close_model(model)
 
 
-def spread(
-    engine: Engine, work: Iterable[tuple[Cell, Sequence[int]]], texts: bool
-) -> Iterator[list[FinishedRun | Failure]]:
+def spread(engine: Engine, work: Iterable[Share]) -> Iterator[list[FinishedRun | Failure]]:
     """Yield what came of each share; runs whose worker was lost are failures of the harness."""
     given: list[Share] = []
 
     def noted() -> Iterator[Share]:
-        for share in shares(work, texts):
+        for share in pieces(work):
             given.append(share)
             yield share
 

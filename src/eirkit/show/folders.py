@@ -26,6 +26,13 @@ def foreign_in(suite: Mapping[str, Any]) -> list[str]:
     return foreign(name for grid in suite.get("grid", ()) for axis in _RESOLVED for name in _listed(grid.get(axis)))
 
 
+def foreign_in_settings(settings: Mapping[str, Any]) -> list[str]:
+    """Return the same of the settings of a rescue, a control or probes; their models are looked up too."""
+    tasks = settings["tasks"] if "tasks" in settings else [settings["task"]]
+    held = (settings.get("policy"), settings.get("memory"), settings.get("plan", {}).get("policy"))
+    return foreign([*(task["workload"] for task in tasks), *held, *settings["models"]])
+
+
 def _listed(value: object) -> Iterator[object]:
     yield from value if isinstance(value, (list, tuple)) else (value,)
 

@@ -9,20 +9,18 @@ import pytest
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.model import ModelOptions, Request
 from eirkit.agents.models.bundled import WEIGHTS, make_bundled
+from eirkit.agents.probe_session import ProbeSession
 from eirkit.agents.prompt import render, render_compact
 from eirkit.agents.protocol import read_answers
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.experiments.probe import ProbeSession
 from eirkit.experiments.rescue import Setup, rescue
-from eirkit.runs.capability import full_information
 from eirkit.runs.cells import Access
 from eirkit.runs.sessions import make_session
-from eirkit.runs.trial import run_trials
 from eirkit.tasks.generation import generate, generate_many, prepare
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.view import Visible, publish
-from tests.lacuna.running import eirkit
+from tests.lacuna.running import drive_all, eirkit, full_information
 
 NAME = "bundled/lacuna-tiny"
 SPEC = TaskSpec("stepwise-sum", n=20, m=8, seed=1)
@@ -84,15 +82,15 @@ def test_whoever_stops_waiting_does_not_disturb_the_others():
 
 def test_full_information_is_no_trouble():
     tasks = [generate(TaskSpec(workload, n=18, m=8)) for workload in WORKLOADS]
-    traces = run_trials(NAME, ModelOptions(), [full_information(task, calculator=False) for task in tasks])
+    traces = drive_all(NAME, ModelOptions(), [full_information(task) for task in tasks])
     for task, trace in zip(tasks, traces, strict=True):
         assert [decision.submitted for decision in trace.decisions] == [step.answer for step in task.steps]
 
 
 def test_runs_do_not_depend_on_how_many_are_under_way():
     tasks = list(generate_many(TaskSpec("stepwise-sum", n=10, m=6), range(3)))
-    together = run_trials(NAME, ModelOptions(), [_session(task) for task in tasks])
-    alone = [run_trials(NAME, ModelOptions(), [_session(task)])[0] for task in tasks]
+    together = drive_all(NAME, ModelOptions(), [_session(task) for task in tasks])
+    alone = [drive_all(NAME, ModelOptions(), [_session(task)])[0] for task in tasks]
     assert [t.exchanges for t in map(_untimed, together)] == [t.exchanges for t in map(_untimed, alone)]
 
 
@@ -115,7 +113,7 @@ def test_a_restored_record_is_used_and_a_sham_believed():
 def test_where_a_summary_is_wanted_it_keeps_nothing():
     access = Access("compaction", None, h=4, context_tokens=64)
     spec = TaskSpec("store-recall", n=40, m=8)
-    (trace,) = run_trials(NAME, ModelOptions(), [make_session(access, generate(spec), prepare(spec))])
+    (trace,) = drive_all(NAME, ModelOptions(), [make_session(access, generate(spec), prepare(spec))])
     assert trace.ending == "finished"
     assert "" in {exchange.reply.text for exchange in trace.exchanges}
 
@@ -124,7 +122,7 @@ def test_where_a_summary_is_wanted_it_keeps_nothing():
 def test_a_managed_run_comes_to_its_end(condition):
     """It turns the pages and answers from what is shown; it keeps nothing and fetches nothing."""
     access = Access(condition, None, h=4, reads=None if condition == "paging" else 0)
-    (trace,) = run_trials(NAME, ModelOptions(), [make_session(access, generate(SPEC), prepare(SPEC))])
+    (trace,) = drive_all(NAME, ModelOptions(), [make_session(access, generate(SPEC), prepare(SPEC))])
     assert trace.ending == "finished"
     assert len(trace.decisions) == SPEC.n
     assert {action.action.split()[0] for action in trace.actions} <= {"NEXT", "ANSWER", "DONE"}
@@ -173,8 +171,8 @@ def test_a_task_beyond_its_words_is_wrong_usage(tmp_path, capsys):
     assert eirkit("lacuna", "run", *options, "--digits", "6", "--model", NAME) == 2
     assert "at most 4 digits, this step has 6; use a smaller task" in capsys.readouterr().err
     own = "eirkit.tasks.workloads.stepwise_sum:StepwiseSum"
-    session = full_information(generate(TaskSpec(own, n=4, m=2)), calculator=False)
-    assert run_trials(NAME, ModelOptions(), [session])[0].ending == "finished"
+    session = full_information(generate(TaskSpec(own, n=4, m=2)))
+    assert drive_all(NAME, ModelOptions(), [session])[0].ending == "finished"
 
 
 def test_an_operator_it_never_learned_is_wrong_usage(tmp_path):
@@ -186,4 +184,4 @@ def test_an_operator_it_never_learned_is_wrong_usage(tmp_path):
     )
     task = generate(TaskSpec(f"{tmp_path / 'mine.py'}:Mine", n=4, m=2))
     with pytest.raises(UsageError, match="has learned sum, max, copy, top, not"):
-        run_trials(NAME, ModelOptions(), [full_information(task, calculator=False)])
+        drive_all(NAME, ModelOptions(), [full_information(task)])

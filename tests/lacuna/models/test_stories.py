@@ -15,8 +15,8 @@ from eirkit.agents.models.local import PACKAGE
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.records import read_records
 from eirkit.runs.budget import SpendingLimits
-from eirkit.runs.runner import resume_sweep, start_sweep
 from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says
 
 CANARY = "sk-canary-5f2e8b7c9d1a4e6f"

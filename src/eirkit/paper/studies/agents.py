@@ -5,26 +5,24 @@ Reference agents stand in for the published models unless a model is given; then
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
 
-from eirkit.agents.model import Model, ModelOptions
-from eirkit.agents.telemetry import Trace
+from eirkit.agents.model import ModelOptions
 from eirkit.errors import InfrastructureError
 from eirkit.findings.behaviour import Behaviour, behave
-from eirkit.findings.causes import RunScore, Verdict, judge, score
+from eirkit.findings.causes import RunScore, Verdict, judge
 from eirkit.findings.pooling import mean
 from eirkit.paper.studies.judging import THREE, By, compare, trait
 from eirkit.paper.study import Setting, StudyRow
-from eirkit.runs.budget import Budget
-from eirkit.runs.cells import Access
-from eirkit.runs.sessions import make_session
-from eirkit.runs.trial import Bench, Result, Trial, Workbench
+from eirkit.runs.cells import Access, Cell
+from eirkit.runs.plan import CellPlan, Planned
+from eirkit.runs.results import Results
+from eirkit.runs.runner import Runner, running
 from eirkit.tasks.generation import generate_many, graph_of, prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.task import TaskInstance, TaskSpec
 
 GPT, OPUS, HAIKU, MINI = "GPT-5.6", "Claude Opus 4.6", "Claude Haiku 4.5", "GPT-4.1 Mini"
 STRONG = f"{GPT}, {OPUS}, {HAIKU}"
@@ -39,18 +37,10 @@ class Who:
     name: str
     model: str
     options: ModelOptions
-    purse: Budget | None = None  # from which it is paid; None: nothing is capped
+    runner: Runner | None = None  # where its runs are kept and paid for; None: nowhere
 
-    @property
-    def bench(self) -> Bench:
-        return Workbench(self.purse)
-
-    def remembering_bench(self) -> Bench:
-        """Return a bench that runs no trial twice: all at once, then again in groups."""
-        return Workbench(self.purse, _Remembered())
-
-    def make(self) -> Model:
-        return (self.purse or Budget()).make(self.model, self.options)
+    def cell(self, spec: TaskSpec, access: Access) -> Cell:
+        return Cell(spec.with_seed(0), self.model, access, self.options)
 
     def called(self, name: str) -> Who:
         """Return the same agent under the name of a column."""
@@ -59,24 +49,6 @@ class Who:
     @property
     def is_reference(self) -> bool:
         return self.model.startswith("reference/")
-
-
-class _Remembered:
-    """Trials in memory; those that the world broke are tried again."""
-
-    def __init__(self) -> None:
-        self._traces: dict[str, Trace] = {}
-
-    def find(self, model: str, options: ModelOptions, trial: Trial) -> Trace | None:
-        return self._traces.get(_name(model, trial))
-
-    def keep(self, model: str, options: ModelOptions, trial: Trial, result: Result) -> None:
-        if isinstance(result, Trace):
-            self._traces[_name(model, trial)] = result
-
-
-def _name(model: str, trial: Trial) -> str:
-    return json.dumps([model, trial.what], sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +60,16 @@ class Run:
     behaviour: Behaviour
 
 
-def reference(agent: str, p: float | None = None) -> Who:
+def reference(agent: str, p: float | None = None, runner: Runner | None = None) -> Who:
     """Return a reference agent, with the probability of its trait where one is given."""
-    return Who(agent, f"reference/{agent}", ModelOptions() if p is None else ModelOptions(extra={"p": p}))
+    return Who(agent, f"reference/{agent}", ModelOptions() if p is None else ModelOptions(extra={"p": p}), runner)
 
 
 def cast(setting: Setting, *agents: str) -> tuple[Who, ...]:
     """Return who is run: the model that was given, or these reference agents."""
     if setting.model is not None:
-        return (Who(setting.model, setting.model, setting.options, setting.purse),)
-    return tuple(reference(agent) for agent in agents)
+        return (Who(setting.model, setting.model, setting.options, setting.runner),)
+    return tuple(reference(agent, runner=setting.runner) for agent in agents)
 
 
 def seeds_of(setting: Setting, own: int) -> Sequence[int]:
@@ -114,20 +86,29 @@ def commands(setting: Setting, *studies: str) -> tuple[str, ...]:
 
 def run_cell(spec: TaskSpec, access: Access, who: Who, seeds: Sequence[int]) -> list[Run]:
     """Return the runs of one agent in the order of the seeds; one that the world broke is left out."""
-    workload, runs = prepare(spec), []
-    tasks = list(generate_many(spec, seeds))
-    trials = [Trial({}, make_session(access, task, workload)) for task in tasks]
-    for task, trace in zip(tasks, who.bench.run(who.model, who.options, trials), strict=True):
-        if isinstance(trace, InfrastructureError):
-            if who.is_reference:
-                raise trace
-            continue
-        verdicts = judge(task, workload, trace.decisions, trace.actions)
-        scored = score(verdicts, trace.decisions, max_turn=trace.ending == "action-limit")
-        runs.append(Run(scored, verdicts, behave(graph_of(task), trace.actions, trace.decisions, verdicts)))
-    if not runs:
+    cell, tasks = who.cell(spec, access), list(generate_many(spec, seeds))
+    with running(who.runner) as runner:
+        results = runner.complete(study_plan((cell, seeds)))
+        found = [_read_run(task, cell, results) for task in tasks]
+        lost = list(results.losses([(cell, seeds)]).values())
+    if lost and who.is_reference:
+        raise InfrastructureError(lost[0])
+    if len(lost) == len(seeds):
         raise InfrastructureError(f"every run of {who.model} on {spec.workload} was lost; try again")
-    return runs
+    return [run for run in found if run is not None]
+
+
+def study_plan(*planned: Planned) -> CellPlan:
+    """Return cells of a study as a plan; what reference agents are told and say can be had again for nothing."""
+    return CellPlan("study", planned, texts=not all(cell.model.startswith("reference/") for cell, _ in planned))
+
+
+def _read_run(task: TaskInstance, cell: Cell, results: Results) -> Run | None:
+    trace, score = results.trace(cell, task.spec.seed), results.score(cell, task.spec.seed)
+    if trace is None or score is None:
+        return None
+    verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
+    return Run(score, verdicts, behave(graph_of(task), trace.actions, trace.decisions, verdicts))
 
 
 def in_threes(runs: Iterable[Run], figure: Callable[[Run], float | None]) -> list[float]:

@@ -17,10 +17,12 @@ from eirkit.paper.studies.agents import (
     reference,
     row_of,
     seeds_of,
+    study_plan,
 )
 from eirkit.paper.studies.judging import sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
-from eirkit.runs.capability import CapabilityCell, Control, assess
+from eirkit.runs.capability import CapabilityCell, Control, measure_capability
+from eirkit.runs.runner import running
 from eirkit.tasks.task import TaskSpec
 
 SEEDS = 18
@@ -43,7 +45,7 @@ def capability(setting: Setting) -> Findings:
     """Compare the control; unaided figures are traits of models."""
     seeds = seeds_of(setting, SEEDS)
     exact = cast(setting, "calculator")[0]
-    sloppy = exact if setting.model is not None else reference("sloppy")
+    sloppy = exact if setting.model is not None else reference("sloppy", runner=setting.runner)
     plain, aided = _threes(exact, seeds), _threes(sloppy, seeds)
     sections = {
         "Unaided, h = m in {4, 8, 16}, recovery off": list(_unaided(exact, plain, seeds)),
@@ -72,7 +74,10 @@ def _unaided(who: Who, threes: Sequence[dict[str, CapabilityCell]], seeds: Seque
 
 def _threes(who: Who, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:
     specs, found = [TaskSpec(name) for name in WORKLOADS], []
-    for group in groups(seeds):
-        cells = assess([who.model], specs, Control(seeds=group), who.options, who.bench)
-        found.append({cell.workload: cell for cell in cells})
+    with running(who.runner) as runner:
+        planned = Control(seeds=seeds).plan([who.model], specs, who.options)
+        results = runner.complete(study_plan(*planned))
+        for group in groups(seeds):
+            cells = measure_capability([who.model], specs, Control(seeds=group), who.options, results)
+            found.append({cell.workload: cell for cell in cells})
     return found

@@ -5,11 +5,13 @@ A study names the function that computes it and loads it when it is run, so that
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from eirkit.agents.bundled.decoding import Memory, remembering
 from eirkit.errors import UnknownNameError
 from eirkit.paper.study import Setting, Study
+from eirkit.runs.runner import Runner
 
 THREE = 3  # seeds behind a published mean; studies that take means of all their seeds in threes need as many
 
@@ -120,7 +122,10 @@ _STEPS: Memory = {}  # of the bundled network, over all studies of this process
 
 
 def perform(piece: tuple[str, Setting]) -> dict[str, Any]:
-    """Compute a study; what the bundled network wrote for one it need not write for another."""
+    """Compute a study; what the bundled network wrote for one it need not write for another.
+
+    Runs go to the setting's folder, if it has one, from which a study that was killed goes on.
+    """
     identity, setting = piece
-    with remembering(_STEPS):
-        return find_study(identity).run(setting).as_json()
+    with remembering(_STEPS), Runner(setting.runs, setting.budget) as runner:
+        return find_study(identity).run(replace(setting, runner=runner)).as_json()

@@ -104,7 +104,9 @@ def two_by_two(setting: Setting) -> Findings:
     """Compare who chooses what is kept, in what form it is kept, and where a memory is worse than none."""
     who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
     cells = run_cells(who, seeds)
-    takers = {p: run_note_taker(p, seeds, cells) for p in WRITES.values()} if setting.model is None else {}
+    takers = {}
+    if setting.model is None:
+        takers = {p: run_note_taker(p, seeds, cells, setting.runner) for p in WRITES.values()}
     sections = {
         "Store–Recall, the 2×2 pooled over h = 16, 8, 4, 2": [*_square_rows(who, cells), *_taker_rows(takers)],
         "Effects": [*_effect_rows(who, cells), *_taker_effects(takers)],
@@ -113,7 +115,7 @@ def two_by_two(setting: Setting) -> Findings:
     agents: dict[str, Cells] = {who.name: cells}
     tables = []
     if setting.model is None:
-        agents["thrasher"] = run_cells(reference("thrasher"), seeds, ["reads"])
+        agents["thrasher"] = run_cells(reference("thrasher", runner=setting.runner), seeds, ["reads"])
         agents |= {f"note-taker, p = {p:.1f}": own for p, own in takers.items()}
         lines = store_recall_shapes(cells, takers, agents["thrasher"])
         tables.append(listed("shapes", "Shapes: signs, orders, trends and places", lines))
@@ -271,7 +273,7 @@ def maximum_behaviour(setting: Setting) -> Findings:
         who = cast(setting)[0]
         panels = {f"{who.name}, {budget}": (who, budget) for budget in READS}
     else:
-        panels = {name: (reference(agent, p), budget) for name, (agent, p, budget) in PANELS.items()}
+        panels = {name: (reference(agent, p, setting.runner), budget) for name, (agent, p, budget) in PANELS.items()}
     made = {name: run_panel(who, budget, seeds) for name, (who, budget) in panels.items()}
     rows = [row for name, (who, budget) in panels.items() for row in _panel_rows(name, who, budget, made[name])]
     shapes = panel_shapes(made) if setting.model is None else ()
@@ -298,7 +300,7 @@ def recovery_enabled(setting: Setting) -> Findings:
     """Compare Stepwise Maximum with recovery, its last 32 steps scored; reads are those of the whole run."""
     seeds = seeds_of(setting, SEEDS)
     if setting.model is None:
-        people = {name: (reference(agent), how) for name, (agent, *how) in MEANS.items()}
+        people = {name: (reference(agent, runner=setting.runner), how) for name, (agent, *how) in MEANS.items()}
     else:
         people = {f"{setting.model}, LRU, READ": (cast(setting)[0], ["lru", None, 0])}
     runs: Recoveries = {

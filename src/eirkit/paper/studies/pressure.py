@@ -25,6 +25,7 @@ from eirkit.paper.studies.judging import in_section, listed, ordered, shape
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import Access
 from eirkit.runs.claims import gate
+from eirkit.runs.runner import Runner
 from eirkit.tasks.task import TaskSpec
 
 SEEDS = 120
@@ -89,7 +90,7 @@ def pressure_grid(setting: Setting) -> Findings:
         listed("shapes", "Shapes: trends and orders", shapes(grid, people)),
         listed("rank-tests", f"Spearman, m/h with accuracy, {TRIALS_A_LEVEL} trials a level", rank_tests(grid, people)),
         listed("controls", "Full information, h = m: who may carry claims about lost information", controls(people)),
-        *((_lengths(seeds),) if setting.model is None else ()),
+        *((_lengths(seeds, setting.runner),) if setting.model is None else ()),
     )
     rows = in_section("Accuracy by retained records, m = 16", accuracy_rows(grid, people))
     words = (SEVERAL,) if setting.model is None else ()
@@ -108,7 +109,7 @@ def controls(people: Sequence[Who]) -> Iterator[dict[str, Any]]:
     """Yield what each agent reaches at full information."""
     for family, spec in FAMILIES.items():
         for who in people:
-            yield {"workload": family, "agent": who.name, **gate(who.model, spec, who.options, who.bench).standing()}
+            yield {"workload": family, "agent": who.name, **gate(who.model, spec, who.options, who.runner).standing()}
 
 
 def rank_tests(grid: Grid, people: Sequence[Who]) -> Iterator[dict[str, Any]]:
@@ -125,16 +126,17 @@ def rank_tests(grid: Grid, people: Sequence[Who]) -> Iterator[dict[str, Any]]:
             yield {**entry, "published": published}
 
 
-def _lengths(seeds: Sequence[int]) -> Any:
-    return listed("length-tests", "Equal pressure, different length: calculator, m/h = 2", length_tests(seeds[:36]))
+def _lengths(seeds: Sequence[int], runner: Runner | None) -> Any:
+    lines = length_tests(seeds[:36], runner)
+    return listed("length-tests", "Equal pressure, different length: calculator, m/h = 2", lines)
 
 
-def length_tests(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+def length_tests(seeds: Sequence[int], runner: Runner | None = None) -> Iterator[dict[str, Any]]:
     """Yield the prediction that equal pressure gives equal accuracy at every length, tested at m/h = 2.
 
     The first m steps have little to lose, and weigh more in a short task; they are left out in every second test.
     """
-    who = reference("calculator")
+    who = reference("calculator", runner=runner)
     for family in ("Store–Recall", "Stepwise Sum"):
         for warm_up in (0, M):
             specs = {n: replace(FAMILIES[family], n=n, warm_up=warm_up) for n in LENGTHS}

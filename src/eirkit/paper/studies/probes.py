@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eirkit.experiments.probe import ProbePlan, ProbeRow, ProbeScore, run_probes
+from eirkit.experiments.probe import Probed, ProbePlan, ProbeQuestion, ProbeRow, ProbeScore, run_probes
 from eirkit.findings.prediction import Recovery, reads_given_cone
 from eirkit.paper.studies.agents import (
     FOUR,
@@ -22,9 +22,11 @@ from eirkit.paper.studies.agents import (
     reference,
     row_of,
     seeds_of,
+    study_plan,
 )
 from eirkit.paper.studies.judging import in_section, listed
 from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.runner import Runner, running
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.task import TaskSpec
@@ -42,15 +44,16 @@ TRACED = (14, 16)  # completed probes, probes in the figure
 STOPS = "how often an agent stops early is its own; the quitter stops as often as it is told to, so nothing is compared"
 
 
-def quitters() -> tuple[Who, ...]:
-    return tuple(replace(reference("quitter", p), name=f"quitter, p = {p}") for p in QUITS)
-
-
-Probed = tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]  # of a group of seeds
+def quitters(runner: Runner | None) -> tuple[Who, ...]:
+    return tuple(replace(reference("quitter", p, runner), name=f"quitter, p = {p}") for p in QUITS)
 
 
 def _probed(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[Probed]:
-    return [run_probes(specs, group, ProbePlan(), [who.model], who.options, who.bench) for group in groups(seeds)]
+    """Return the probes of each group of seeds."""
+    question = ProbeQuestion(specs, seeds, [who.model], who.options)
+    with running(who.runner) as runner:
+        results = runner.complete(study_plan(*question.plan().cells))
+        return [replace(question, seeds=group).measure(results) for group in groups(seeds)]
 
 
 def _rows_of(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[tuple[ProbeRow, ...]]:
@@ -64,13 +67,17 @@ def _overheads(rows: Sequence[ProbeRow], seeds: Sequence[int]) -> list[float]:
 def recovery_probes(setting: Setting) -> Findings:
     """Compare traversal on Stepwise Sum, model by model."""
     seeds = seeds_of(setting, SEEDS)
-    people = cast(setting, "recoverer") if setting.model is not None else (*cast(setting, "recoverer"), *quitters())
+    people = (
+        cast(setting, "recoverer")
+        if setting.model is not None
+        else (*cast(setting, "recoverer"), *quitters(setting.runner))
+    )
     rows: list[StudyRow] = []
     for who in people:
         found = [group[0] for group in _rows_of(who, SPECS[:1], seeds)]
         rows += _traversal(who, found, seeds)
     section = in_section("Stepwise Sum, m = 8, n = 64, fan-ins 2 and 4", rows)
-    tables = (_independence(),) if setting.model is None else ()
+    tables = (_independence(setting.runner),) if setting.model is None else ()
     return Findings(section, tables, commands=commands(setting, "recovery-probes"))
 
 
@@ -93,15 +100,15 @@ def _traversal(who: Who, rows: Sequence[ProbeRow], seeds: Sequence[int]) -> Iter
     yield row_of(who, "off-cone reads", 0.0, off, ", ".join(steady), "")
 
 
-def _independence() -> Table:
+def _independence(runner: Runner | None) -> Table:
     """Return the test that reads depend on the cone and not on the pressure.
 
     The naive recoverer has no place here: most of its probes end at the limit of actions, and the slope among the rest
     changes its sign with that limit.
     """
-    who, recoveries = reference("recoverer"), []
+    who, recoveries = reference("recoverer", runner=runner), []
     for h in (8, 4, 2):
-        _, probes = run_probes(SPECS[:1], range(24), ProbePlan(h=h), [who.model], who.options)
+        _, probes = run_probes(ProbeQuestion(SPECS[:1], range(24), [who.model], who.options, ProbePlan(h=h)), runner)
         recoveries += [Recovery(p.minimum, 8 / h, len(p.order)) for _, _, p in probes]
     test = reads_given_cone(recoveries)
     line: dict[str, Any] = {"agent": who.name, "reads a unit of m/h": test.estimate, "p": test.p, "recoveries": test.n}
@@ -111,7 +118,7 @@ def _independence() -> Table:
 def probes_by_workload(setting: Setting) -> Findings:
     """Compare how many probes are completed on three workloads, and what a completed one costs."""
     seeds = seeds_of(setting, SEEDS)
-    people = quitters() if setting.model is None else cast(setting)
+    people = quitters(setting.runner) if setting.model is None else cast(setting)
     rows: list[StudyRow] = []
     for who in people:
         found = _rows_of(who, SPECS, seeds)
@@ -131,7 +138,7 @@ def probes_by_workload(setting: Setting) -> Findings:
 def read_traces(setting: Setting) -> Findings:
     """Draw reads against the fewest possible, probe by probe, and where early stops end."""
     seeds = seeds_of(setting, SEEDS)
-    people = cast(setting) if setting.model is not None else (reference("recoverer"), quitters()[1])
+    people = cast(setting) if setting.model is not None else (*cast(setting, "recoverer"), quitters(setting.runner)[1])
     probes: list[tuple[Who, ProbeScore]] = []
     rows: list[StudyRow] = []
     for who in people:

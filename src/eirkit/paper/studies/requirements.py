@@ -13,10 +13,12 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.closed_forms import full_lookup, running_maximum, stepwise_sum, store_recall
 from eirkit.eir.enumeration import count_contract, count_signatures
 from eirkit.errors import InfrastructureError
-from eirkit.experiments.rescue import ARMS, Setup, rescue
-from eirkit.paper.studies.agents import Who, reference
+from eirkit.experiments.rescue import Setup, rescue
+from eirkit.paper.studies.agents import Who, reference, study_plan
 from eirkit.paper.studies.judging import THREE, compare, exact, in_section, listed, numbers, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.cells import ARMS
+from eirkit.runs.runner import running
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.tasks.generation import generate, graph_of, prepare
 from eirkit.tasks.task import TaskSpec, fingerprint
@@ -218,11 +220,13 @@ def _asked(setup: Setup, who: Who) -> Iterator[tuple[tuple[int, ...], ...]]:
     """Yield what every step asked for, as each arm's own session recorded it, under two policies and two interfaces."""
     for policy, managed in product(("fifo", "lru"), (False, True)):
         condition = replace(setup, policy=policy, managed=managed)
-        trials = [condition.trial(generate(setup.spec), arm) for arm in ARMS]
-        for trace in who.bench.run(who.model, who.options, trials):
-            if isinstance(trace, InfrastructureError):
-                raise trace
-            yield tuple(decision.required for decision in trace.decisions)
+        planned = list(condition.cells([who.model], who.options, [setup.spec.seed]))
+        with running(who.runner) as runner:
+            results = runner.complete(study_plan(*planned))
+            for why in results.losses(planned).values():
+                raise InfrastructureError(why)
+            traces = [results.trace(cell, setup.spec.seed) for cell, _ in planned]
+        yield from (tuple(decision.required for decision in trace.decisions) for trace in traces if trace)
 
 
 def framework(setting: Setting) -> Findings:

@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from eirkit.experiments.rescue import ARMS, Arm, ArmRow, Setup, rescue
-from eirkit.paper.studies.agents import GPT, HAIKU, MINI, OPUS, Who, cast, commands, groups, repeated, row_of, seeds_of
+from eirkit.experiments.rescue import ArmRow, Setup, measure_rescue
+from eirkit.paper.studies.agents import (
+    GPT,
+    HAIKU,
+    MINI,
+    OPUS,
+    Who,
+    cast,
+    commands,
+    groups,
+    repeated,
+    row_of,
+    seeds_of,
+    study_plan,
+)
 from eirkit.paper.studies.judging import in_section, listed, trait
 from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.cells import Arm
 from eirkit.runs.claims import gate
+from eirkit.runs.runner import running
 from eirkit.show.table import Table
-from eirkit.tasks.generation import generate_many
 from eirkit.tasks.task import TaskSpec
 
 SEEDS = 60
@@ -40,12 +54,11 @@ Arms = dict[str, list[float]]
 def in_arms(setup: Setup, who: Who, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
     """Return the arms of one agent for every group of three seeds; of fewer than two groups, for every seed."""
     found: dict[Arm, list[ArmRow]] = {"control": [], "oracle": [], "sham": []}
-    bench = who.remembering_bench()
-    tasks = list(generate_many(setup.spec, seeds))
-    bench.run(who.model, who.options, [setup.trial(task, arm) for arm in ARMS for task in tasks])
-    for group in groups(seeds):  # of which every trajectory is there already
-        for row in rescue(setup, group, [who.model], who.options, bench).rows:
-            found[row.arm].append(row)
+    with running(who.runner) as runner:
+        results = runner.complete(study_plan(*setup.cells([who.model], who.options, seeds)))
+        for group in groups(seeds):
+            for row in measure_rescue(setup, group, [who.model], who.options, results).rows:
+                found[row.arm].append(row)
     return found
 
 
@@ -59,7 +72,7 @@ def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
 
 def controlled(who: Who, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
-    cell = gate(who.model, spec, who.options, who.bench)
+    cell = gate(who.model, spec, who.options, who.runner)
     line: dict[str, Any] = {"workload": spec.workload, "agent": who.name, **cell.standing()}
     words = (
         () if cell.passes else (f"{who.name} fails the full-information control: its arms claim nothing about loss.",)

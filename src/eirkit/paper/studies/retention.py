@@ -20,6 +20,7 @@ from eirkit.paper.studies.agents import (
 )
 from eirkit.paper.studies.judging import Judged, Threes, above, below, lowest_at, never_rises, ordered
 from eirkit.runs.cells import Access
+from eirkit.runs.runner import Runner
 from eirkit.tasks.task import TaskSpec
 
 CAPACITIES = (16, 8, 4, 2)
@@ -75,12 +76,12 @@ def run_cells(who: Who, seeds: Sequence[int], budgets: Sequence[str] = tuple(REA
     }
 
 
-def run_note_taker(p: float, seeds: Sequence[int], recoverer: Cells) -> Cells:
+def run_note_taker(p: float, seeds: Sequence[int], recoverer: Cells, runner: Runner | None = None) -> Cells:
     """Return the cells of a note-taker; where nothing is to be written it is the recoverer, whose cells are taken."""
-    spec = TaskSpec("store-recall")
+    spec, who = TaskSpec("store-recall"), reference("note-taker", p, runner)
     shared = {key: runs for key, runs in recoverer.items() if key[0] in ("floor", "lru")}
     return shared | {
-        (condition, budget, h): run_cell(spec, access(condition, h, reads), reference("note-taker", p), seeds)
+        (condition, budget, h): run_cell(spec, access(condition, h, reads), who, seeds)
         for condition in ("scratch", "scratch-lru")
         for budget, reads in READS.items()
         for h in CAPACITIES

@@ -15,4 +15,4 @@ from eirkit.show.runs.folder import read_evidence
 def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
     """Return the page of one evidence command."""
     refuse_others(others)
-    return evidence_page(read_evidence(folder))
+    return evidence_page(read_evidence(folder, plugins=plugins))

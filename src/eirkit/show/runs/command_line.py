@@ -65,8 +65,8 @@ def _setting(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def evidence_command(manifest: Mapping[str, Any], out: str) -> str:
-    """Return the command that makes an evidence folder again."""
+def evidence_command(manifest: Mapping[str, Any], out: str | None = None) -> str:
+    """Return the command that makes an evidence folder again; without a folder, what it was asked."""
     settings = manifest["settings"]
     tasks = settings["tasks"] if "tasks" in settings else [settings["task"]]
     words = ["eirkit", "lacuna", manifest["command"], "--workload", ",".join(task["workload"] for task in tasks)]
@@ -84,7 +84,9 @@ def evidence_command(manifest: Mapping[str, Any], out: str) -> str:
         words.append("--calculator" if settings["calculator"] else "--no-calculator")
     words += _plan_words(settings.get("plan", {}))
     words += ["--seeds", seeds_text(read_seeds(settings["seeds"])), "--model", ",".join(settings["models"])]
-    return shlex.join([*words, *model_words(settings["options"]), "--out", out])
+    if settings.get("control") is not None:
+        words.append("--control" if settings["control"] else "--no-control")
+    return shlex.join([*words, *model_words(settings["options"]), *(["--out", out] if out else [])])
 
 
 def _task_words(task: Mapping[str, Any]) -> list[str]:

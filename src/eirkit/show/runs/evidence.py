@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from eirkit.experiments.evidence_measures import ARM_MEASURES, PROBE_MEASURES
@@ -146,6 +147,10 @@ def evidence_page(found: Evidence) -> Page:
         manifest_section(found.manifest, evidence_command(found.manifest, name)),
     )
     headline = _HEADLINES[found.command](found.document)
+    if found.missing:
+        left = counted(found.missing, "run")
+        words = f"Not finished: {left} still to come; continue with `eirkit lacuna {found.command} --resume {name}`."
+        headline = replace(headline, sentences=(*headline.sentences, words))
     return Page(
         f"LACUNA {found.command}", headline, sections, name, {"document": found.document}, f"lacuna-{found.command}"
     )

@@ -9,19 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
+from eirkit.experiments.recorded import READERS, answer_so_far
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
 from eirkit.findings.pooling import pool
 from eirkit.records import read_document
-from eirkit.runs import trial_store
 from eirkit.runs.control import FOLDER as CONTROL
-from eirkit.runs.manifest import FILE, Manifest, read_manifest
-from eirkit.runs.runner import recorded_suite
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest
 from eirkit.runs.store import RUNS, SUMMARY, scan_runs
 from eirkit.runs.summary import SCHEMA as SUMMARY_SCHEMA
 from eirkit.runs.summary import summarise
+from eirkit.runs.sweep import recorded_suite
 from eirkit.runs.values import UNLIMITED
-from eirkit.show.folders import foreign_in, kind_of
+from eirkit.show.folders import foreign_in, foreign_in_settings, kind_of
+from eirkit.show.runs.command_line import evidence_command
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
@@ -49,6 +50,7 @@ class Evidence:
     folder: Path
     manifest: Row
     document: Row
+    missing: int = 0  # runs that have not come to their end
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +157,34 @@ def _completed(row: Row, by_cell: Mapping[str, Sequence[RunFacts]]) -> Row:
     return {**row, **found, "memory_system": system}
 
 
-def read_evidence(folder: Path) -> Evidence:
-    """Return what an evidence command left in its folder.
+def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
+    """Return what an evidence command left in its folder, finished or not.
+
+    Args:
+        plugins: whether code that the settings name may be run, for one that is not finished.
 
     Raises:
-        InputFileError: it has not come to its end.
+        InputFileError: the folder is no such, or what is not finished cannot be summed up.
     """
-    manifest = read_document(folder / FILE, trial_store.SCHEMA)
+    manifest = read_document(folder / FILE, PLAN_SCHEMA)
     command = str(manifest["command"])
-    if not (folder / SUMMARY).is_file():
-        raise InputFileError(f"{folder} was not finished; give `eirkit lacuna {command}` the same --out again")
-    return Evidence(command, folder, manifest, read_document(folder / SUMMARY, f"{command}/1"))
+    if command not in READERS:
+        raise InputFileError(f"{folder} holds the runs of a {command}; give the folder above it, or `eirkit view` this")
+    if (folder / SUMMARY).is_file():
+        return Evidence(command, folder, manifest, read_document(folder / SUMMARY, f"{command}/1"))
+    if "runs" not in manifest:
+        remedy = f"run it again: {evidence_command(manifest, f'{folder}-2')}"
+        raise InputFileError(f"{folder} was not finished by the version that began it; {remedy}")
+    if not plugins and (named := foreign_in_settings(manifest["settings"])):
+        raise InputFileError(
+            f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
+        )
+    try:
+        document = answer_so_far(folder, manifest)
+    except UsageError as error:
+        raise InputFileError(f"{folder} is not finished and cannot be summed up ({error})") from error
+    ended = sum(1 for _ in scan_runs(folder / RUNS)) if (folder / RUNS).exists() else 0
+    return Evidence(command, folder, manifest, document, manifest["runs"] - ended)
 
 
 def _summary(folder: Path, manifest: Manifest, *, plugins: bool) -> Row:

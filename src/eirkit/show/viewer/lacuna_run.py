@@ -87,8 +87,9 @@ class LacunaRun:
         self.folder, self.record, self.plugins = folder, record, plugins
 
     @property
-    def trial(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.record.get("trial", {})
+    def moment(self) -> Mapping[str, Any]:
+        """What a probe is about: the step at which a result is missing, the result, and what is held then."""
+        found: Mapping[str, Any] = self.record.get("moment", {})
         return found
 
     @cached_property
@@ -106,12 +107,13 @@ class LacunaRun:
     @property
     def parameters(self) -> dict[str, Any]:
         """The task's, with its seed."""
-        return {**(self.record.get("task") or self.trial["task"]), "seed": self.record["seed"]}
+        return {**self.record["task"], "seed": self.record["seed"]}
 
     @cached_property
     def task(self) -> Rebuilt:
         """The task as generated again, or why it is not."""
-        named = [self.parameters["workload"], self.record.get("access", self.trial).get("policy") or ""]
+        access = self.record["access"]
+        named = [self.parameters["workload"], access.get("policy") or "", access.get("condition") or ""]
         if not self.plugins and (foreign := [name for name in named if ":" in name]):
             return Rebuilt(None, f"{foreign[0]} is code beside the run; start the viewer with --plugins to run it")
         try:
@@ -153,11 +155,12 @@ class LacunaRun:
 
     def document(self) -> dict[str, Any]:
         """Return the whole run without what was said."""
-        shared = ("run", "seed", "model", "settings", "access", "trial", "ending", "usage", "cell", "memory")
+        shared = ("run", "seed", "model", "settings", "access", "intervention", "ending", "usage", "cell", "memory")
         found = self.score()
         return {
             "kind": "lacuna",
             **{name: self.record[name] for name in shared if name in self.record},
+            **({"trial": self.moment} if self.is_probe else {}),  # the page begins at its step
             "task": self.parameters,
             "capacity": self.capacity,
             "score": None if found is None else score_json(found),
@@ -168,7 +171,7 @@ class LacunaRun:
     @property
     def capacity(self) -> int | None:
         """How many records can be in sight; None where none are kept there, since a memory has them all."""
-        how = self.record.get("access", self.trial)
+        how = self.record["access"]
         return None if how.get("panel") == STRICT else how.get("h")
 
     def _step(self, t: int) -> dict[str, Any]:
@@ -180,7 +183,7 @@ class LacunaRun:
         if decision is not None:
             step |= {name: getattr(decision, name) for name in (*_OF_DECISION, *_EFFORT)}
         elif (sought := self._sought(t)) is not None:
-            step |= {"required": self.graph[t - 1], "retained": self.trial["resident"], "missing": sought}
+            step |= {"required": self.graph[t - 1], "retained": self.moment["resident"], "missing": sought}
         if verdict is not None:
             step |= {"correct": verdict.correct, "missed": verdict.missed, "cause": verdict.cause, "why": verdict.kind}
         elif decision is not None and (wrong := self._recorded_wrong.get(t)) is not None:
@@ -196,7 +199,7 @@ class LacunaRun:
         """Return how a step came to be as it is: where its fault began, what it spoilt, and what repair would take."""
         decision = self.decisions.get(t)
         missing = decision.missing if decision is not None else self._sought(t) or ()
-        resident = decision.retained if decision is not None else self.trial.get("resident", ())
+        resident = decision.retained if decision is not None else self.moment.get("resident", ())
         return {
             "spread": asdict(spread_of(self.graph, self.verdicts, t)),
             "cone": self._cone(missing, resident) if missing else None,
@@ -204,15 +207,15 @@ class LacunaRun:
 
     def _sought(self, t: int) -> tuple[int, ...] | None:
         """Return what a probe lacks at its own step; None at every other."""
-        return (self.trial["target"],) if self.is_probe and self.trial["at"] == t else None
+        return (self.moment["target"],) if self.is_probe and self.moment["at"] == t else None
 
     @property
     def is_probe(self) -> bool:
-        return self.trial.get("evidence") == "probe"
+        return bool(self.moment)
 
     def step_of(self, event: Mapping[str, Any]) -> int:
         """Return the step that an event is shown with: a probe has but one; the first has what came before it."""
-        return int(self.trial["at"]) if self.is_probe else max(1, int(event["t"]))
+        return int(self.moment["at"]) if self.is_probe else max(1, int(event["t"]))
 
     def _cone(self, missing: Sequence[int], resident: Sequence[int]) -> dict[str, Any]:
         nodes = ancestors(self.graph, missing, resident)
@@ -261,7 +264,7 @@ def pressure_lines(run: LacunaRun) -> dict[str, Any]:
     except EirkitError as error:
         return {"unknown": str(error)}
     record_bits = math.log2(prepare(task.spec).alphabet(task.spec))
-    h = run.record.get("access", run.trial).get("h") or task.spec.m
+    h = run.record["access"].get("h") or task.spec.m
     against = pressure(curve, h, record_bits)
     return {
         "needed_bits": curve.lower_bits,

@@ -14,13 +14,13 @@ from typing import Any, Literal
 from eirkit.errors import EirkitError
 from eirkit.findings.pooling import pool
 from eirkit.records import read_document
-from eirkit.runs.manifest import FILE, read_manifest
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA, read_manifest
 from eirkit.runs.store import SUMMARY, read_failures
-from eirkit.runs.trial_store import SCHEMA as EVIDENCE
 from eirkit.show.viewer.folders import ViewedFolder, changed_at
 from eirkit.show.viewer.run_index import RunIndex
 
 State = Literal["running", "complete", "waiting"]
+NAMES = ("workload", "model", "condition", "policy", "memory", "arm", "h")  # what tells the rows of cells apart
 QUIET_SECONDS = 30.0  # after which a folder that nobody writes to is no longer called running
 
 
@@ -46,7 +46,9 @@ def progress_of(place: ViewedFolder, index: RunIndex, now: float) -> FolderProgr
     """Return how far a folder is; `now` is the time by the clock of files."""
     planned, cells, kind = _planned(place.path, place.kind)
     lost = lost_runs(place.path, index)
-    whole = index.complete and (len(index) == planned or (planned is None and (place.path / SUMMARY).exists()))
+    whole = index.complete and (
+        (planned is not None and len(index) >= planned) or (planned is None and (place.path / SUMMARY).exists())
+    )
     quiet = now - changed_at(place) > QUIET_SECONDS
     costs = index.column("cost_usd")
     return FolderProgress(
@@ -84,7 +86,7 @@ def cell_rows(index: RunIndex) -> list[dict[str, Any]]:
         if cell and index.scores[place] is not None:
             by_cell.setdefault(cell, []).append(place)
     table = index.table()
-    names = [one.key for one in table.fields if one.key in ("workload", "model", "condition", "policy", "memory", "h")]
+    names = [one.key for one in table.fields if one.key in NAMES]
     rows = []
     for cell, places in by_cell.items():
         pooled = pool([score for place in places if (score := index.scores[place]) is not None])
@@ -97,6 +99,7 @@ def _planned(folder: Path, kind: str) -> tuple[int | None, int | None, str]:
         manifest = read_manifest(folder)
         return manifest.runs, manifest.cells, "sweep"
     try:
-        return None, None, str(read_document(folder / FILE, EVIDENCE)["command"])
+        told = read_document(folder / FILE, PLAN_SCHEMA)
+        return told.get("runs"), told.get("cells"), str(told["command"])
     except (EirkitError, KeyError):
         return None, None, "evidence"

@@ -14,17 +14,14 @@ from functools import cached_property
 from typing import Any
 
 from eirkit.agents.exchange import prompt_hash
-from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, ToolCall
+from eirkit.agents.probe_session import Moment, probe_session
 from eirkit.agents.prompt import DIALECTS, Renderer
 from eirkit.agents.session import Session
-from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.errors import EirkitError
-from eirkit.experiments.probe import Moment, probe_session
-from eirkit.experiments.rescue import Lacking, Setup
-from eirkit.runs.capability import full_information
-from eirkit.runs.cells import CONTROLLED, STRICT, Access
+from eirkit.runs.cells import CONTROLLED, Access, read_intervention
+from eirkit.runs.restoration import Lacking
 from eirkit.runs.sessions import make_session
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.generation import prepare
@@ -55,31 +52,18 @@ class Replayed:
 
 def session_of(run: LacunaRun, task: TaskInstance) -> Session:
     """Return the session that a run was driven through, before its first request."""
-    trial = run.trial
-    if not trial:
-        return make_session(Access(**run.record["access"]), task, prepare(task.spec))
-    if trial["evidence"] == "rescue":
-        return setup_of(trial, task).session(task, trial["arm"], lacking_of(trial))
-    if trial["evidence"] == "probe":
-        return probe_session(task, Moment(trial["at"], trial["target"], tuple(trial["resident"])))
-    return full_information(task, calculator=trial["calculator"])
+    record = run.record
+    if run.is_probe:
+        return probe_session(task, Moment(**{**run.moment, "resident": tuple(run.moment["resident"])}))
+    access, done = Access(**record["access"]), read_intervention(record.get("intervention"))
+    return make_session(access, task, prepare(task.spec), intervention=done, lacking=lacking_of(record))
 
 
-def setup_of(trial: Mapping[str, Any], task: TaskInstance) -> Setup:
-    """Return the condition of a rescue as its record has it, the memory included."""
-    memory = None
-    if "memory" in trial:
-        limit = trial["h"] if trial["panel"] == STRICT else None
-        memory = MemoryPlan(trial["memory"], trial["memory_settings"], limit)
-    how = {name: trial[name] for name in ("h", "policy", "truth", "managed")}
-    return Setup(task.spec, **how, memory=memory, actions=trial.get("actions", ACTION_LIMIT))
-
-
-def lacking_of(trial: Mapping[str, Any]) -> Lacking | None:
+def lacking_of(record: Mapping[str, Any]) -> Lacking | None:
     """Return what alone was injected into an arm; None where that was all that it missed."""
-    if "injected" not in trial:
+    if "injected" not in record:
         return None
-    return {t: frozenset(refs) for t, refs in trial["injected"]}
+    return {t: frozenset(refs) for t, refs in record["injected"]}
 
 
 def replay(run: LacunaRun) -> Replayed:
@@ -121,7 +105,7 @@ def _reason(run: LacunaRun, recorded: list[dict[str, Any]]) -> str:
         return (
             "Played again, the record gives other prompts here than the run had; they are shown as they were recorded."
         )
-    memory = run.record.get("access", run.trial).get("memory")
+    memory = run.record["access"].get("memory")
     brought = "" if memory is None else f" and what its memory, {memory}, returned"
     return f"Later prompts follow from the replies{brought}, which were not kept; run without --no-texts to see them."
 
@@ -147,7 +131,7 @@ def _reply(event: Mapping[str, Any], request: Request, run: LacunaRun) -> Reply:
     if "reply" in event:
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in event.get("calls", ()))
         return Reply(event["reply"], calls)
-    if not run.record.get("access", {}).get("condition") == CONTROLLED:
+    if run.record["access"].get("condition") != CONTROLLED:
         raise ValueError("replies were not kept, and the state depends on them")
     decision = run.decisions[event["t"]]
     if decision.submitted is None:

@@ -19,6 +19,7 @@ from eirkit.findings.causes import CAUSE_MEASURES, RunScore, read_score
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.store import RUN_SCHEMA, RUNS
 from eirkit.runs.summary import SPENDING_MEASURES
+from eirkit.show.viewer.earlier import as_today
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
 
 SLICE_SECONDS = 0.4  # of reading before an answer is given
@@ -176,17 +177,17 @@ class RunIndex:
 
 
 def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
-    """Return the row of a run from its record: of a sweep, or of an evidence command."""
-    trial = record.get("trial", {})
-    task, access = record.get("task") or trial.get("task", {}), record.get("access", trial)
+    """Return the row of a run from its record."""
+    task, access, done = record["task"], record["access"], record.get("intervention", {})
+    condition = done["kind"] if done.get("kind") in ("probe", "calculator") else access.get("condition")
     row = {
         "run": record["run"],
         "model": record["model"],
         "seed": record["seed"],
         **{name: task.get(name) for name in OF_TASK},
-        "condition": access.get("condition", trial.get("evidence")),
+        "condition": condition,
         **{name: access.get(name) for name in ("policy", "memory", "h")},
-        "arm": trial.get("arm"),
+        "arm": done.get("arm"),
         "ending": record.get("ending"),
         "calls": record["usage"]["calls"],
         "cost_usd": record["usage"]["cost_usd"],
@@ -206,7 +207,7 @@ def _decoded(line: bytes, path: Path) -> dict[str, Any]:
         raise InputFileError(f"{path}: a line is damaged ({error}); restore the file") from error
     if not isinstance(record, dict) or record.get("schema") != RUN_SCHEMA:
         raise InputFileError(f"{path}: not a file of {RUN_SCHEMA!r} records; restore the file")
-    return record
+    return as_today(record)
 
 
 MOST = 60
@@ -234,8 +235,7 @@ def _same_task(index: RunIndex, place: int, own: int) -> bool:
 
 def own_words(record: Mapping[str, Any]) -> str:
     """Return a run's name among its siblings."""
-    trial = record.get("trial", {})
-    access = record.get("access", trial)
-    parts = [trial.get("arm") or trial.get("evidence"), access.get("memory") or access.get("policy"), record["model"]]
+    done, access = record.get("intervention", {}), record["access"]
+    parts = [done.get("arm") or done.get("kind"), access.get("memory") or access.get("policy"), record["model"]]
     h = access.get("h")
     return ", ".join([str(part) for part in parts if part] + ([f"h = {h}"] if h is not None else []))

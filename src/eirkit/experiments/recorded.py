@@ -1,0 +1,34 @@
+"""What a rescue, a control or probes found, from their folder alone, whether all of their runs have ended or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from eirkit.experiments.probe import ProbeQuestion
+from eirkit.experiments.rescue_document import RescueQuestion
+from eirkit.runs.capability import CapabilityQuestion
+from eirkit.runs.results import Results
+
+
+class Question(Protocol):
+    """An experiment whose result follows from its runs."""
+
+    def answer(self, results: Results) -> dict[str, Any]: ...
+
+
+READERS: Mapping[str, Callable[[Mapping[str, Any]], Question]] = {
+    "rescue": RescueQuestion.read,
+    "capability": CapabilityQuestion.read,
+    "probe": ProbeQuestion.read,
+}
+
+
+def answer_so_far(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of an experiment from the runs that have ended; nothing is run and nothing written.
+
+    Raises:
+        UsageError: a model or plug-in that the settings name is not here.
+    """
+    return READERS[manifest["command"]](manifest["settings"]).answer(Results(folder))

@@ -1,0 +1,70 @@
+"""The folder of an experiment that is no sweep: begun, or gone on with where the same plan was begun there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eirkit.agents.exchange import canonical
+from eirkit.engine.mapping import Engine
+from eirkit.errors import UsageError
+from eirkit.records import read_document, write_document
+from eirkit.runs.budget import Budget
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
+from eirkit.runs.model_pool import ModelPool
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.runner import Observer, Runner, watch_nothing
+from eirkit.runs.store import SUMMARY, is_untouched
+
+_COMPARED = ("command", "settings", "sources", "eirkit")
+
+
+@contextmanager
+def open_plan(
+    plan: CellPlan,
+    folder: Path | None,
+    budget: Budget,
+    observe: Observer = watch_nothing,
+    engine: Engine | None = None,
+) -> Iterator[Runner]:
+    """Yield a runner for a plan, after everything that can be wrong with it has been checked.
+
+    Raises:
+        UsageError: nothing was written: a model or a memory system cannot be had, or the folder holds something else
+            or another plan.
+    """
+    ModelPool(plan, budget)
+    if folder is None:
+        with Runner(None, budget, observe, engine) as runner:
+            yield runner
+        return
+    manifest = describe_plan(plan, budget.funds.prices, os.environ)
+    _refuse_other(folder, manifest)
+    with Runner(folder, budget, observe, engine) as runner:
+        if not (folder / FILE).exists():
+            write_document(folder / FILE, PLAN_SCHEMA, manifest)
+        yield runner
+
+
+def write_result(plan: CellPlan, folder: Path, document: Mapping[str, Any]) -> None:
+    """Write what an experiment found beside its runs."""
+    write_document(folder / SUMMARY, f"{plan.kind}/1", document)
+
+
+def _refuse_other(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Raise UsageError where the folder holds anything but the beginning of this same plan."""
+    if not (folder / FILE).exists():
+        if not is_untouched(folder):
+            raise UsageError(f"{folder} holds something else; choose a new or empty --out")
+        return
+    then = read_document(folder / FILE, PLAN_SCHEMA)
+    if then.get("command") == manifest["command"] and "plan_sha256" not in then:
+        raise UsageError(f"{folder} was written by an earlier version; repeat the command with another --out")
+    for name in _COMPARED:
+        if canonical({name: then.get(name)}) != canonical({name: manifest[name]}):
+            raise UsageError(f"{folder} was begun with other {name}; repeat that command or choose another --out")
+    if then["plan_sha256"] != manifest["plan_sha256"] or then["prompt_sha256"] != manifest["prompt_sha256"]:
+        raise UsageError(f"the prompts or tasks have changed since {folder} was begun; choose another --out")

@@ -1,0 +1,100 @@
+"""Sweeps: runs a checked suite into a folder, begun or resumed, with its full-information control, and sums it up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eirkit.engine.mapping import Engine
+from eirkit.errors import UsageError
+from eirkit.runs.budget import Budget, SpendingLimits
+from eirkit.runs.control import run_controls
+from eirkit.runs.manifest import describe, find_sources, read_manifest, refuse_drift
+from eirkit.runs.model_pool import ModelPool
+from eirkit.runs.runner import Observer, Runner, watch_nothing
+from eirkit.runs.store import is_untouched
+from eirkit.runs.suite import Suite, read_suite
+from eirkit.runs.summary import RunSummary, summarise
+
+
+def start_sweep(
+    suite: Suite,
+    folder: Path,
+    funds: SpendingLimits | None = None,
+    observe: Observer = watch_nothing,
+    control: bool | None = None,
+    engine: Engine | None = None,
+) -> RunSummary:
+    """Run a suite into a new or empty folder.
+
+    Args:
+        control: whether the full-information control is run first; unless given, for reference agents alone.
+        engine: runs what costs nothing; this process does unless given.
+
+    Raises:
+        UsageError: before anything is written: the folder is in use, or a model or memory cannot be made.
+    """
+    funds = funds or SpendingLimits()
+    _refuse_used(folder)
+    budget = Budget(funds, folder)
+    pool = ModelPool(suite, budget)
+    manifest = describe(suite, funds.prices, os.environ, folder, control)
+    with Runner(folder, budget, observe, engine) as runner:
+        _refuse_used(folder)
+        manifest.write(folder)
+        return _run(suite, runner, pool, control)
+
+
+def resume_sweep(
+    folder: Path,
+    suite: Suite | None = None,
+    funds: SpendingLimits | None = None,
+    observe: Observer = watch_nothing,
+    control: bool | None = None,
+    engine: Engine | None = None,
+) -> RunSummary:
+    """Finish a sweep that was begun; a suite, if given, must be the same.
+
+    Args:
+        control: as it was begun, unless given; what the control has found stays in any case.
+
+    Raises:
+        UsageError: the suite, the prompts or the version have changed since.
+    """
+    funds = funds or SpendingLimits()
+    then = read_manifest(folder)
+    wanted = recorded_suite(folder) if suite is None else suite
+    refuse_drift(then, describe(wanted, funds.prices, os.environ), folder)
+    budget = Budget(funds, folder)
+    pool = ModelPool(wanted, budget)
+    with Runner(folder, budget, observe, engine) as runner:
+        if control not in (None, then.control):
+            replace(then, control=control).write(folder)
+        return _run(wanted, runner, pool, then.control if control is None else control)
+
+
+def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suite:
+    """Return the suite of a sweep that was begun, with keys over it; its plug-ins are found from wherever we are."""
+    then = read_manifest(folder)
+    find_sources(then, folder)
+    return read_suite(then.suite, given)
+
+
+def _refuse_used(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file; choose a new or empty folder for --out")
+    if not is_untouched(folder):
+        raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
+
+
+def _run(suite: Suite, runner: Runner, pool: ModelPool, control: bool | None) -> RunSummary:
+    """Run the control and the sweep itself, each as far as it can be, and sum up."""
+    runner.refuse_unplanned(suite)
+    left_out = run_controls(suite, control, runner)
+    ended = runner.run(suite, pool)
+    summary = summarise(suite, runner.store.folder, (*left_out, *ended.stopped))
+    summary.write(runner.store.folder)
+    return summary
