@@ -12,13 +12,13 @@ from eirkit.runs.capability import CapabilityQuestion
 from eirkit.runs.results import Results
 
 
-class Question(Protocol):
+class Experiment(Protocol):
     """An experiment whose result follows from its runs."""
 
     def answer(self, results: Results) -> dict[str, Any]: ...
 
 
-READERS: Mapping[str, Callable[[Mapping[str, Any]], Question]] = {
+READERS: Mapping[str, Callable[[Mapping[str, Any]], Experiment]] = {
     "rescue": RescueQuestion.read,
     "capability": CapabilityQuestion.read,
     "probe": ProbeQuestion.read,
