@@ -18,6 +18,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.eir.closed_forms import store_recall
 from eirkit.errors import UsageError
 from eirkit.experiments.rescue import Setup, rescue
+from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
@@ -180,7 +181,7 @@ def test_accuracy_falls_with_what_is_retained():
 def test_the_calculator_errs_where_a_sum_first_misses_and_never_in_arithmetic():
     assert ours("alignment-and-rescue", "calculator")["Stepwise Sum: first miss = first error"] == 1
     causes = next(table for table in found("cascade-gap").tables if table.id == "causes")
-    assert all(row["computation"] == 0 for row in causes.rows)
+    assert all(row[CAUSE_MEASURES["computation"].label] == 0 for row in causes.rows)
 
 
 def test_misses_alone_predict_store_recall_and_flatter_the_sum():

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
+from eirkit.logs.corpus.summary import BREAK_MEASURES
 from eirkit.logs.tables import read_rows
 from eirkit.runs.store import RUNS, scan_runs
 
@@ -245,7 +246,7 @@ def test_a_rescue_under_a_memory_shows_the_prompts_that_it_had(look, views):
 def test_a_compaction_shows_what_it_dropped(look, views):
     page = look.at(*views["recorded"])
     lost = page.locator("section[aria-label='Compactions and clears']")
-    expect(lost.locator("th")).to_have_text(["what", "turn", "needed", "not carried", "reread", "edited", "neither"])
+    expect(lost.locator("th")).to_have_text(["what", "turn", *(one.label for one in BREAK_MEASURES)])
     whole, *parts = (int(text.replace(",", "")) for text in lost.locator("tbody td").all_inner_texts()[3:])
     assert whole == sum(parts) > 0
     expect(page.locator("section[aria-label='Compactions and clears'] tbody tr")).to_have_count(1)

@@ -161,14 +161,15 @@ def _must_begin_anew(summary: RunSummary) -> bool:
 
 
 def _render_figures(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    causes = [one for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in rows)]
     columns: dict[str, Sequence[object]] = {
         heading(RUN_MEASURES["scored"]): [f"{row['scored']}/{row['attempted']}" for row in rows],
         heading(RUN_MEASURES["accuracy"]): [_with_spread(row) for row in rows],
-        **{heading(one): [_cause(row, one.id) for row in rows] for one in CAUSE_MEASURES},
+        **{heading(one): [_cause(row, one.id) for row in rows] for one in causes},
         heading(ALIGNED): [_claim(row, _aligned(row)) for row in rows],
     }
     console.print(_table("Accuracy, and why steps were wrong", rows, columns))
-    legend(console, **meanings([*CAUSE_MEASURES, ALIGNED]))
+    legend(console, **meanings([*causes, ALIGNED]))
     if stored := [row for row in rows if row["memory_system"] is not None]:
         fates, costs = fate_columns(stored), cost_columns(stored)
         console.print(_table(FATE_MEASURES.title, stored, fates, True))
