@@ -80,7 +80,7 @@ def test_a_significant_drop_fails_and_nothing_else_does(here):
     (here.path / "mine.py").write_text(LOSSY)
     done = run(here, *SYSTEM, *base, "--eirkit-baseline", "base.json", "--eirkit-record", "now.json")
     done.assert_outcomes(failed=1, deselected=1)
-    done.stdout.fnmatch_lines(["accuracy dropped: 1.000 → 0.*p = 0.0005; wrong steps: *state_supply*"])
+    done.stdout.fnmatch_lines(["accuracy dropped: 1.000 → 0.*p = 0.0005; wrong steps: *missing input*"])
     # Deciding again needs no run: the memory system is not even there.
     (here.path / "mine.py").unlink()
     decided = run(here, "--eirkit-recorded", "now.json", "--eirkit-baseline", "base.json", "-p", "no:cacheprovider")

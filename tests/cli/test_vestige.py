@@ -107,7 +107,7 @@ def test_a_break_says_what_each_number_counts():
         "reread_dropped_tokens": 1950, "overwritten_tokens": 0, "measured": True,
     }  # fmt: skip
     assert _break_line(cost) == (
-        "3 files of 4,100 tokens were still needed; 2,900 tokens of that not carried over; "
+        "3 files of 4,100 tokens were still needed; 2,900 tokens of that dropped; "
         "2 files (1,950 of these) read again, which showed 2,010 tokens; "
         "0 files (0 of these) edited without rereading; 1 file (950 of these) never read again"
     )
