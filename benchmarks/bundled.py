@@ -12,9 +12,11 @@ from time import process_time
 
 from eirkit.agents.bundled.layout import load_weights
 from eirkit.agents.models.bundled import WEIGHTS
-from eirkit.cli.output import WholeConsole, table
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
+from eirkit.show.showing import TEXT_WIDTH
+from eirkit.show.table import Column, Table
+from eirkit.show.terminal import table_lines
 
 TARGET = 200  # steps a second of CPU time: the machine's other work is not ours
 CELLS = (  # workload, records in sight of 16, runs
@@ -47,10 +49,16 @@ def main() -> int:
     weights = load_weights(WEIGHTS)
     loading = process_time() - began
     found = {cell: measure(*cell) for cell in CELLS}
-    rows = [(*cell, f"{steps:.0f}") for cell, steps in found.items()]
-    console = WholeConsole()
-    console.print(table("Sweeps of bundled/lacuna-tiny, m = 16", ("workload", "h", "runs at a time", "steps/s"), rows))
-    console.print(f"{weights.parameters:,} parameters, loaded in {1000 * loading:.0f} ms; target {TARGET} steps/s")
+    columns = (
+        Column("workload", "workload"),
+        Column("h", "h"),
+        Column("runs", "runs at a time"),
+        Column("rate", "steps/s", 0),
+    )
+    rows = tuple({"workload": w, "h": h, "runs": runs, "rate": rate} for (w, h, runs), rate in found.items())
+    table = Table("sweeps", "Sweeps of bundled/lacuna-tiny, m = 16", columns, rows)
+    print("\n".join(line.text for line in table_lines(table, TEXT_WIDTH)))
+    print(f"{weights.parameters:,} parameters, loaded in {1000 * loading:.0f} ms; target {TARGET} steps/s")
     return 0 if all(found[cell] >= TARGET for cell in HELD_TO) else 1
 
 

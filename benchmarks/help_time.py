@@ -7,9 +7,9 @@ import sys
 import time
 from statistics import median
 
-from rich.console import Console
-
-from eirkit.cli.output import table
+from eirkit.show.showing import TEXT_WIDTH
+from eirkit.show.table import Column, Table
+from eirkit.show.terminal import table_lines
 
 LIMIT_SECONDS = 0.5
 ROUNDS = 15
@@ -37,8 +37,11 @@ def measure() -> dict[str, list[float]]:
 
 def main() -> int:
     seconds = measure()
-    rows = [(name, median(times), min(times), max(times)) for name, times in seconds.items()]
-    Console().print(table(f"Seconds over {ROUNDS} runs", ("command", "median", "least", "most"), rows))
+    names = ("command", "median", "least", "most")
+    figures = ((name, median(times), min(times), max(times)) for name, times in seconds.items())
+    rows = tuple(dict(zip(names, row, strict=True)) for row in figures)
+    table = Table("help", f"Seconds over {ROUNDS} runs", tuple(Column(name, name) for name in names), rows)
+    print("\n".join(line.text for line in table_lines(table, TEXT_WIDTH)))
     slowest = max(median(times) for name, times in seconds.items() if "--help" in name)
     print(f"limit {LIMIT_SECONDS} s: {'held' if slowest < LIMIT_SECONDS else 'missed'}")
     return int(slowest >= LIMIT_SECONDS)

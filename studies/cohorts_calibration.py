@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.cli.output import WholeConsole, table
 from eirkit.engine.mapping import PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.logs.audits.occupancy import read_windows
@@ -35,6 +34,8 @@ from eirkit.logs.corpus.pipeline import analyze_corpus
 from eirkit.logs.demand.gold import open_gold
 from eirkit.logs.synthetic.planting import CENTRE_LINES, Planted, PlantedEffects, draw_blocks, plain_lines, write_logs
 from eirkit.logs.tokens import estimating_counter
+from eirkit.show.table import Column, Table
+from eirkit.show.terminal import table_lines
 
 COHORTS = 200
 LEVEL = 0.05
@@ -245,9 +246,9 @@ def main(cohorts: str = str(COHORTS), workers: str = "0", folder: str = "out") -
         writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    console = WholeConsole(width=120)
-    console.print(table("Calibration", list(rows[0]), [list(row.values()) for row in rows]))
-    console.print(f"{time.perf_counter() - started:.0f} s")
+    columns = tuple(Column(name, name) for name in rows[0])
+    print("\n".join(line.text for line in table_lines(Table("calibration", "Calibration", columns, tuple(rows)), 120)))
+    print(f"{time.perf_counter() - started:.0f} s")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from eirkit.cli.output import WholeConsole, table
 from eirkit.show.table import Table
+from eirkit.show.terminal import table_lines
 
 WIDTH = 150  # columns
 
@@ -24,6 +24,5 @@ def show(tables: Sequence[Table], arguments: Sequence[str]) -> None:
     elif "--markdown" in arguments:
         print(markdown(shown))
     else:
-        console = WholeConsole(width=WIDTH)
         for one in shown:
-            console.print(table(one.title, [column.title for column in one.columns], one.lines()))
+            print("\n".join(line.text for line in table_lines(one, WIDTH)), end="\n\n")

@@ -50,9 +50,9 @@ class UsageError(EirkitError):
 class UnknownNameError(UsageError, LookupError):
     """A name that is not registered, with the names that are."""
 
-    def __init__(self, family: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, family: str, name: str, known: Iterable[str], *, meant: str | None = None) -> None:
         self.family, self.name, self.known = family, name, tuple(sorted(known))
-        near = get_close_matches(name, self.known, n=1)
+        near = [meant] if meant is not None else get_close_matches(name, self.known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"no {family} named {name!r}; {hint}known: {', '.join(self.known) or 'none'}")
 

@@ -388,9 +388,9 @@ def test_a_door_that_would_be_open_to_strangers_is_not_built(door, words):
         ((), "no task is given"),
         (("--workload", "store-recall", "--h", "2,4"), "2 combinations"),
         (("--workload", "store-recall", "--condition", "controlled"), "eirkit export harbor"),
-        (("--workload", "store-recall", "--json"), "--json goes with --http"),
+        (("--workload", "store-recall", "--json"), "use --json and --format with --http"),
         (("--workload", "store-recall", "--http", "--host", "0.0.0.0"), "give --token"),
-        (("--resume", "x", "--h", "2"), "--resume goes on as it was begun"),
+        (("--resume", "x", "--h", "2"), "--resume continues with the recorded options"),
     ],
 )
 def test_wrong_usage_is_one_line(arguments, words, capsys, tmp_path, monkeypatch):

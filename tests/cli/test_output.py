@@ -1,4 +1,4 @@
-"""Tables keep every word, however narrow the terminal is."""
+"""Documents on stdout in every form and encoding."""
 
 import io
 import json
@@ -7,27 +7,17 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from eirkit.cli.output import WholeConsole, emit, table
-
-
-def test_a_narrow_console_folds_sentences_but_cuts_no_table():
-    stream = io.StringIO()
-    console = WholeConsole(file=stream, width=20)
-    console.print(
-        table("A title", ("model", "arm"), [("reference/guesser", "control"), ("reference/recoverer", "sham")])
-    )
-    console.print("one two three four five six seven")
-    lines = stream.getvalue().splitlines()
-    assert any("reference/guesser" in line and "control" in line for line in lines)
-    assert any("reference/recoverer" in line and "sham" in line for line in lines)
-    assert max(len(line) for line in lines[-2:]) <= 20
+from eirkit.cli.output import Output
+from eirkit.show.document import Document
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-@pytest.mark.parametrize("text", ["b", "ä ± \u4e16", "half a character: \ud800"])
+@pytest.mark.parametrize("text", ["b", "ä ± \u4e16", "half a character: \ud800", "beyond \U0001f600", "\x9b31m \u202e"])
 def test_json_says_every_text_in_every_encoding(encoding, text):
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     with redirect_stdout(stream):
-        emit({"text": text}, True, lambda console: console.print())
+        Output("json", None).show(Document("kind", "title", (), {"text": text}))
         sys.stdout.flush()
-    assert json.loads(stream.buffer.getvalue().decode(encoding)) == {"text": text}
+    printed = stream.buffer.getvalue().decode(encoding)
+    assert json.loads(printed) == {"text": text}
+    assert not {"\x9b", "\u202e"} & set(printed), "nothing in it steers a terminal"

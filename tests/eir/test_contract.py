@@ -147,8 +147,8 @@ def test_the_answer_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["eir", "count", TIMEZONE, "--groups"]) == 0
     told = " ".join(capsys.readouterr().out.split())
     assert "2.000 bits must survive this cut" in told
-    assert "histories: 6, classes: 4" in told
-    assert "a fixed-length code needs 2 whole bits" in told
+    assert "histories 6 classes 4: histories of one class need the same answers" in told
+    assert "A fixed-length code needs 2 whole bits" in told
 
 
 def test_a_process_from_a_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,8 @@ def test_a_workload_whose_control_cannot_be_run_is_excluded_and_says_why(tmp_pat
     (row,) = found.rows
     assert (row["scored"], row["claims"]) == (3, False)
     assert row["control"]["reason"] == (
-        "excluded: the control cannot be run here: RuntimeError: I was made for 16, not 4"
+        "excluded: the control cannot be run here: workload OnlySixteen raised RuntimeError: I was made for 16, not 4 "
+        "(in references); correct it and run again"
     )
     assert found.failures == ()
 

@@ -113,8 +113,8 @@ def test_what_it_raises_is_told_with_the_verb_that_raised_it(mine, verb):
 def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_drawn(mine, capsys):
     code = eirkit(*COMMAND, "--out", "out", "--memory-set", "Mine.fails=write")
     shown = capsys.readouterr().out.splitlines()
-    assert (code, shown[0]) == (1, "none of 2 runs is scored")
-    assert shown[1].startswith("not scored: 2 of reference/recoverer, store-recall (memory): KeyError")
+    assert (code, shown[0]) == (1, "None of 2 runs is scored.")
+    assert shown[2].startswith("not scored: 2 of reference/recoverer, store-recall (memory): KeyError")
     assert not any("Accuracy" in line or "--resume" in line or "native panel" in line for line in shown)
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from eirkit.errors import UsageError
 from eirkit.paper.runner import StudyStore, run_studies
 from eirkit.paper.studies.catalogue import find_study, perform
 from eirkit.paper.study import Setting
-from eirkit.runs.store import RUNS, scan_runs
+from eirkit.runs.store import RUNS, RunStore, scan_runs
+from tests.processes import kill_group, running, wait_until
 
 STUDY = find_study("error-heat-map")
 SETTING = Setting(seeds=range(40))
-PATIENCE_SECONDS = 300  # for a process to begin on a busy machine
 
 
 def outcome(store: StudyStore, performing=perform, setting: Setting = SETTING, **more):
@@ -26,19 +25,24 @@ def outcome(store: StudyStore, performing=perform, setting: Setting = SETTING, *
     return found
 
 
+def is_free(folder: Path) -> bool:
+    """True once nobody writes to a folder of runs any more."""
+    try:
+        with RunStore(folder):
+            return True
+    except UsageError:
+        return False
+
+
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs signals")
 def test_a_killed_study_goes_on_and_repeats_no_run(tmp_path):
     code = "import sys; from eirkit.cli import main; main(sys.argv[1:])"
     words = ["reproduce", STUDY.id, "--seeds", "0:40", "--out", str(tmp_path), "--json"]
-    process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL, start_new_session=True)
     runs = tmp_path / "runs" / STUDY.id / RUNS
-    try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while time.monotonic() < deadline and not (runs.exists() and runs.stat().st_size):
-            time.sleep(0.02)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with running([sys.executable, "-c", code, *words], stdout=subprocess.DEVNULL) as process:
+        wait_until(lambda: runs.exists() and runs.stat().st_size, "its first runs", process)
+        kill_group(process)
+    wait_until(lambda: is_free(runs.parent), "its workers to end")
     before = runs.read_bytes().rpartition(b"\n")[0]
     assert before, "it was killed after its first runs"
 

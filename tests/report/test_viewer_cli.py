@@ -89,4 +89,4 @@ def test_watch_takes_any_experiment_and_one_at_a_time(tmp_path, capsys):
     make_rescue(tmp_path / "second")
     capsys.readouterr()
     assert run(["watch", str(tmp_path), "--once"]) == 2
-    assert "holds no single experiment; give one of those below it: rescue, second" in capsys.readouterr().err
+    assert "holds no single experiment; give one of those in it: rescue, second" in capsys.readouterr().err

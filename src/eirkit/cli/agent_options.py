@@ -1,7 +1,4 @@
-"""Options of the commands that run agents: which tasks, which models, which seeds.
-
-The names after `--model` are `provider/name`; how a model is made from one is not decided here.
-"""
+"""The options of commands that run agents: tasks, models and seeds."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ import click
 from eirkit.agents.model import ModelOptions, models
 from eirkit.agents.models.reference import AGENTS
 from eirkit.agents.prompt import DIALECTS
-from eirkit.cli.options import NameList, NamingOption, SeedList, WorkloadName, task_options_of_many
+from eirkit.cli.command import option, options
+from eirkit.cli.options import SEEDS_HELP, NameList, SeedList, WorkloadName, task_options_of_many, workload_argument
 from eirkit.errors import UsageError
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -37,7 +34,7 @@ class WorkloadNames(NameList):
 
 
 def workload_options(default: str | None = None) -> Callable[[Command], Command]:
-    """Add --workload, one or several, and the task options; the command receives `specs`, one for each workload."""
+    """Add WORKLOAD, one or several, and the task options; the command receives `specs`, one for each workload."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -49,34 +46,22 @@ def workload_options(default: str | None = None) -> Callable[[Command], Command]
         with_spec = task_options_of_many(with_specs)
 
         @wraps(with_spec)
-        def without_argument(**given: Any) -> Any:
-            return with_spec(workload="", **given)
+        def with_names(workload: Sequence[str], **given: Any) -> Any:
+            return with_spec(workload="", workload_names=workload, **given)
 
-        option = click.option(
-            "--workload",
-            "workload_names",
-            cls=NamingOption,
-            known=workloads.names,
-            type=WorkloadNames(),
-            default=default,
-            required=default is None,
-            show_default=default is not None,
-            help="One, or several separated by commas.",
-        )
-        return option(without_argument)  # type: ignore[return-value]
+        names = None if default is None else default.split(",")
+        return workload_argument(WorkloadNames(), names)(with_names)  # type: ignore[return-value]
 
     return decorate
 
 
 def seeds_option(default: str = "0:3") -> Callable[[Command], Command]:
     """Add --seeds; the command receives `seeds`."""
-    return click.option(
-        "--seeds", type=SeedList(), default=default, show_default=True, help="3, 0,4,9 or 0:300 (300 excluded)."
-    )
+    return option("--seeds", type=SeedList(), default=default, show_default=True, group="Runs", help=SEEDS_HELP)
 
 
 def model_options(default: str | None = None) -> Callable[[Command], Command]:
-    """Add --model, repeated or separated by commas, and how models are asked.
+    """Add --model, repeated or separated by commas, and how models are called.
 
     The command receives `model_names`, each once and in order, and `model_options`, the same for all of them.
     """
@@ -86,63 +71,71 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
         def with_models(named: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
             names = tuple(dict.fromkeys(name for listed in named for name in listed))
             fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections", "dialect")
-            chosen = {name: given.pop(name) for name in fields}
-            options = ModelOptions(**chosen, seed=given.pop("model_seed"), extra=dict(map(read_setting, extra)))
-            return command(model_names=names, model_options=options, **given)
+            chosen = {**{name: given.pop(name) for name in fields}, "seed": given.pop("model_seed")}
+            given_ones = {name: value for name, value in chosen.items() if value is not None}
+            made = ModelOptions(**given_ones, extra=dict(map(read_setting, extra)))
+            return command(model_names=names, model_options=made, **given)
 
-        decorated: Any = with_models
-        for option in reversed(_model_options(default)):
-            decorated = option(decorated)
-        return decorated  # type: ignore[no-any-return]
-
-    return decorate
-
-
-def _model_options(default: str | None) -> tuple[Callable[[Any], Any], ...]:
-    return (
-        click.option(
+        model = option(
             "--model",
             "named",
-            cls=NamingOption,
             known=known_models,
             type=NameList(),
             multiple=True,
             default=None if default is None else [default],
             required=default is None,
             show_default=default is not None,
-            help="provider/name; may be given again.",
+            group="Agent",
+            help="Models, as provider/name; separated by commas or repeated.",
+        )
+        return options(model, *call_options())(with_models)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def call_options() -> tuple[Callable[[Any], Any], ...]:
+    """Return the options for how models are called; what is not given arrives as None."""
+    return (
+        _agent("--base-url", str, "An OpenAI-compatible server.", metavar="URL"),
+        _agent(
+            "--temperature",
+            float,
+            f"Sampling temperature; ignored by models without one.  [default: {_DEFAULT.temperature:g}]",
         ),
-        click.option("--base-url", help="An OpenAI-compatible server."),
-        click.option(
-            "--temperature", type=float, default=_DEFAULT.temperature, show_default=True, help="Where it is taken."
-        ),
-        click.option("--max-tokens", type=int, default=_DEFAULT.max_tokens, show_default=True, help="A reply."),
-        click.option("--timeout-seconds", type=float, default=_DEFAULT.timeout_seconds, show_default=True),
-        click.option("--retries", type=int, default=_DEFAULT.retries, show_default=True),
-        click.option("--connections", type=int, default=_DEFAULT.connections, show_default=True, help="At most."),
-        click.option("--model-seed", type=int, default=_DEFAULT.seed, help="For models that draw at random."),
-        click.option(
-            "--dialect", type=click.Choice(list(DIALECTS)), help="Of the prompts.  [default: the model's own]"
-        ),
-        click.option(
-            "--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2."
+        _agent("--max-tokens", int, f"Most tokens in one reply.  [default: {_DEFAULT.max_tokens}]"),
+        _agent("--timeout-seconds", float, f"Longest wait for one reply.  [default: {_DEFAULT.timeout_seconds:g}]"),
+        _agent("--retries", int, f"How often a failed call is repeated.  [default: {_DEFAULT.retries}]"),
+        _agent("--connections", int, f"Most calls at the same time.  [default: {_DEFAULT.connections}]"),
+        _agent("--model-seed", int, f"Seed for models that sample.  [default: {_DEFAULT.seed}]"),
+        _agent("--dialect", click.Choice(list(DIALECTS)), "Style of the prompts.  [default: the model's own]"),
+        option(
+            "--set",
+            "extra",
+            multiple=True,
+            metavar="NAME=VALUE",
+            group="Agent",
+            help="A setting of the model: p=0.2. Can be repeated.",
         ),
     )
 
 
+def _agent(name: str, kind: Any, text: str, *, metavar: str | None = None) -> Callable[[Any], Any]:
+    return option(name, type=kind, group="Agent", help=text, metavar=metavar)
+
+
 def known_models() -> list[str]:
-    """Return how models may be named: the agents that come with us, and the providers of others."""
+    """Return how models may be named: the reference agents, and the providers of others."""
     return [*(f"reference/{name}" for name in AGENTS), *(f"{p}/…" for p in models.names() if p != "reference")]
 
 
-def read_setting(text: str, option: str = "--set", example: str = "p=0.2") -> tuple[str, Any]:
+def read_setting(text: str, flag: str = "--set", example: str = "p=0.2") -> tuple[str, Any]:
     """Return the name and the value of `name=value`; a value that is a JSON object becomes one."""
     name, separator, value = text.partition("=")
     if not separator or not name:
-        raise UsageError(f"{option} {text} has no value; write it like {option} {example}")
+        raise UsageError(f"{flag} {text} has no value; write it like {flag} {example}")
     if not value.startswith("{"):
         return name, value
     try:
         return name, json.loads(value)
     except ValueError:
-        raise UsageError(f"{option} {text} is no JSON object; write it like {option} 'body={{\"seed\": 1}}'") from None
+        raise UsageError(f"{flag} {text} is no JSON object; write it like {flag} 'body={{\"seed\": 1}}'") from None

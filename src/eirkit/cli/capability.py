@@ -1,42 +1,63 @@
-"""`eirkit lacuna capability`: which cells may carry claims about lost information, and which may not."""
+"""`eirkit lacuna capability`: which models can do which tasks with nothing missing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import Any
 
 import click
-from rich.console import Console
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import CommandResult, ResumableCommand, RunnerOptions, runner_options
-from eirkit.cli.memory_table import heading, meanings
-from eirkit.cli.options import IntegerList
-from eirkit.cli.output import json_option, legend, show_losses, table
+from eirkit.cli.command import option
+from eirkit.cli.options import IntegerList, workload_command
+from eirkit.cli.output import Show, document_options
+from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityQuestion, Control
 from eirkit.runs.results import Results
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Column, Table
 from eirkit.tasks.task import TaskSpec
 
 ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
 
 
-@click.command(cls=ResumableCommand)
+@workload_command(
+    example="eirkit lacuna capability store-recall --model reference/calculator --windows 8", resumed=recorded_words
+)
 @workload_options(ALL)
-@click.option(
+@option(
     "--windows",
     type=IntegerList(1),
     default=",".join(map(str, WINDOWS)),
     show_default=True,
-    help="m = h = lookback; Full Lookup always has 16 labels.",
+    group="Task",
+    help="Values of m = h = lookback; full-lookup always has 16 labels.",
 )
-@click.option("--threshold", type=click.FloatRange(0, 1), default=THRESHOLD, show_default=True)
-@click.option("--calculator/--no-calculator", default=True, show_default=True, help="Also with a calculator at hand.")
+@option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=THRESHOLD,
+    show_default=True,
+    group="Evidence",
+    help="Accuracy that a cell must reach.",
+)
+@option(
+    "--calculator/--no-calculator",
+    default=True,
+    show_default=True,
+    group="Evidence",
+    help="Also run each cell with a calculator.",
+)
 @seeds_option()
 @model_options()
 @runner_options()
-@json_option
+@document_options
 def capability(
     specs: tuple[TaskSpec, ...],
     windows: list[int],
@@ -46,56 +67,67 @@ def capability(
     model_names: tuple[str, ...],
     model_options: ModelOptions,
     runner: RunnerOptions,
-    as_json: bool,
+    show: Show,
 ) -> int:
-    """Run each model where nothing is missing; cells below the threshold carry no claims about lost information.
+    """Run each model with nothing missing, to find out which tasks it can do at all.
 
-    Exits with 1 if a cell is below the threshold.
+    A cell below the threshold supports no claims about lost information. Exits with 1 if there is such a cell.
     """
     control = Control(seeds, windows, threshold, calculator)
     for spec in specs:
-        control.tasks(spec)  # what cannot be run at all is wrong usage here, and no verdict about a model
+        control.tasks(spec)  # what cannot be run at all is wrong usage, not a verdict about a model
 
     question = CapabilityQuestion(specs, model_names, model_options, control)
 
     def measure(results: Results) -> CommandResult:
         cells = question.measure(results)
         failed = any(cell.failures or not cell.passes for cell in cells)
-        return CommandResult(question.document(cells), lambda console: _render(console, cells), 1 if failed else 0)
+        return CommandResult(_document(cells, question.document(cells)), 1 if failed else 0)
 
-    return runner.run(question.plan(), measure, as_json)
+    return runner.run(question.plan(), measure, show)
 
 
-def _render(console: Console, cells: Sequence[CapabilityCell]) -> None:
-    causes = [one for one in CAUSE_MEASURES if one.id != "state_supply"]  # nothing is missing here
+def _document(cells: Sequence[CapabilityCell], data: Mapping[str, Any]) -> Document:
+    passed = [cell for cell in cells if cell.passes]
+    said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information."
+    sections = [Section("", (), tuple(_tables(cells)))]
+    if failures := losses(cell.failures for cell in cells):
+        sections.append(Section("", failures))
+    first = passed[0] if passed else cells[0]
+    verb = "rescue" if passed else "run"
+    then = f"eirkit lacuna {verb} {quote(first.workload)} --model {quote(first.model)}"
+    return Document("lacuna-capability", "Accuracy with nothing missing", (said,), data, tuple(sections), next=then)
+
+
+def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
+    names = (Column("model", "model", role="name"), Column("workload", "workload", role="name"))
+    causes = [one for one in CAUSE_MEASURES if any(cell.errors[one.id] for cell in cells)]
     columns = (
-        "model",
-        "workload",
-        "accuracy",
-        "± sd",
-        *map(heading, causes),
-        "with calculator",
-        RUN_MEASURES["scored"].label,
+        *names,
+        Column.of(RUN_MEASURES["accuracy"]),
+        Column("accuracy_sd", "± sd", priority=2),
+        *(Column.of(one, priority=1) for one in causes),
+        Column("calculator_accuracy", "with calculator", percent=True),
+        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
     )
     rows = [
-        (
-            cell.model,
-            cell.workload,
-            cell.accuracy,
-            cell.accuracy_sd,
-            *(cell.errors[one.id] / cell.steps if cell.steps else None for one in causes),
-            cell.calculator_accuracy,
-            f"{cell.scored}/{cell.attempted}",
-        )
+        {
+            **{name: getattr(cell, name) for name in ("model", "workload", "accuracy", "accuracy_sd", "scored")},
+            **{one.id: cell.errors[one.id] / cell.steps if cell.steps else None for one in causes},
+            "calculator_accuracy": cell.calculator_accuracy,
+            "scored_text": f"{cell.scored}/{cell.attempted}",
+        }
         for cell in cells
     ]
-    console.print(table("Full information, recovery off: every eligible answer is shown", columns, rows))
-    legend(console, **meanings(causes))
-    for title, chosen in (
-        ("May carry claims about lost information", [cell for cell in cells if cell.passes]),
-        ("Excluded", [cell for cell in cells if not cell.passes]),
+    yield Table("cells", "Every needed answer is shown; recovery is off", columns, tuple(rows))
+    for id, title, chosen in (
+        ("eligible", "May support claims about lost information", [cell for cell in cells if cell.passes]),
+        ("excluded", "Excluded", [cell for cell in cells if not cell.passes]),
     ):
         if chosen:
-            listed = [(cell.model, cell.workload, cell.reason.partition(": ")[2]) for cell in chosen]
-            console.print(table(title, ("model", "workload", "why"), listed))
-    show_losses(console, [cell.failures for cell in cells])
+            why = Column("why", "why", role="text")
+            listed = [
+                {"model": cell.model, "workload": cell.workload, "why": cell.reason.partition(": ")[2]}
+                for cell in chosen
+            ]
+            yield Table(id, title, (*names, why), tuple(listed))

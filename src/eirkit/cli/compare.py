@@ -1,38 +1,38 @@
-"""`eirkit compare`: two folders of records, paired."""
+"""`eirkit compare`: two folders of results, paired."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 import click
-from rich.console import Console
 
-from eirkit.cli.memory_table import meanings
-from eirkit.cli.output import emit, json_option, legend, table
-from eirkit.cli.report import FOLDER, plugins_option, say_where
-from eirkit.findings.fates import FATE_MEASURES
-from eirkit.show.comparison.measures import group_of, measure_of, title_of
-from eirkit.show.comparison.page import comparison_page
-from eirkit.show.comparison.pairs import Comparison, Difference, SettingChange
-from eirkit.show.comparison.verdict import fates_sentence, grouped, shown, shown_difference, sides_of, verdict_of
-from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
+from eirkit.cli.command import command
+from eirkit.cli.output import Show, document_options
+from eirkit.cli.report import FOLDER, export_options, page_option, plugins_option, where
+from eirkit.errors import UsageError
+from eirkit.show.comparison.page import cell_table, change_table, comparison_page, comparison_tables
+from eirkit.show.comparison.pairs import Comparison, SettingChange
+from eirkit.show.comparison.verdict import fates_sentence, sides_of, verdict_of
+from eirkit.show.document import Document
+from eirkit.show.exports import FigureForm, TableForm, write_page
+from eirkit.show.page import Section
 from eirkit.show.pages.page_factory import compare as compare_folders
 
-WIDEST_NAME, WIDEST_SETTING = 30, 28  # characters, so that a table stays within a hundred columns
 _IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
-@click.command()
+@command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
 @click.argument("a", metavar="A", type=FOLDER)
 @click.argument("b", metavar="B", type=FOLDER)
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the comparison as one page.")
-@click.option("--figures", type=click.Choice(FIGURES), help="With --out: also draw every chart.")
-@click.option("--tables", type=click.Choice(TABLES), help="With --out: also write every table.")
+@page_option("Also write the comparison as an HTML page.")
+@export_options("With --out: ")
 @plugins_option
-@json_option
+@document_options
 def compare(
     a: Path,
     b: Path,
@@ -40,79 +40,39 @@ def compare(
     figures: FigureForm | None,
     tables: TableForm | None,
     plugins: bool,
-    as_json: bool,
+    show: Show,
 ) -> None:
-    """Print which of two folders is ahead, and their differences B − A, paired by task, with intervals.
+    """Compare two folders of results, paired by task: differences B − A with 95% intervals.
 
-    Two of `lacuna run`: accuracy, causes, what became of results that a memory had to bring, time and cost. Two of
-    `vestige analyze`: what the runs needed and came to.
+    Of two `lacuna run` folders: accuracy, causes of errors, what became of results that a memory had to return, time
+    and cost. Of two `vestige analyze` folders: what the runs needed and how they ended.
     """
     if out is None and (figures or tables):
-        raise click.UsageError("--figures and --tables lie beside the page; add --out FILE.html")
+        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
     found = compare_folders(a, b, plugins=plugins)
     written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
-    told = {"verdict": verdict_of(found), "out": str(written[0]) if written else None}
-    emit({**found.as_json(), **told}, as_json, lambda console: _render(console, found, written))
+    data = {**found.as_json(), "verdict": verdict_of(found), "out": str(written[0]) if written else None}
+    show(_document(found, a, b, data, written))
 
 
-def _render(console: Console, found: Comparison, written: list[Path]) -> None:
-    console.print(verdict_of(found), style="bold", markup=False, highlight=False)
-    for line in _beside(found):
-        console.print(line, markup=False, highlight=False)
-    console.print()
-    for group, rows in grouped(found.overall):
-        shown_rows = [(measure_of(one.measure).heading, one) for one in rows if _is_shown(one)]
-        _show(console, title_of(group), "", shown_rows)
-    first = measure_of(found.overall[0].measure)
-    cells = [(one.where, one) for one in found.parts if one.measure == first.id]
-    if len(cells) > 1:
-        _show(console, f"{first.label}, by cell", "cell", cells)
-    _legend(console, found)
-    if changes := [change for change in found.changes if not _is_told(change, found)]:
-        settings = [(change.name, _clipped(change.a), _clipped(change.b)) for change in changes]
-        console.print(table("What else changed", ("setting", "A", "B"), settings))
+def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
+    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
+    if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
+        tables.append(replace(change_table(changes), title="What else changed"))
+    sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
     if written:
-        say_where(console, written)
+        sections.append(where(written))
+    answer = (verdict_of(found), *filter(None, [fates_sentence(found)]))
+    then = f"eirkit {'view' if written else 'compare'} {quote(str(a))}"
+    then += "" if written else f" {quote(str(b))} --out comparison.html"
+    return Document("compare", f"{found.b} against {found.a}", answer, data, tuple(sections), next=then)
 
 
-def _beside(found: Comparison) -> Iterator[str]:
-    yield from filter(None, [fates_sentence(found)])
+def _sides(found: Comparison) -> Iterator[str]:
     for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
         yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
-    yield from (f"mind: {warning}" for warning in found.warnings)
-
-
-def _show(console: Console, title: str, heading: str, rows: list[tuple[str, Difference]]) -> None:
-    if rows:
-        shares = all(measure_of(one.measure).unit == "share" for _, one in rows)
-        difference = "B − A, points" if shares else "B − A"
-        columns = (heading, "pairs", "A", "B", difference, "95% interval", "p")
-        lines = [(name, *_line(one, bare=shares)) for name, one in rows]
-        console.print(table(title, columns, lines, folded={heading: WIDEST_NAME}))
-
-
-def _is_shown(one: Difference) -> bool:
-    """True unless it is a fate that no record had."""
-    return group_of(one.measure) is not FATE_MEASURES or bool(one.a or one.b)
-
-
-def _line(one: Difference, *, bare: bool) -> tuple[object, ...]:
-    ends = None
-    if one.low is not None and one.high is not None:
-        ends = " … ".join(shown_difference(one, end, bare=True) for end in (one.low, one.high))
-    p = None if one.p is None else "< 0.001" if one.p < 0.001 else f"{one.p:.3f}"
-    sides = (shown(one, value, exact=True) for value in (one.a, one.b))
-    return one.pairs, *sides, shown_difference(one, bare=bare), ends, p
-
-
-def _legend(console: Console, found: Comparison) -> None:
-    """Say once what the measures mean, and that times are of the machine that ran them."""
-    shown_ones = [measure_of(one.measure) for one in found.overall if _is_shown(one)]
-    told = meanings(one for one in shown_ones if one.unit == "share")
-    if any(one.unit == "milliseconds" for one in shown_ones):
-        told["ms"] = "as measured while each folder was made, so only folders of one machine compare"
-    told["p"] = "sign flips of tasks, each figure by itself"
-    legend(console, **told)
+    yield from (f"note: {warning}" for warning in found.warnings)
+    yield "from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:
@@ -125,10 +85,7 @@ def _is_told(change: SettingChange, found: Comparison) -> bool:
     )
 
 
-def _clipped(value: str | None) -> str | None:
-    """Return a setting as it fits into a table: a hash by its beginning, a long text with its middle left out."""
-    if value is None:
-        return None
-    short = _HASH.sub(lambda found: found[0][:12], value)
-    half = WIDEST_SETTING // 2 - 1
-    return short if len(short) <= WIDEST_SETTING else f"{short[:half]} … {short[-half:]}"
+def _clipped(change: SettingChange) -> SettingChange:
+    """Return a setting with hashes by their beginnings."""
+    a, b = (None if one is None else _HASH.sub(lambda found: found[0][:12], one) for one in (change.a, change.b))
+    return replace(change, a=a, b=b)

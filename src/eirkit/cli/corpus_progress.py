@@ -1,4 +1,4 @@
-"""The live line of an analysis on stderr: runs, rate, time left; without a terminal, a plain line now and then."""
+"""Progress of an analysis on stderr: runs, rate and time left; without a terminal, a plain line every ten seconds."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _EVERY_LINE_SECONDS = 10.0  # without a terminal, as in the log of a job
 
 
 class CorpusProgress(LiveLine):
-    """Shows an analysis as it goes; use it in a with statement.
+    """Shows the progress of an analysis; use it in a with statement.
 
     Args:
-        line_seconds: how often a line is printed where nobody sees it change.
+        line_seconds: seconds between two lines where stderr is not a terminal.
     """
 
     def __init__(self, paths: Sequence[Location], line_seconds: float = _EVERY_LINE_SECONDS) -> None:
@@ -47,7 +47,7 @@ class CorpusProgress(LiveLine):
                 click.echo(f"reading: {state}{self._left()}", err=True)
 
     def _left(self) -> str:
-        """Return how many files are read and how long the rest will take, where that can be told."""
+        """Return how many files are read and how long the rest will take, if that is known."""
         if self._total is None:
             self._total = self._count() or 0
         if not self._total:
@@ -59,7 +59,7 @@ class CorpusProgress(LiveLine):
         )
 
     def _count(self) -> int | None:
-        """Return how many logs there are; one file with many runs in it tells nothing about how many are left."""
+        """Return how many logs there are; None for one file, which may hold any number of runs."""
         total = sum(map(_logs, self._paths))
         return total if total != 1 else None
 

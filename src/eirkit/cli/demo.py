@@ -1,118 +1,142 @@
-"""`eirkit demo`: the three questions on embedded defaults, in half a minute and offline, and a page of it all."""
+"""`eirkit demo`: the three questions on built-in examples, offline and in half a minute, and a page about it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.console import Console
 
-from eirkit.cli.chart import EIGHTHS
+from eirkit.cli.command import OUTPUT, command, option
 from eirkit.cli.live_line import LiveLine
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.output import Show, document_options
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.show.document import Document
 from eirkit.show.exports import write_page
+from eirkit.show.page import Listing, Page, Section
 from eirkit.show.pages.page_factory import pages
+from eirkit.show.table import Column, Table
+from eirkit.show.terminal import spark
 from eirkit.tasks.simulation.table import SIMULATION_MEASURES
 
 EIR_PRESSURE = SIMULATION_MEASURES["eir_pressure"]
 
 
-@click.command()
-@click.option(
+@command(example="eirkit demo --out out/demo")
+@option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("out/demo"),
     show_default=True,
-    help="Where report.html, demo.json and the records go.",
+    metavar="DIR",
+    group=OUTPUT,
+    help="Folder for report.html, demo.json and the records.",
 )
-@json_option
-def demo(out: Path, as_json: bool) -> None:
-    """Answer the main questions on embedded defaults and write them as one page."""
-    with LiveLine("a small neural network is at work") as line:
-        line.show(0, "half a minute at most")
+@document_options
+def demo(out: Path, show: Show) -> None:
+    """Answer the three questions on built-in examples and write an HTML page about them.
+
+    Needs no network and no API key: the agent is a small neural network that is part of eirkit.
+    """
+    with LiveLine("running a small neural network") as line:
+        line.show(0, "at most half a minute")
         page = pages.get("demo")(out, (), tests=False)
-    document = dict(page.answers)
+    data = dict(page.answers)
     (report, *_) = write_page(page, out / "report.html")
-    (out / "demo.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    emit(document, as_json, lambda console: _render(console, document, report))
+    (out / "demo.json").write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    show(_document(page, data, report, out))
 
 
-def _render(console: Console, document: dict[str, Any], report: Path) -> None:
-    _render_demand(console, document["demand"], document["contrast"])
-    _render_retention(console, document["retention"])
-    _render_recovery(console, document["recovery"])
-    _render_causes(console, document)
-    _render_recorded(console, document["recorded"])
-    console.print(f"The same as a page: {report.resolve()}", highlight=False, markup=False, soft_wrap=True)
-
-
-def _render_demand(console: Console, rows: list[dict[str, Any]], contrast: dict[str, float]) -> None:
-    shown = [(r["workload"], _spark(r["bits"][::4]), f"{r['peak_bits']:.1f}", f"{r['records']:.1f}") for r in rows]
-    title = "1. How much must survive?  (64 steps, a window of 16 results of 4 digits)"
-    console.print(table(title, ("task", "bits after each step", "peak bits", "own results"), shown))
-    console.print(
-        f"The same inputs: {contrast['every_step_bits']:.1f} bits if every sum is asked for, "
-        f"{contrast['final_only_bits']:.1f} if only the total is.\n",
-        highlight=False,
+def _document(page: Page, data: Mapping[str, Any], report: Path, out: Path) -> Document:
+    head = page.headline
+    where = Section("", (), (Listing("page", "", f"page: {report.resolve()}"),))
+    return Document(
+        "demo",
+        page.title,
+        head.sentences[:1],
+        data,
+        (*_sections(data), where),
+        details=page.sections,
+        next=f"eirkit view {quote(str(out))}",
     )
 
 
-def _render_retention(console: Console, rows: list[dict[str, Any]]) -> None:
-    shown = [
-        (r["workload"], r["h"], f"{r['eir_pressure']:.1f}", *(f"{rate:.0%}" for rate in r["miss_rate"].values()))
-        for r in rows
-    ]
-    title = f"2. Does a policy keep it?  (steps that miss an input, mean of {rows[0]['tasks']} tasks)"
-    console.print(table(title, ("task", "h", EIR_PRESSURE.label, *rows[0]["miss_rate"]), shown))
-    console.print(
-        f"{EIR_PRESSURE.label}: {EIR_PRESSURE.meaning}; above 1 no agent is always right.\n",
-        highlight=False,
+def _sections(data: Mapping[str, Any]) -> Iterator[Section]:
+    yield _demand(data["demand"], data["contrast"])
+    yield _retention(data["retention"])
+    yield _recovery(data["recovery"])
+    yield _causes(data)
+    yield _recorded(data["recorded"])
+
+
+def _demand(rows: list[dict[str, Any]], contrast: Mapping[str, float]) -> Section:
+    columns = (
+        Column("workload", "task", role="name"),
+        Column("curve", "bits after each step"),
+        Column("peak_bits", "peak bits", 1),
+        Column("records", "own results", 1),
     )
+    shown = tuple({**row, "curve": spark(row["bits"][::4])} for row in rows)
+    every, final = contrast["every_step_bits"], contrast["final_only_bits"]
+    note = f"The same inputs need {every:.1f} bits if every sum is asked for, {final:.1f} if only the total is."
+    title = "1. How much must survive? (64 steps, a window of 16 results of 4 digits)"
+    return Section("", (), (Table("demo-demand", title, columns, shown, note),))
 
 
-def _render_recovery(console: Console, rows: list[dict[str, Any]]) -> None:
-    shown = [
-        (r["fan_in"], r["fetched"], f"{r['results_kept']:.0f}", f"{r['nothing_kept']:,.0f}", f"{r['depth']:.0f}")
-        for r in rows
-    ]
-    title = f"3. What does it cost to have a lost result again?  (reads, mean of {rows[0]['cones']:,})"
-    console.print(table(title, ("inputs a step", "stored", "others kept", "nothing kept", "steps back"), shown))
-    console.print()
+def _retention(rows: list[dict[str, Any]]) -> Section:
+    policies = tuple(rows[0]["miss_rate"])
+    columns = (
+        Column("workload", "task", role="name"),
+        Column("h", "h"),
+        Column("eir_pressure", EIR_PRESSURE.label, 1),
+        *(Column(name, name, 2, percent=True) for name in policies),
+    )
+    shown = tuple({**row, **row["miss_rate"]} for row in rows)
+    title = f"2. Does a policy keep it? (steps that miss an input, mean of {rows[0]['tasks']} tasks)"
+    note = f"{EIR_PRESSURE.label}: {EIR_PRESSURE.meaning}; above 1 errors are certain."
+    return Section("", (), (Table("demo-retention", title, columns, shown, note),))
 
 
-def _render_causes(console: Console, document: dict[str, Any]) -> None:
-    rows, rescued, example = document["causes"], document["rescue"], document["substitutes"]["example"]
-    shown = [
-        (r["h"], f"{r['accuracy']:.0%}", *(f"{r['errors'][one.id] / r['steps']:.0%}" for one in CAUSE_MEASURES))
-        for r in rows
-    ]
-    title = f"4. Why was a step wrong?  (stepwise-sum, {document['agent']}, {rows[0]['runs']} runs a line)"
-    heads = ("h", RUN_MEASURES["accuracy"].label, *(one.label for one in CAUSE_MEASURES))
-    console.print(table(title, heads, shown))
+def _recovery(rows: list[dict[str, Any]]) -> Section:
+    columns = (
+        Column("fan_in", "inputs per step"),
+        Column("fetched", "stored"),
+        Column("results_kept", "others kept", 0),
+        Column("nothing_kept", "nothing kept", 0),
+        Column("depth", "steps back", 0),
+    )
+    title = f"3. What does it cost to get a lost result back? (reads, mean of {rows[0]['cones']:,})"
+    return Section("", (), (Table("demo-recovery", title, columns, tuple(rows)),))
+
+
+def _causes(data: Mapping[str, Any]) -> Section:
+    rows, rescued, example = data["causes"], data["rescue"], data["substitutes"]["example"]
+    causes = [one for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in rows)]
+    columns = (
+        Column("h", "h"),
+        Column.of(RUN_MEASURES["accuracy"], digits=2, meaning=""),
+        *(Column.of(one, digits=2, meaning="") for one in causes),
+    )
+    shown = tuple({**row, **{one.id: row["errors"][one.id] / row["steps"] for one in causes}} for row in rows)
+    title = f"4. Why was a step wrong? (stepwise-sum, {data['agent']}, {rows[0]['runs']} runs per line)"
     arms = {row["arm"]: f"{row['accuracy']:.0%}" for row in rescued["rows"]}
-    millions = document["agent_parameters"] / 1e6
-    console.print(
-        f"The agent is a neural network of {millions:.1f} million parameters that comes with eirkit.\n"
-        + (f"Step {example['t']}: {example['sentence']}\n" if example else "")
-        + f"Give back what was missing and {arms['oracle']} of such steps are right; another value as long: "
-        f"{arms['sham']}; nothing: {arms['control']}.\n",
-        highlight=False,
+    millions = data["agent_parameters"] / 1e6
+    words = [f"The agent is a neural network of {millions:.1f} million parameters that comes with eirkit."]
+    words += [f"Step {example['t']}: {example['sentence']}"] if example else []
+    words.append(
+        f"With the missing result restored, {arms['oracle']} of such steps are right; with another value of the same "
+        f"length, {arms['sham']}; with nothing, {arms['control']}."
     )
+    return Section("", (), (Table("demo-causes", title, columns, shown, " ".join(words)),))
 
 
-def _render_recorded(console: Console, found: dict[str, Any]) -> None:
-    console.print("5. What did recorded runs need?", style="bold", highlight=False)
-    console.print(
-        f"{found['run_id']}, {found['turns']} turns: {found['peak_demand_tokens']:,} tokens at its peak; "
-        f"{found['dead_read_tokens']:,} of {found['read_tokens']:,} tokens read led nowhere.",
-        highlight=False,
+def _recorded(found: Mapping[str, Any]) -> Section:
+    said = (
+        f"{found['run_id']}, {found['turns']} turns: {found['peak_demand_tokens']:,} tokens at its peak, "
+        f"{found['dead_read_tokens']:,} of {found['read_tokens']:,} read in vain."
     )
-
-
-def _spark(bits: list[float]) -> str:
-    top = max(bits)
-    return "".join(EIGHTHS[round(8 * value / top)] for value in bits)
+    return Section("5. What did recorded runs need?", (said,))

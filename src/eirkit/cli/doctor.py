@@ -1,40 +1,47 @@
-"""`eirkit doctor`: what can be used here, what is missing, and how to get it."""
+"""`eirkit doctor`: what is usable here, what is missing, and how to install it."""
 
 from __future__ import annotations
 
 import platform
 from typing import Any
 
-import click
-from rich.console import Console
-
 import eirkit
 from eirkit.agents.stores.environments import install as install_memory
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.command import command, option
+from eirkit.cli.output import Show, document_options, say
 from eirkit.diagnosis import examine
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.table import Column, Table
 
-WIDEST_REASON = 72  # characters, so that a table stays within a hundred columns
+FAMILIES = ("memories", "models", "formats", "engines")
+COLUMNS = (
+    Column("name", "name", role="name"),
+    Column("usable", "usable"),
+    Column("reason", "what is missing, or what it does", role="text"),
+)
 
 
-@click.command()
-@click.option(
+@command(example="eirkit doctor")
+@option(
     "--install",
     metavar="NAMES",
     multiple=True,
-    help="Make environments for these memory systems; separated by commas, or given again.",
+    help="Create environments for these memory systems: mem0,letta. Can be repeated.",
 )
-@json_option
-def doctor(install: tuple[str, ...], as_json: bool) -> None:
-    """Say which memory systems, models, formats and engines are usable here, and how to get the rest."""
+@document_options
+def doctor(install: tuple[str, ...], show: Show) -> None:
+    """List the memory systems, models, log formats and engines that are usable here, and how to get the others."""
     for name in filter(None, ",".join(install).split(",")):
-        install_memory(name.strip(), lambda line: click.echo(line, err=True))
-    document = {"python": platform.python_version(), "eirkit": eirkit.__version__, **examine()}
-    emit(document, as_json, lambda console: _render(console, document))
+        install_memory(name.strip(), say)
+    show(_document({"python": platform.python_version(), "eirkit": eirkit.__version__, **examine()}))
 
 
-def _render(console: Console, document: dict[str, Any]) -> None:
-    console.print(f"eirkit {document['eirkit']} on Python {document['python']}", markup=False, highlight=False)
-    for family in ("memories", "models", "formats", "engines"):
-        rows = [(one["name"], "yes" if one["usable"] else "no", one["reason"]) for one in document[family]]
-        columns = ("name", "usable", "what is missing, or what it does")
-        console.print(table(family.capitalize(), columns, rows, folded={columns[-1]: WIDEST_REASON}))
+def _document(data: dict[str, Any]) -> Document:
+    tables = tuple(Table(family, family.capitalize(), COLUMNS, tuple(data[family])) for family in FAMILIES)
+    usable = {family: sum(one["usable"] for one in data[family]) for family in FAMILIES}
+    counts = ", ".join(f"{usable[family]} of {len(data[family])} {family}" for family in FAMILIES)
+    answer = f"eirkit {data['eirkit']} on Python {data['python']}: {counts} are usable."
+    missing = [one["name"] for one in data["memories"] if not one["usable"] and "--install" in one["reason"]]
+    then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
+    return Document("doctor", "What is usable here", (answer,), data, (Section("", (), tables),), next=then)

@@ -1,4 +1,4 @@
-"""`eirkit eir curve`: what must survive each cut of a generated task."""
+"""`eirkit eir curve`: the bits that must survive each step of a generated task."""
 
 from __future__ import annotations
 
@@ -7,45 +7,63 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from eirkit.cli.chart import bars, save_curve
-from eirkit.cli.options import IntegerList, WorkloadCommand, WorkloadName, task_options
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.command import option
+from eirkit.cli.options import (
+    IntegerList,
+    WorkloadName,
+    graph_option,
+    task_options,
+    task_words,
+    workload_argument,
+    workload_command,
+)
+from eirkit.cli.output import Show, document_options
 from eirkit.eir.demand import ClassCount, DemandCurve, pressure
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.document import Document
+from eirkit.show.drawing import save
+from eirkit.show.page import Item, Section
+from eirkit.show.table import Cell, Column, Table
 from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
 from eirkit.tasks.graph import load_graph
 from eirkit.tasks.task import TaskInstance, TaskSpec
 
 LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
+FEWEST_DRAWN = 12  # cuts
 WARM_UP = "unscored warm-up steps are treated as required"
 
 
-@click.command(cls=WorkloadCommand)
-@click.argument("workload", type=WorkloadName())
+@workload_command(example="eirkit eir curve stepwise-sum --n 64 --m 16 --h 8")
+@workload_argument(WorkloadName())
 @task_options
-@click.option("--graph", type=click.Path(path_type=Path), help='Take references from {"steps":[{"t","refs"}]}.')
-@click.option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.")
-@click.option("--h", type=click.IntRange(min=1), help="Also print the pressure against h retained records.")
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the curve into FILE.svg, .png or .pdf.")
-@json_option
+@graph_option
+@option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.  [default: all]")
+@option("--h", type=click.IntRange(min=1), help="Also print the pressure on a memory of h records.")
+@option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve as .svg, .png or .pdf.")
+@document_options
 def curve(
-    spec: TaskSpec, graph: Path | None, cuts: list[int] | None, h: int | None, plot: Path | None, as_json: bool
+    spec: TaskSpec, graph: Path | None, cuts: list[int] | None, h: int | None, plot: Path | None, show: Show
 ) -> None:
-    """Print EIR in bits after each step of the WORKLOAD's task; cut t lies after step t."""
+    """Compute how many bits must survive each step of a task of WORKLOAD.
+
+    Cut t lies after step t. The number is the execution information requirement (EIR): with fewer bits no agent can
+    answer every later step correctly.
+    """
     task = generate(spec) if graph is None else from_graph(spec, load_graph(graph))
     workload = prepare(task.spec)
     demand = workload.demand(task.spec, graph_of(task), cuts)
-    document = _document(task, demand)
+    data = _data(task, demand)
     if h is not None:
         under = pressure(demand, h, log2(workload.alphabet(task.spec)))
-        document["pressure"] = {"h": h, "capacity_bits": under.capacity_bits, "peak": under.peak}
+        data["pressure"] = {"h": h, "capacity_bits": under.capacity_bits, "peak": under.peak}
+    chart = _chart(demand, f"{spec.workload}, seed {spec.seed}")
     if plot is not None:
-        save_curve(plot, demand.lower_bits, demand.upper_bits, f"{spec.workload}, seed {spec.seed}")
-    emit(document, as_json, lambda console: _render(console, document, demand))
+        save(chart, plot)
+    show(_document(task.spec, demand, data, chart))
 
 
-def _document(task: TaskInstance, demand: DemandCurve) -> dict[str, Any]:
+def _data(task: TaskInstance, demand: DemandCurve) -> dict[str, Any]:
     spec = task.spec
     head = {name: value for name, value in spec.as_json().items() if name != "queries"}
     bits = (
@@ -69,26 +87,55 @@ def _document(task: TaskInstance, demand: DemandCurve) -> dict[str, Any]:
     }
 
 
-def _render(console: Console, document: dict[str, Any], demand: DemandCurve) -> None:
-    if len([count for count in demand.counts if count is not None]) > 12:
-        for line in bars(demand.upper_bits):
-            console.print(line, highlight=False, soft_wrap=True)
-    columns = ("cuts t", "bits") if demand.certified else ("cuts t", "at least", "at most")
-    title = f"{document['workload']}, n={document['n']}, m={document['m']}, q={document['q']}, seed {document['seed']}"
+def _document(spec: TaskSpec, demand: DemandCurve, data: dict[str, Any], chart: Chart) -> Document:
+    known = sum(count is not None for count in demand.counts)
+    items: tuple[Item, ...] = (chart, _table(spec, demand)) if known > FEWEST_DRAWN else (_table(spec, demand),)
+    answer = [_peak(demand, all_cuts=known == len(demand.counts))]
+    if "pressure" in data:
+        under = data["pressure"]
+        answer.append(
+            f"{under['h']} records hold {under['capacity_bits']:.1f} bits, so the pressure is at most "
+            f"{under['peak']:.3f}; above 1 no agent is always right."
+        )
+    words = (f"{data['method']}; {'exact' if demand.certified else 'bounds, not exact'}", *data["notes"])
+    title = f"Bits that must survive: {spec.workload}"
+    then = f"eirkit lacuna simulate {task_words(spec)} --h {spec.m},{max(1, spec.m // 2)}"
+    return Document("eir-curve", title, tuple(answer), data, (Section("", (), items), Section("", words)), next=then)
+
+
+def _peak(demand: DemandCurve, *, all_cuts: bool) -> str:
+    low, high = demand.peak.lower_bits, demand.peak.upper_bits
+    bits = f"{low:.1f} bits" if demand.certified else f"between {low:.1f} and {high:.1f} bits"
+    where = next(t for t, count in enumerate(demand.counts) if count == demand.peak)
+    return f"At the peak, after step {where}, {bits} must survive{'' if all_cuts else ' (of the cuts computed)'}."
+
+
+def _chart(demand: DemandCurve, title: str) -> Chart:
+    """Return bits over cuts; a band where lower and upper bounds differ."""
+    pairs = zip(demand.lower_bits, demand.upper_bits, strict=True)
+    known = [(t, low, high) for t, (low, high) in enumerate(pairs) if low is not None]
+    cuts, low, high = (tuple(column) for column in zip(*known, strict=True))
+    series = Series("bits", "step", cuts, high, low, high)
+    axes = Axis("cut t"), Axis("bits that must survive", low=0.0)
+    peak = max((bits for bits in high if bits is not None), default=0.0)
+    return Chart("curve", title, f"At most {peak:.1f} bits must survive.", *axes, (series,))
+
+
+def _table(spec: TaskSpec, demand: DemandCurve) -> Table:
+    bits = (Column("bits", "bits"),) if demand.certified else (Column("lower", "at least"), Column("upper", "at most"))
     rows = _runs(demand)
-    console.print(table(title, columns, rows if len(rows) <= LONGEST_TABLE else _telling(demand)))
-    if len(rows) > LONGEST_TABLE:
-        console.print("some of the cuts; --json has them all")
-    console.print(f"{document['method']}; {'exact' if demand.certified else 'not exact: bounds'}", highlight=False)
-    for note in document["notes"]:
-        console.print(note)
-    if "pressure" in document:
-        under = document["pressure"]
-        held = f"h = {under['h']} records hold {under['capacity_bits']:.1f} bits"
-        console.print(f"{held}: pressure at most {under['peak']:.3f} at these cuts")
+    selected = len(rows) > LONGEST_TABLE
+    title = f"{spec.workload}, n={spec.n}, m={spec.m}, q={spec.q}, seed {spec.seed}"
+    return Table(
+        "bits",
+        title,
+        (Column("cuts", "cuts t", figures=True), *bits),
+        tuple(_telling(demand) if selected else rows),
+        "A selection of the cuts; --json has them all." if selected else "",
+    )
 
 
-def _telling(demand: DemandCurve) -> list[list[object]]:
+def _telling(demand: DemandCurve) -> list[dict[str, Cell]]:
     """Return rows for the peak, the last cuts, and a few between."""
     n = len(demand.counts) - 1
     peak = max(range(n + 1), key=lambda t: (demand.counts[t] or ClassCount.exactly(0)).upper)
@@ -97,15 +144,15 @@ def _telling(demand: DemandCurve) -> list[list[object]]:
     return _runs(DemandCurve(chosen, demand.method))
 
 
-def _runs(demand: DemandCurve) -> list[list[object]]:
+def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
     """Return one row for each run of cuts with the same count."""
-    rows: list[list[object]] = []
+    rows: list[dict[str, Cell]] = []
     first = 0
     for t, count in enumerate(demand.counts):
         following = demand.counts[t + 1] if t + 1 < len(demand.counts) else None
         if count is not None and count != following:
-            low, high = f"{count.lower_bits:.3f}", f"{count.upper_bits:.3f}"
-            rows.append([str(t) if first == t else f"{first}–{t}", low, *([] if demand.certified else [high])])
+            low, high = count.lower_bits, count.upper_bits
+            rows.append({"cuts": str(t) if first == t else f"{first}–{t}", "bits": low, "lower": low, "upper": high})
         if count != following:
             first = t + 1
     return rows

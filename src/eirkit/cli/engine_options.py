@@ -1,4 +1,4 @@
-"""The options that choose an engine; a command gets the engine itself, or None where nothing was said."""
+"""The options that choose an engine; a command gets the engine itself, or None where none was chosen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eirkit.cli.command import option, options
 from eirkit.engine.engine_factory import ENGINES, make_engine
 from eirkit.engine.mapping import Bounds
 
@@ -22,7 +23,7 @@ def engine_options(command: Command) -> Command:
 
 
 def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Command]:
-    """Return what adds the same, with bounds that are not the usual ones."""
+    """Return what adds the same options with other default bounds."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)
@@ -33,31 +34,34 @@ def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Comm
             address: str | None,
             record_seconds: float | None,
             record_mib: int | None,
-            **options: Any,
+            **given: Any,
         ) -> Any:
             bounds = Bounds(record_seconds or seconds, (record_mib or mib) << 20)
-            said = workers or record_seconds or record_mib  # bounds hold in workers alone
-            chosen = engine or ("ray" if address else "local" if said else None)
+            bounded = workers or record_seconds or record_mib  # bounds hold in worker processes only
+            chosen = engine or ("ray" if address else "local" if bounded else None)
             made = make_engine(chosen, workers=workers, address=address, bounds=bounds) if chosen else None
-            return command(*arguments, engine=made, **options)
+            return command(*arguments, engine=made, **given)
 
-        decorated: Any = with_engine
-        for option in reversed(_options(seconds, mib)):
-            decorated = option(decorated)
-        return decorated  # type: ignore[no-any-return]
+        return options(*_options(seconds, mib))(with_engine)  # type: ignore[no-any-return]
 
     return decorate
 
 
 def _options(seconds: float, mib: int) -> tuple[Callable[[Any], Any], ...]:
     return (
-        click.option("--engine", type=click.Choice(ENGINES), help="Processes of this machine, or Ray."),
-        click.option("--workers", type=click.IntRange(1), help="How many.  [default: the cores of this machine]"),
-        click.option("--address", help="Of a Ray cluster that exists."),
-        click.option(
+        option("--engine", type=click.Choice(ENGINES), group="Engine", help="Processes of this machine, or Ray."),
+        option("--workers", type=click.IntRange(1), group="Engine", help="Worker processes.  [default: all cores]"),
+        option("--address", group="Engine", help="Address of an existing Ray cluster; implies --engine ray."),
+        option(
             "--record-seconds",
             type=click.FloatRange(0, min_open=True),
-            help=f"Time of one piece of work.  [default: {seconds:g}]",
+            group="Engine",
+            help=f"Longest time for one record, in seconds.  [default: {seconds:g}]",
         ),
-        click.option("--record-mib", type=click.IntRange(64), help=f"Memory of one piece of work.  [default: {mib}]"),
+        option(
+            "--record-mib",
+            type=click.IntRange(64),
+            group="Engine",
+            help=f"Most memory for one record, in MiB.  [default: {mib}]",
+        ),
     )

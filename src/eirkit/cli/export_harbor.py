@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.console import Console
 
 from eirkit.bridges.external_runs import plan_visits
-from eirkit.bridges.harbor import MODEL, REQUIREMENT, ExportedTask, export_harbor
-from eirkit.cli.bench_options import PATH
-from eirkit.cli.output import emit, json_option
-from eirkit.cli.run_options import axis_options, given_keys, hide_model_options
+from eirkit.bridges.harbor import MODEL, REQUIREMENT, export_harbor
+from eirkit.cli.command import OUTPUT, option
+from eirkit.cli.options import workload_command
+from eirkit.cli.output import Show, document_options
+from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, suite_argument
+from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.suite import Suite
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Column, Table
 
 SEED_BITS = 63
 MODES = ("managed", "controlled")
+LISTED = 20  # tasks; --json has all
 
 
-@click.command()
-@click.argument("suite", type=PATH, required=False)
+@workload_command(example="eirkit export harbor store-recall --m 8 --h 4 --seeds 0:2 --out out/harbor")
+@suite_argument
 @axis_options
-@click.option("--mode", type=click.Choice(MODES), help="Managed unless the condition is controlled.")
-@click.option("--episodes", type=click.IntRange(1, 10_000), help="So many random seeds in place of --seeds.")
-@click.option("--install", default=REQUIREMENT, show_default=True, help="What the service's image gets: or a wheel.")
-@click.option("--out", type=PATH, required=True, help="A new or empty folder.")
-@json_option
+@option("--mode", type=click.Choice(MODES), help="Loop of the agent.  [default: managed, unless --condition says so]")
+@option("--episodes", type=click.IntRange(1, 10_000), help="Number of random seeds to use in place of --seeds.")
+@option(
+    "--install", default=REQUIREMENT, show_default=True, help="What to install in the image: a requirement or wheel."
+)
+@option("--out", type=PATH, required=True, metavar="DIR", group=OUTPUT, help="A new or empty folder.")
+@document_options
 def harbor(
-    suite: Path | None,
-    mode: str | None,
-    episodes: int | None,
-    install: str,
-    out: Path,
-    as_json: bool,
-    **options: Any,
+    suite: Path | None, mode: str | None, episodes: int | None, install: str, out: Path, show: Show, **options: Any
 ) -> None:
-    """Write one task folder for each run of a SUITE.toml, of options, or of a suite with options over it.
+    """Write one Harbor task folder for each run of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
 
     In managed mode a service beside the agent's container holds the task; in controlled mode every step is a session of
     its own. The reward is correct / scored.
@@ -50,7 +52,14 @@ def harbor(
         {"folder": str(one.folder), "name": one.name, "mode": one.mode, "seed": one.seed, "run": one.run}
         for one in exported
     ]
-    emit({"out": str(out), "tasks": tasks}, as_json, lambda console: _render(console, out, exported))
+    columns = (Column("folder", "folder", role="name"), Column("mode", "mode"))
+    rows = tuple({"folder": one.folder.name, "mode": one.mode} for one in exported[:LISTED])
+    note = f"and {len(exported) - LISTED:,} more" if len(exported) > LISTED else ""
+    section = Section("", (), (Table("tasks", f"Tasks in {out}", columns, rows, note),))
+    said = f"{counted(len(exported), 'task')} in {out}."
+    then = f"harbor run -p {quote(str(out))}"
+    data = {"out": str(out), "tasks": tasks}
+    show(Document("export-harbor", "Export to Harbor", (said,), data, (section,), next=then))
 
 
 hide_model_options(harbor)
@@ -58,7 +67,7 @@ hide_model_options(harbor)
 
 def _wanted(path: Path | None, mode: str | None, episodes: int | None, given: dict[str, Any]) -> Suite:
     if path is None and "workload" not in given:
-        raise UsageError("nothing to export; give a SUITE.toml, or --workload")
+        raise UsageError("nothing to export; give a WORKLOAD or a SUITE.toml")
     if episodes is not None and "seeds" in given:
         raise UsageError("--episodes draws seeds at random and --seeds names them; give one of the two")
     keys = {"model": [MODEL], **given}
@@ -71,11 +80,3 @@ def _wanted(path: Path | None, mode: str | None, episodes: int | None, given: di
     if mode is not None and modes != {mode}:
         raise UsageError(f"--mode {mode} does not fit the condition; leave it out, or choose a fitting condition")
     return suite
-
-
-def _render(console: Console, out: Path, exported: Sequence[ExportedTask]) -> None:
-    for one in exported[:20]:
-        console.print(f"{one.folder.name}  {one.mode}", markup=False, highlight=False)
-    if len(exported) > 20:
-        console.print(f"and {len(exported) - 20:,} more", markup=False, highlight=False)
-    console.print(f"{len(exported):,} tasks in {out}; run them with harbor run -p {out}", markup=False, highlight=False)

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import click
-from rich.console import Console
 
 from eirkit.bridges.inspect_export import export_logs
-from eirkit.cli.output import emit, json_option
+from eirkit.cli.command import OUTPUT, command, option
+from eirkit.cli.output import Show, document_options
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Cell, Column, Table
 
 PATH = click.Path(path_type=Path)
 
 
-@click.command("inspect")
+@command("inspect", example="eirkit export inspect out/run-1 --out out/logs")
 @click.argument("folder", metavar="DIR", type=PATH)
-@click.option("--out", type=PATH, required=True, help="A folder for the logs, one for each cell of the sweep.")
-@json_option
-def export_inspect(folder: Path, out: Path, as_json: bool) -> None:
-    """Turn the runs of an `eirkit lacuna run` into `.eval` logs, which `inspect view` opens; needs eirkit[inspect]."""
+@option(
+    "--out",
+    type=PATH,
+    required=True,
+    metavar="DIR",
+    group=OUTPUT,
+    help="Folder for the logs, one for each cell of the sweep.",
+)
+@document_options
+def export_inspect(folder: Path, out: Path, show: Show) -> None:
+    """Convert the runs of an `eirkit lacuna run` folder to `.eval` logs, which `inspect view` opens.
+
+    Needs the extra eirkit[inspect].
+    """
     logs = export_logs(folder, out)
-    document = {"out": str(out), "logs": [{"file": path.name, "samples": samples} for path, samples in logs.items()]}
-
-    def render(console: Console) -> None:
-        total = sum(logs.values())
-        console.print(f"{total:,} samples in {len(logs):,} logs; open them with", markup=False, highlight=False)
-        console.print(f"inspect view start --log-dir {out}", markup=False, highlight=False)
-
-    emit(document, as_json, render)
+    rows: list[dict[str, Cell]] = [{"file": path.name, "samples": samples} for path, samples in logs.items()]
+    columns = (Column("file", "log", role="name"), Column("samples", "samples"))
+    section = Section("", (), (Table("logs", f"Logs in {out}", columns, tuple(rows)),))
+    said = f"{counted(sum(logs.values()), 'sample')} in {counted(len(logs), 'log')}."
+    then = f"inspect view start --log-dir {quote(str(out))}"
+    show(
+        Document("export-inspect", "Export to Inspect", (said,), {"out": str(out), "logs": rows}, (section,), next=then)
+    )

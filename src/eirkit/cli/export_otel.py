@@ -1,39 +1,43 @@
-"""`eirkit export otel`: runs as traces of OpenTelemetry, in a file or at a collector."""
+"""`eirkit export otel`: runs as OpenTelemetry traces, in a file or sent to a collector."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 
 import click
-from rich.console import Console
 
 from eirkit.bridges.otel_export import Collector, Sink, TraceFile, export_traces
 from eirkit.bridges.start_times import SECOND, begun_at
-from eirkit.cli.output import emit, json_option
+from eirkit.cli.command import OUTPUT, command, option
+from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
 
 PATH = click.Path(path_type=Path)
 
 
-@click.command("otel")
-@click.argument("path", type=PATH)
-@click.option("--out", type=PATH, help="A file for OTLP/JSON, one line a run.")
-@click.option("--endpoint", help="A collector, such as http://127.0.0.1:4318/v1/traces; needs eirkit[otel].")
-@click.option("--start", help="When the first run began, such as 2026-01-31T12:00:00Z.  [default: as the files say]")
-@click.option("--no-texts", is_flag=True, help="Leave out prompts, replies, arguments and what tools returned.")
-@json_option
+@command("otel", example="eirkit export otel out/run-1 --out out/traces.jsonl")
+@click.argument("path", metavar="PATH", type=PATH)
+@option("--out", type=PATH, metavar="FILE", group=OUTPUT, help="Write OTLP/JSON to this file, one run per line.")
+@option("--endpoint", metavar="URL", help="Send to a collector: http://127.0.0.1:4318/v1/traces; needs eirkit[otel].")
+@option("--start", metavar="TIME", help="When the first run began: 2026-01-31T12:00:00Z.  [default: from the files]")
+@option("--no-texts", is_flag=True, help="Leave out prompts, replies, arguments and tool results.")
+@document_options
 def export_otel(
-    path: Path, out: Path | None, endpoint: str | None, start: str | None, no_texts: bool, as_json: bool
+    path: Path, out: Path | None, endpoint: str | None, start: str | None, no_texts: bool, show: Show
 ) -> None:
-    """Turn runs into traces by the GenAI conventions: agents, inferences, tools and operations on a memory.
+    """Convert runs to traces with the GenAI conventions: agents, inferences, tools and memory operations.
 
-    PATH is the folder of an `eirkit lacuna run`, or any logs that `eirkit vestige` reads. The ids follow from the names
-    of the runs, so that exporting twice gives the same traces.
+    PATH is a folder of `eirkit lacuna run`, or any logs that `eirkit vestige` reads. Trace ids follow from the names of
+    the runs, so exporting twice gives the same traces.
     """
     if out is None and endpoint is None:
-        raise UsageError("nowhere to put the traces; give --out FILE.jsonl, --endpoint URL or both")
+        raise UsageError("no destination for the traces; give --out FILE.jsonl, --endpoint URL or both")
     began = begun_at(path) if start is None else _nanoseconds(start)
     with ExitStack() as stack:
         sinks: list[Sink] = []
@@ -42,30 +46,26 @@ def export_otel(
         if out is not None:
             sinks.append(stack.enter_context(TraceFile(out)))
         done = export_traces(path, began, sinks, texts=not no_texts)
-    places = [str(place) for place in (out, endpoint) if place is not None]
-    document = {
+    places = " and ".join(str(place) for place in (out, endpoint) if place is not None)
+    data = {
         "out": None if out is None else str(out),
         "endpoint": endpoint,
         "runs": done.runs,
         "spans": done.spans,
         "skipped": [{"source": one.source, "reason": one.reason} for one in done.skipped],
     }
-
-    def render(console: Console) -> None:
-        console.print(
-            f"{done.runs:,} runs, {done.spans:,} spans: {' and '.join(places)}", markup=False, highlight=False
-        )
-        for one in done.skipped:
-            console.print(f"skipped {one.source}: {one.reason}", markup=False, highlight=False)
-
-    emit(document, as_json, render)
+    said = f"{counted(done.runs, 'run')}, {counted(done.spans, 'span')}: {places}"
+    skipped = tuple(f"skipped {one.source}: {one.reason}" for one in done.skipped)
+    sections = (Section("", skipped),) if skipped else ()
+    then = f"eirkit vestige analyze {quote(str(out or path))} --out out/analysis"
+    show(Document("export-otel", "Export to OpenTelemetry", (said,), data, sections, next=then))
 
 
 def _nanoseconds(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--start {text!r} is no time; write it like 2026-01-31T12:00:00Z") from None
+        raise UsageError(f"--start {text!r} is not a time; write it like 2026-01-31T12:00:00Z") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment.timestamp() < 0:
         raise UsageError(f"--start {text!r} is before 1970; give a later time")

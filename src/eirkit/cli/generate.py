@@ -10,10 +10,15 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from eirkit.cli.options import WorkloadCommand, WorkloadName, task_options
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.command import OUTPUT, option
+from eirkit.cli.options import WorkloadName, graph_option, task_options, task_words, workload_argument, workload_command
+from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
 from eirkit.records import RecordWriter
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import from_graph, generate_batches, prepare
 from eirkit.tasks.generation import generate as generate_task
 from eirkit.tasks.graph import load_graph
@@ -23,25 +28,33 @@ SCHEMA = "task/1"
 CHUNK = 64  # tasks a write: few locks, little memory
 
 
-@click.command(cls=WorkloadCommand)
-@click.argument("workload", type=WorkloadName())
+@workload_command(example="eirkit lacuna generate store-recall --n 12 --m 4 --seed 1")
+@workload_argument(WorkloadName())
 @task_options
-@click.option("--graph", type=click.Path(path_type=Path), help='Take references from {"steps":[{"t","refs"}]}.')
-@click.option("--count", type=click.IntRange(1, 10_000_000), help="Make this many tasks, seeds counted upwards.")
-@click.option("--out", type=click.Path(path_type=Path), help="With --count: the JSON-lines file to write.")
-@json_option
-def generate(spec: TaskSpec, graph: Path | None, count: int | None, out: Path | None, as_json: bool) -> None:
-    """Print the WORKLOAD's task of one seed, answers included; or write many with --count N --out FILE."""
+@graph_option
+@option("--count", type=click.IntRange(1, 10_000_000), help="Write this many tasks, with seeds from --seed upwards.")
+@option(
+    "--out",
+    type=click.Path(path_type=Path),
+    group=OUTPUT,
+    metavar="FILE",
+    help="With --count: the JSON-lines file to write.",
+)
+@document_options
+def generate(spec: TaskSpec, graph: Path | None, count: int | None, out: Path | None, show: Show) -> None:
+    """Print the task of WORKLOAD for one seed with its answers, or write many with --count N --out FILE."""
     if count is not None or out is not None:
         if count is None or out is None or graph is not None:
             raise UsageError(
-                "--count, --out and --graph do not fit together so; for many tasks give --count N --out FILE.jsonl"
+                "--count and --out belong together and exclude --graph; for many tasks give --count N --out FILE.jsonl"
             )
-        document = _write_many(spec, count, out)
-        emit(document, as_json, lambda console: console.print(f"{count} tasks written to {out}"))
+        data = _write_many(spec, count, out)
+        said = f"{counted(count, 'task')} written to {out}."
+        then = f"eirkit lacuna simulate {task_words(spec)}"
+        show(Document("lacuna-generate", f"Tasks of {spec.workload}", (said,), data, next=then))
         return
     task = generate_task(spec) if graph is None else from_graph(spec, load_graph(graph))
-    emit(task.as_json(lists=_lists(task.spec)), as_json, lambda console: _render(console, task))
+    show(_document(task))
 
 
 def _write_many(spec: TaskSpec, count: int, out: Path) -> dict[str, Any]:
@@ -81,13 +94,32 @@ def _lists(spec: TaskSpec) -> bool:
     return workload.lists or workload.width(spec) > 1
 
 
-def _render(console: Console, task: TaskInstance) -> None:
-    def show(values: tuple[int, ...] | None) -> str:
-        return "" if values is None else " ".join(f"{value:0{task.spec.digits}d}" for value in values)
+def _document(task: TaskInstance) -> Document:
+    spec = task.spec
 
-    rows = [
-        (s.t, s.kind, show(s.input), " ".join(show_label(task.spec, r) for r in s.refs), show(s.answer))
-        for s in task.steps
-    ]
-    console.print(table(f"{task.spec.workload}, seed {task.spec.seed}", ("t", "kind", "input", "refs", "answer"), rows))
-    console.print(f"graph {task.fingerprint}")
+    def show(values: tuple[int, ...] | None) -> str:
+        return "" if values is None else " ".join(f"{value:0{spec.digits}d}" for value in values)
+
+    rows = tuple(
+        {
+            "t": step.t,
+            "kind": step.kind,
+            "input": show(step.input),
+            "refs": " ".join(show_label(spec, ref) for ref in step.refs),
+            "answer": show(step.answer),
+        }
+        for step in task.steps
+    )
+    columns = (
+        Column("t", "t"),
+        Column("kind", "kind"),
+        Column("input", "input"),
+        Column("refs", "refs", role="text", meaning="earlier results that the step uses"),
+        Column("answer", "answer"),
+    )
+    scored = sum(step.scored for step in task.steps)
+    answer = f"A task of {counted(len(task.steps), 'step')}, {scored:,} of them scored."
+    title = f"{spec.workload}, seed {spec.seed}"
+    sections = (Section("", (), (Table("steps", title, columns, rows),)), Section("", (f"graph {task.fingerprint}",)))
+    data = task.as_json(lists=_lists(spec))
+    return Document("lacuna-generate", title, (answer,), data, sections, next=f"eirkit eir curve {task_words(spec)}")

@@ -1,4 +1,4 @@
-"""`eirkit lacuna run`: agents under a memory condition, as one sweep that can be killed and resumed."""
+"""`eirkit lacuna run`: agents under a memory condition, as one sweep that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-import click
-from rich.console import Console, Group
-
 from eirkit.agents.serving.prices import add_up
-from eirkit.cli.bench_options import PATH, RunnerOptions, control_option, dollars, runner_options, show_totals
-from eirkit.cli.memory_table import (
-    cost_columns,
-    cost_legend,
-    fate_columns,
-    fates_shown,
-    heading,
-    meanings,
-    memory_remarks,
-)
-from eirkit.cli.output import WITHHELD, emit, json_option, legend, table
-from eirkit.cli.run_options import axis_options, given_keys
+from eirkit.cli.memory_table import cost_columns, fate_columns, memory_remarks
+from eirkit.cli.options import workload_command
+from eirkit.cli.output import Show, document_options, say
+from eirkit.cli.run_options import axis_options, given_keys, suite_argument
+from eirkit.cli.runner_options import RunnerOptions, control_option, estimate_document, runner_options, totals
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSE_MEASURES
@@ -31,38 +22,45 @@ from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.claims import NOT_RUN
 from eirkit.runs.control import control_plan
-from eirkit.runs.estimate import CellEstimate, estimate_plan
+from eirkit.runs.estimate import estimate_plan
 from eirkit.runs.suite import Suite, load_suite, read_suite
-from eirkit.runs.summary import SPENDING_MEASURES, RunSummary
+from eirkit.runs.summary import RunSummary
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
-from eirkit.show.phrases import counted
+from eirkit.show.document import Document
+from eirkit.show.page import Listing, Section
+from eirkit.show.phrases import counted, share
+from eirkit.show.table import Column, Table
 
 ALIGNED = RUN_MEASURES["first_error_at_first_miss"]
 OF_LOSS = ("state_supply", "cascade")  # causes that are withheld where the control fails
+WITHHELD = "withheld"  # in place of a figure that may not be claimed
+_NAMES = ("workload", "model", "condition")
+_KEYS = {"B_oracle": "b_oracle", "B": "b"}  # budgets, which may be ∞
 
 
-@click.command()
-@click.argument("suite", type=PATH, required=False)
+@workload_command(example="eirkit lacuna run store-recall --h 4 --model reference/recoverer --memory bm25")
+@suite_argument
 @axis_options
 @control_option
-@runner_options("A new or empty folder; a fresh one under ./out unless given.")
-@json_option
+@runner_options("A new or empty folder.  [default: a new one in ./out]")
+@document_options
 def run(
     suite: Path | None,
     control: bool | None,
     runner: RunnerOptions,
-    as_json: bool,
-    **axes: Any,
+    show: Show,
+    **options: Any,
 ) -> int:
-    """Run agents through tasks: a SUITE.toml, options, or a suite with options over it.
+    """Run agents through tasks of a WORKLOAD, of a SUITE.toml, or of a suite with options over it.
 
-    Every option with a list makes the grid larger. Without --memory and --condition it is Controlled Retention over the
-    last h records; with --memory the last h stay visible and the rest must come from the memory system.
+    Options that take lists, separated by commas, make a grid. Without --memory and --condition only the last h records
+    are visible (controlled retention); with --memory everything else must come from the memory system.
     """
-    wanted = _wanted(suite, runner.resume, given_keys(axes))
+    wanted = _wanted(suite, runner.resume, given_keys(options))
     if runner.dry_run:
-        return _estimate(wanted, control, runner.limits.prices, as_json)
+        show(_estimate(wanted, control, runner.limits.prices))
+        return 0
     folder = runner.resume or runner.out or _announced(fresh_folder(Path("out"), wanted.name))
     try:
         with SweepProgress() as progress, closing(runner.engine) if runner.engine else nullcontext():
@@ -72,9 +70,9 @@ def run(
             else:
                 summary = resume_sweep(folder, wanted, *how)
     except KeyboardInterrupt:
-        click.echo(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {folder}`", err=True)
+        say(f"eirkit: interrupted; continue with `eirkit lacuna run --resume {folder}`")
         return 130
-    emit({"out": str(folder), **summary.as_json()}, as_json, lambda console: _render(console, folder, summary))
+    show(_document(folder, summary))
     return 0 if summary.complete and not summary.failures else 1
 
 
@@ -85,97 +83,109 @@ def _wanted(suite: Path | None, resume: Path | None, given: Mapping[str, Any]) -
     if resume is not None:
         return recorded_suite(resume, given)
     if not {"workload", "model"} <= given.keys():
-        raise UsageError("nothing to run; give a SUITE.toml, or --workload and --model, or --resume DIR")
+        raise UsageError("nothing to run; give a WORKLOAD and --model, a SUITE.toml, or --resume DIR")
     return read_suite(given)
 
 
 def _announced(folder: Path) -> Path:
-    click.echo(f"writing to {folder}", err=True)
+    say(f"writing to {folder}")
     return folder
 
 
 def fresh_folder(parent: Path, name: str) -> Path:
-    """Return the first folder name-1, name-2, … that is not there yet."""
+    """Return the first folder name-1, name-2, … that does not exist yet."""
     number = 1
     while (parent / f"{name}-{number}").exists():
         number += 1
     return parent / f"{name}-{number}"
 
 
-def _estimate(suite: Suite, control: bool | None, prices: Path | None, as_json: bool) -> int:
+def _estimate(suite: Suite, control: bool | None, prices: Path | None) -> Document:
     estimates, before = estimate_plan(suite, prices), control_plan(suite, control)
     controls = [one.expected for one in estimate_plan(before, prices, every_seed=True)]
     sweep = add_up([one.expected for one in estimates])
-    totals = add_up([sweep, *controls])
-    document = {
-        "rows": [one.as_json() for one in estimates],
-        **asdict(totals),
+    rows = [one.as_json() for one in estimates]
+    data = {
+        "rows": rows,
+        **asdict(add_up([sweep, *controls])),
         "runs": len(suite),
         "sweep": {**asdict(sweep), "runs": len(suite)},
         "control": {**asdict(add_up(controls)), "runs": len(before)},
     }
-    emit(document, as_json, lambda console: _render_estimates(console, estimates, document))
-    return 0
+    answer = totals({**data, "runs": len(suite) + len(before)})
+    shown = [{**row, "condition": _condition(row)} for row in rows]
+    return estimate_document("lacuna-run", shown, data, answer, tuple(_parts(data)) if len(before) else ())
 
 
-def _render_estimates(console: Console, estimates: list[CellEstimate], document: Mapping[str, Any]) -> None:
-    rows = [one.as_json() for one in estimates]
-    columns: dict[str, Sequence[object]] = {
-        "seeds": [row["seeds"] for row in rows],
-        **{
-            SPENDING_MEASURES[name].label: [row[name] for row in rows]
-            for name in ("calls", "input_tokens", "output_tokens")
-        },
-        SPENDING_MEASURES["cost_usd"].label: [dollars(row["cost_usd"]) for row in rows],
-        "at most": [dollars(row["most_usd"]) for row in rows],
+def _parts(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the sweep and its control would take, each by itself."""
+    yield totals(data["sweep"], "the sweep, below: ")
+    yield totals(data["control"], "before it, the control with nothing missing (--no-control leaves it out): ")
+
+
+def _document(folder: Path, summary: RunSummary) -> Document:
+    sections = [Section("", (), tuple(_tables(summary.rows)))] if summary.scored else []
+    sections.append(Section("", tuple(_remarks(summary)), (Listing("records", "", f"records in {folder}"),)))
+    again = not summary.complete and not _must_begin_anew(summary)
+    where = quote(str(folder))
+    then = f"eirkit lacuna run --resume {where}" if again else f"eirkit report {where}"
+    data = {"out": str(folder), **summary.as_json()}
+    return Document("lacuna-run", f"Sweep in {folder}", (_answer(summary),), data, tuple(sections), next=then)
+
+
+def _answer(summary: RunSummary) -> str:
+    if not summary.scored:
+        return f"None of {counted(summary.planned, 'run')} is scored."
+    rows = sorted((row for row in summary.rows if row["accuracy"] is not None), key=lambda row: -row["accuracy"])
+    best, worst = rows[0], rows[-1]
+    if len(rows) == 1:
+        said = f"{best['model']} answered {share(best['accuracy'])} of the steps correctly"
+        return f"{said} with {_condition(best)}, h = {best['h']}."
+    first, last = (f"{share(row['accuracy'])} ({_difference(row, rows)})" for row in (best, worst))
+    return f"Steps answered correctly: from {first} to {last}, over {len(rows)} cells."
+
+
+def _difference(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what tells a row from the others."""
+    everywhere = [_settings(one) for one in rows]
+    varying = {n: value for n, value in _settings(row).items() if len({one[n] for one in everywhere}) > 1}
+    said = (str(v) if n in _NAMES else f"{n} = {v}" for n, v in varying.items())
+    return ", ".join(said) or f"h = {row['h']}"
+
+
+def _settings(row: Mapping[str, Any]) -> dict[str, object]:
+    """Return what a cell is told by, under the headings of the tables."""
+    return {
+        "workload": row["workload"],
+        "model": row["model"],
+        "condition": _condition(row),
+        "panel": row["panel"] if row["memory"] else None,
+        "n": row["n"],
+        "m": row["m"],
+        "B_oracle": _budget(row["b_oracle"]),
+        "B": _budget(row["b"]),
+        "h": row["h"],
     }
-    console.print(_table("One trial run a cell with a reference agent, times its seeds", rows, columns))
-    if not document["control"]["runs"]:
-        show_totals(console, document)
-        return
-    show_totals(console, document["sweep"], "the sweep, as above: ")
-    show_totals(
-        console, document["control"], "before it, the control, where nothing is missing (--no-control leaves it out): "
-    )
-    show_totals(console, {**document, "runs": document["runs"] + document["control"]["runs"]}, "together: ")
-
-
-def _render(console: Console, folder: Path, summary: RunSummary) -> None:
-    if summary.scored:
-        _render_figures(console, summary.rows)
-    else:
-        console.print(
-            f"none of {counted(summary.planned, 'run')} is scored", style="bold", markup=False, highlight=False
-        )
-    for line in _remarks(summary):
-        console.print(line, markup=False, highlight=False)
-    if not summary.complete and not _must_begin_anew(summary):
-        console.print(f"continue with `eirkit lacuna run --resume {folder}`", markup=False, highlight=False)
-    console.print(f"records in {folder}", markup=False, highlight=False)
 
 
 def _must_begin_anew(summary: RunSummary) -> bool:
-    """True where a memory in the user's own file spoilt every run: once corrected, it is not the one of this sweep."""
+    """True where a memory in the user's own file failed every run: once corrected, it is not the one of this sweep."""
     own = any(".py:" in str(row["memory"] or "") for row in summary.rows)
     return own and not summary.scored and any(failure.kind == "memory" for failure in summary.failures)
 
 
-def _render_figures(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     causes = [one for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in rows)]
-    columns: dict[str, Sequence[object]] = {
-        heading(RUN_MEASURES["scored"]): [f"{row['scored']}/{row['attempted']}" for row in rows],
-        heading(RUN_MEASURES["accuracy"]): [_with_spread(row) for row in rows],
-        **{heading(one): [_cause(row, one.id) for row in rows] for one in causes},
-        heading(ALIGNED): [_claim(row, _aligned(row)) for row in rows],
+    columns: dict[Column, Sequence[object]] = {
+        Column("scored", "scored", figures=True): [f"{row['scored']}/{row['attempted']}" for row in rows],
+        Column("accuracy", RUN_MEASURES["accuracy"].label, figures=True): [_with_spread(row) for row in rows],
+        **{Column.of(one, figures=True): [_cause(row, one.id) for row in rows] for one in causes},
+        Column.of(ALIGNED, figures=True, priority=1): [_claim(row, _aligned(row)) for row in rows],
     }
-    console.print(_table("Accuracy, and why steps were wrong", rows, columns))
-    legend(console, **meanings([*causes, ALIGNED]))
+    yield _table("causes", "Accuracy, and why steps were wrong", rows, columns)
     if stored := [row for row in rows if row["memory_system"] is not None]:
-        fates, costs = fate_columns(stored), cost_columns(stored)
-        console.print(_table(FATE_MEASURES.title, stored, fates, True))
-        legend(console, **meanings(fates_shown(stored)))
-        console.print(_table(MEMORY_MEASURES.title, stored, costs, True))
-        legend(console, **cost_legend(costs))
+        yield _table("fates", FATE_MEASURES.title, stored, fate_columns(stored), brief=True)
+        yield _table("costs", MEMORY_MEASURES.title, stored, cost_columns(stored), brief=True)
 
 
 def _cause(row: Mapping[str, Any], cause: str) -> object:
@@ -222,32 +232,33 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
 
 
 def _table(
-    title: str, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Sequence[object]], brief: bool = False
-) -> Group:
+    id: str,
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    columns: Mapping[Column, Sequence[object]],
+    *,
+    brief: bool = False,
+) -> Table:
     """Return a table whose title says what all rows share and whose first columns say what tells them apart.
 
     Args:
-        brief: name no more than is needed, under a table that says the rest.
+        brief: name no more than is needed, below a table that says the rest.
     """
-    where: dict[str, list[object]] = {
-        "workload": [row["workload"] for row in rows],
-        "model": [row["model"] for row in rows],
-        "condition": [_condition(row) for row in rows],
-        "panel": [row["panel"] if row["memory"] else None for row in rows],
-        "n": [row["n"] for row in rows],
-        "m": [row["m"] for row in rows],
-        "B_oracle": [_budget(row["b_oracle"]) for row in rows],
-        "B": [_budget(row["b"]) for row in rows],
-        "h": [row["h"] for row in rows],
-        "m/h": [f"{row['pressure']:.2f}" for row in rows],
+    settings = [_settings(row) for row in rows]
+    where: dict[Column, list[object]] = {
+        Column(_KEYS.get(name, name), name, role="name" if name in _NAMES else "value", figures=name in _KEYS): [
+            one[name] for one in settings
+        ]
+        for name in settings[0]
     }
-    always = ("condition",) if brief else ("h", "m/h")
-    shared = {name: values[0] for name, values in where.items() if len(set(values)) == 1 and name not in always}
-    told = ", ".join(f"{name} = {value}" for name, value in shared.items() if value not in (0, None))
-    left_out = {*shared, "m/h"} if brief else set(shared)
-    shown = {name: values for name, values in where.items() if name not in left_out} | dict(columns)
-    full = f"{title} ({told})" if told and not brief else title
-    return table(full, tuple(shown), list(zip(*shown.values(), strict=True)))
+    where[Column("pressure", "m/h", 2, priority=2)] = [row["pressure"] for row in rows]
+    always = ("condition",) if brief else ("h", "pressure")
+    shared = {c: values[0] for c, values in where.items() if len(set(values)) == 1 and c.key not in always}
+    told = ", ".join(f"{column.title} = {value}" for column, value in shared.items() if value not in (0, None))
+    kept = {c: v for c, v in where.items() if c not in shared and not (brief and c.key == "pressure")}
+    shown: dict[Column, Sequence[Any]] = {**kept, **columns}
+    cells = tuple({column.key: values[at] for column, values in shown.items()} for at in range(len(rows)))
+    return Table(id, f"{title} ({told})" if told and not brief else title, tuple(shown), cells)
 
 
 def _condition(row: Mapping[str, Any]) -> str:

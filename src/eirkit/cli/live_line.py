@@ -1,4 +1,4 @@
-"""A live line on stderr: what is going on, a bar, a state in words and the time left; silent without a terminal."""
+"""A live line on stderr with a bar, a state and the time left; nothing is printed without a terminal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class LiveLine:
-    """Shows work as it goes; use it in a with statement.
+    """Shows progress; use it in a with statement.
 
     Args:
-        total: how much there is to do; None where nobody knows.
+        total: how much there is to do; None if unknown.
     """
 
     def __init__(self, doing: str, total: int | None = None) -> None:
@@ -41,14 +41,14 @@ class LiveLine:
         self._bar.__exit__(kind, error, trace)
 
     def rate(self, done: float) -> float:
-        """Return how much was done a second."""
+        """Return how much was done per second."""
         return done / max(1e-9, monotonic() - self.started)
 
     def show(self, completed: int, state: str, total: int | None = None) -> None:
-        """Show how far it is; a total that is None stays as it was."""
+        """Show the progress; a total of None leaves the total as it was."""
         self._bar.update(self._task, completed=completed, total=total, state=state)
 
 
 def is_watched() -> bool:
-    """True if somebody sees the line."""
+    """True if stderr is a terminal."""
     return sys.stderr.isatty()

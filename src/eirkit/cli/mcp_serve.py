@@ -1,4 +1,4 @@
-"""`eirkit mcp serve`: a task through tools, for any agent that speaks MCP."""
+"""`eirkit mcp serve`: a task as MCP tools, for any agent that speaks the protocol."""
 
 from __future__ import annotations
 
@@ -7,42 +7,82 @@ import secrets
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.console import Console
 
 from eirkit.agents.stores.environments import home
 from eirkit.bridges.external_runs import Visits, open_visits, plan_visits, refuse_controlled, resume_visits, summary_of
 from eirkit.bridges.http_server import Door
 from eirkit.bridges.mcp_server import require_mcp
 from eirkit.bridges.mcp_service import receive_at, receive_here
-from eirkit.cli.bench_options import PATH
+from eirkit.cli.command import OUTPUT, option
 from eirkit.cli.lacuna_run import fresh_folder
-from eirkit.cli.output import emit, json_option, table
-from eirkit.cli.run_options import axis_options, given_keys, hide_model_options
+from eirkit.cli.options import workload_command
+from eirkit.cli.output import Show, document_options, say
+from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, serve_argument
+from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
 from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.store import FinishedRun
 from eirkit.runs.summary import RunSummary
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.table import Column, Table
 
 SEED_BITS = 63
-EPISODES = (1, 16)  # unless given: of the one client on the standard streams, and of many over HTTP
+EPISODES = (1, 16)  # the defaults: for the one client on the standard streams, and for many over HTTP
+COLUMNS = (
+    Column("workload", "workload", role="name"),
+    Column("model", "model", role="name"),
+    Column("condition", "condition", role="name"),
+    Column("h", "h"),
+    Column("scored_text", "scored", figures=True, raw="scored"),
+    Column("accuracy", "accuracy"),
+    Column("step_accuracy", "with refs", meaning="accuracy of steps that use earlier results", priority=1),
+)
 
 
-@click.command()
+@workload_command(example="eirkit mcp serve store-recall --m 8 --h 4 --http")
+@serve_argument
 @axis_options
-@click.option("--episodes", type=click.IntRange(1, 100_000), help="Tasks with random seeds.  [default: 1; --http: 16]")
-@click.option("--out", type=PATH, help="A new or empty folder; a fresh one in the home of eirkit unless given.")
-@click.option("--resume", type=PATH, metavar="DIR", help="Give out what is left of the tasks in this folder.")
-@click.option("--http", is_flag=True, help="Serve many clients over HTTP instead of one on the standard streams.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Other than loopback it needs --token.")
-@click.option("--port", type=click.IntRange(0, 65_535), default=8765, show_default=True, help="0: any that is free.")
-@click.option("--token", envvar="EIRKIT_MCP_TOKEN", help="Letters and digits; clients send it as bearer token.")
-@click.option("--name", "names", multiple=True, help="A further name by which clients call this server.")
-@click.option("--idle-minutes", type=click.FloatRange(0.01, 10_000), default=30.0, show_default=True)
-@json_option
+@option("--episodes", type=click.IntRange(1, 100_000), help="Tasks with random seeds.  [default: 1; with --http 16]")
+@option("--http", is_flag=True, group="Server", help="Serve many clients over HTTP, not one on the standard streams.")
+@option("--host", default="127.0.0.1", show_default=True, group="Server", help="Beyond loopback, --token is required.")
+@option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8765,
+    show_default=True,
+    group="Server",
+    help="Port; 0 picks a free one.",
+)
+@option(
+    "--token",
+    envvar="EIRKIT_MCP_TOKEN",
+    group="Server",
+    help="Bearer token that clients must send: 16 or more letters or digits.",
+)
+@option("--name", "names", multiple=True, group="Server", help="Another host name of this server. Can be repeated.")
+@option(
+    "--idle-minutes",
+    type=click.FloatRange(0.01, 10_000),
+    default=30.0,
+    show_default=True,
+    group="Server",
+    help="Minutes after which an idle session ends.",
+)
+@option(
+    "--out",
+    type=PATH,
+    metavar="DIR",
+    group=OUTPUT,
+    help="A new or empty folder.  [default: a new one in the eirkit home]",
+)
+@option("--resume", type=PATH, metavar="DIR", group=OUTPUT, help="Serve the tasks in this folder that are left.")
+@document_options
 def serve(
     episodes: int | None,
     out: Path | None,
@@ -53,28 +93,29 @@ def serve(
     token: str | None,
     names: tuple[str, ...],
     idle_minutes: float,
-    as_json: bool,
+    show: Show,
     **options: Any,
 ) -> int:
-    """Give an agent a task through tools: next_step, submit_answer, read_result, recompute, note, finish.
+    """Serve a task to an agent as tools: next_step, submit_answer, read_result, recompute, note, finish.
 
-    Without --condition and --memory the agent looks after a memory of h records itself. Every client gets a task of its
-    own; its run is written to the folder as any other. Neither seeds nor answers can be reached through the server.
+    Without --condition and --memory the agent manages a memory of h records itself. Every client gets a task of its
+    own, and its run is recorded like any other. Neither seeds nor answers can be reached through the server.
     """
-    if as_json and not http:
-        raise UsageError("on the standard streams stdout carries the protocol; --json goes with --http")
+    given = click.get_current_context().params
+    if not http and (given.get("as_json") or given.get("form") not in (None, "text")):
+        raise UsageError("on the standard streams stdout carries the protocol; use --json and --format with --http")
     door = Door(host, port, token or None, names) if http else None
     require_mcp()
     folder, visiting = _visiting(given_keys(options), episodes or EPISODES[http], out, resume)
     with visiting as visits:
-        click.echo(f"writing to {folder}", err=True)
+        say(f"writing to {folder}")
         if door is None:
             asyncio.run(receive_here(visits))
         else:
             asyncio.run(receive_at(visits, door, 60 * idle_minutes, _say("serving at ")))
     summary = summary_of(visits.suite, folder)
     if http:
-        emit({"out": str(folder), **summary.as_json()}, as_json, lambda console: _render(console, folder, summary))
+        show(_document(folder, summary))
     return 0
 
 
@@ -86,10 +127,12 @@ def _visiting(
 ) -> tuple[Path, AbstractContextManager[Visits]]:
     if resume is not None:
         if out is not None or given:
-            raise UsageError("--resume goes on as it was begun; leave out --out and the options of the task")
+            raise UsageError(
+                "--resume continues with the recorded options; leave out --out and the options of the task"
+            )
         return resume, resume_visits(resume, _report)
     if "workload" not in given:
-        raise UsageError("no task is given; give --workload, or --resume DIR")
+        raise UsageError("no task is given; give a WORKLOAD, or --resume DIR")
     calls = {} if given.get("condition") == [CONTROLLED] else {"tool_calls": True}
     suite = plan_visits({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
     refuse_controlled(suite)
@@ -98,27 +141,22 @@ def _visiting(
 
 
 def _say(before: str) -> Callable[[str], None]:
-    return lambda text: click.echo(f"{before}{text}", err=True)
+    return lambda text: say(f"{before}{text}")
 
 
 def _report(outcome: FinishedRun | Failure) -> None:
     if isinstance(outcome, Failure):
-        click.echo(f"a run was lost: {outcome.record['message']}", err=True)
+        say(f"a run failed: {outcome.record['message']}")
         return
     score = outcome.record["score"]
-    click.echo(f"a run {outcome.record['ending']}: {score['correct']} of {score['steps']} steps right", err=True)
+    say(f"a run {outcome.record['ending']}: {score['correct']} of {score['steps']} steps right")
 
 
-def _render(console: Console, folder: Path, summary: RunSummary) -> None:
-    columns = ("workload", "model", "condition", "h", "scored", "accuracy", "with refs")
-    rows = [
-        [
-            *(row[name] for name in ("workload", "model", "condition", "h")),
-            f"{row['scored']}/{row['attempted']}",
-            row["accuracy"],
-            row["step_accuracy"],
-        ]
-        for row in summary.rows
-    ]
-    console.print(table("What came of the visits", columns, rows))
-    console.print(f"records in {folder}", markup=False, highlight=False)
+def _document(folder: Path, summary: RunSummary) -> Document:
+    rows = tuple({**row, "scored_text": f"{row['scored']}/{row['attempted']}"} for row in summary.rows)
+    scored, attempted = (sum(row[name] for row in summary.rows) for name in ("scored", "attempted"))
+    section = Section("", (), (Table("sessions", f"Sessions recorded in {folder}", COLUMNS, rows),))
+    said = f"{scored:,} of {attempted:,} sessions were scored."
+    data = {"out": str(folder), **summary.as_json()}
+    then = f"eirkit report {quote(str(folder))}"
+    return Document("mcp-serve", "Sessions over MCP", (said,), data, (section,), next=then)

@@ -1,4 +1,4 @@
-"""Which memory system stands behind an agent, and with which settings, as commands take it."""
+"""The options that choose a memory system and its settings."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ import click
 
 from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.cli.agent_options import read_setting
+from eirkit.cli.command import option, options
 from eirkit.errors import UsageError
 from eirkit.runs.cells import NATIVE, STRICT
 from eirkit.runs.values import read_memory_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-memory_set_option = click.option(
+memory_set_option = option(
     "--memory-set",
     multiple=True,
     metavar="MEMORY.NAME=VALUE",
-    help="A setting of a memory system, such as vector.embedding=minilm.",
+    group="Memory",
+    help="A setting of a memory system: vector.embedding=minilm. Can be repeated.",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One memory system as it was asked for."""
+    """A memory system and its settings, as given on the command line."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -45,25 +47,27 @@ def memory_options(command: Command) -> Command:
     def with_memory(memory: str | None, memory_set: Sequence[str], panel: str | None, **given: Any) -> Any:
         return command(memory=_chosen(memory, memory_set, panel), **given)
 
-    options = (
-        click.option("--memory", metavar="NAME", help="An external memory system; `eirkit doctor` lists them."),
+    return options(  # type: ignore[no-any-return]
+        option(
+            "--memory",
+            metavar="NAME",
+            group="Memory",
+            help="A memory system; `eirkit doctor` lists them.  [default: none]",
+        ),
         memory_set_option,
-        click.option(
+        option(
             "--panel",
             type=click.Choice([NATIVE, STRICT]),
-            help="With --memory: strict holds it to h records, with nothing else in sight.  [default: native]",
+            group="Memory",
+            help="strict: the memory may hold h records and the agent sees no others.  [default: native]",
         ),
-    )
-    decorated: Any = with_memory
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    )(with_memory)
 
 
 def _chosen(memory: str | None, settings: Sequence[str], panel: str | None) -> Chosen | None:
     if memory is None:
         if settings or panel:
-            raise UsageError("--memory-set and --panel go with a memory system; add --memory NAME")
+            raise UsageError("--memory-set and --panel need a memory system; add --memory NAME")
         return None
     if "," in memory:
         raise UsageError("one memory at a time; run the command again for another")
@@ -72,7 +76,7 @@ def _chosen(memory: str | None, settings: Sequence[str], panel: str | None) -> C
 
 
 def read_memory_settings(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return settings by memory, as they name it: what stands before the last dot of a name."""
+    """Return settings by memory, whose name stands before the last dot."""
     found: dict[str, dict[str, Any]] = {}
     for setting in settings:
         name, value = read_setting(setting, "--memory-set", "vector.embedding=minilm")

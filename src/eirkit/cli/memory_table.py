@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from textwrap import fill
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.agents.stores.memory_factory import EXTRACTOR, model_of
 from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES, NOT_ASKED, RETURNED
-from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.measures import Measure
+from eirkit.show.table import Column
 
 Row = Mapping[str, Any]
 
-COUNTED = "counted by"
 COUNTED_BY = "who says what is held: the system itself, or eirkit from what it was given where the system cannot tell"
 
-WIDEST_HEADING = 10  # characters, beyond which a heading goes on in a second line
+Columns = dict[Column, list[Any]]
 
 
-def heading(measure: Measure) -> str:
-    """Return the label of a measure as the heading of a narrow column."""
-    return fill(measure.heading, WIDEST_HEADING, break_on_hyphens=False, break_long_words=False)
-
-
-def meanings(measures: Iterable[Measure]) -> dict[str, str]:
-    """Return a legend: what each measure means, and once of what most shares are shares."""
-    listed = list(measures)
-    wholes = Counter(one.of for one in listed if one.of)
-    usual = max(wholes, key=wholes.__getitem__, default="")
-    told = {one.label: one.meaning if one.of == usual else one.description for one in listed}
-    name = "shares" if len(wholes) == 1 else "other shares"
-    return told | ({name: f"of {usual}"} if usual else {})
-
-
-def fates_shown(rows: Sequence[Row]) -> list[Measure]:
-    """Return the fates that some needed record had."""
-    fates = [row["memory_system"]["fates"] for row in rows]
-    return [one for one in FATE_MEASURES if any(found[one.id] for found in fates)]
-
-
-def fate_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
-    """Return what became of needed records, for rows that have an external memory."""
+def fate_columns(rows: Sequence[Row]) -> Columns:
+    """Return what became of needed records, for rows that have an external memory; fates that none had are left out."""
     systems = [row["memory_system"] for row in rows]
+    shown = [one for one in FATE_MEASURES if any(system["fates"][one.id] for system in systems)]
     return {
-        heading(RUN_MEASURES["scored"]): [f"{row['scored']}/{row['attempted']}" for row in rows],
-        heading(MEMORY_MEASURES["needed"]): [sum(one["fates"].values()) for one in systems],
-        **{heading(one): [system["fate_shares"].get(one.id) for system in systems] for one in fates_shown(rows)},
+        Column.of(MEMORY_MEASURES["needed"]): [sum(one["fates"].values()) for one in systems],
+        **{Column.of(one): [system["fate_shares"].get(one.id) for system in systems] for one in shown},
     }
 
 
-def cost_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
+def cost_columns(rows: Sequence[Row]) -> Columns:
     """Return time, size and the systems' own calls, if there were any, for the same rows."""
     found = [row["memory_system"] for row in rows]
-    figures: dict[str, list[object]] = {
+    figures: dict[str, list[Any]] = {
         "write_ms": [_milliseconds(one["write_seconds"]) for one in found],
         "search_ms": [_milliseconds(one["search_seconds"]) for one in found],
         "records": [one["records"] for one in found],
@@ -65,15 +40,13 @@ def cost_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
     if any(one["model_calls"] for one in found):
         figures["model_calls"] = [one["model_calls"] for one in found]
         figures["memory_tokens"] = [one["input_tokens"] + one["output_tokens"] for one in found]
-    counted_by: list[object] = [None if one["floor"] is None else one["floor"]["counted"] for one in found]
-    return {**{heading(MEMORY_MEASURES[key]): values for key, values in figures.items()}, COUNTED: counted_by}
-
-
-def cost_legend(columns: Iterable[str]) -> dict[str, str]:
-    """Return what the columns mean that are not plain."""
-    shown = set(columns)
-    terse = [MEMORY_MEASURES[key] for key in ("held_bits", "needed_bits", "model_calls", "memory_tokens")]
-    return meanings(one for one in terse if heading(one) in shown) | {COUNTED: COUNTED_BY}
+    counted_by = [None if one["floor"] is None else one["floor"]["counted"] for one in found]
+    plain = {"write_ms", "search_ms", "records", "bytes"}  # whose labels say it all
+    columns: Columns = {
+        Column.of(MEMORY_MEASURES[key], **({"meaning": ""} if key in plain else {})): values
+        for key, values in figures.items()
+    }
+    return columns | {Column("counted", "counted by", priority=1, meaning=COUNTED_BY): counted_by}
 
 
 def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
@@ -139,9 +112,9 @@ def _is_scripted(row: Row) -> bool:
     return model_of(row["memory"], row["memory_settings"]) == EXTRACTOR
 
 
-def _bits(floor: Mapping[str, Any] | None, which: str) -> str | None:
-    return None if floor is None else f"{floor[which]:.0f}"
+def _bits(floor: Mapping[str, Any] | None, which: str) -> float | None:
+    return None if floor is None else float(floor[which])
 
 
-def _milliseconds(seconds: float | None) -> str | None:
-    return None if seconds is None else f"{1000 * seconds:.2f}"
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000 * seconds

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from eirkit.cli.command import GroupedCommand, option, options
+from eirkit.errors import UsageError
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import workloads
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 LARGEST_SEED_RANGE = 10_000_000
 _DEFAULT = TaskSpec("")
@@ -58,9 +62,11 @@ class SeedList(ParamType):
             else:
                 seeds = [int(part) for part in value.split(",")]
         except ValueError:
-            self.fail(f"{value!r} is none of 3, 0,4,9 or 0:300", param, ctx)
+            self.fail(f"{value!r} is not a list of seeds such as 3, 0,4,9 or 0:300", param, ctx)
         if not _are_seeds(seeds):
-            self.fail(f"{value!r} must name 1 … {LARGEST_SEED_RANGE} different seeds in 0 … 2^64 − 1", param, ctx)
+            self.fail(
+                f"{value!r} must name 1 to {LARGEST_SEED_RANGE:,} different seeds between 0 and 2^64 − 1", param, ctx
+            )
         return seeds
 
 
@@ -97,32 +103,51 @@ class WorkloadName(ParamType):
         return [CompletionItem(n) for n in workloads.names() if n.startswith(incomplete)]
 
 
-class NamingOption(click.Option):
-    """An option whose help lists the names that are known, looked up when help is asked for."""
-
-    def __init__(self, *declarations: Any, known: Callable[[], Iterable[str]], **attributes: Any) -> None:
-        super().__init__(*declarations, **attributes)
-        self.known = known
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        record = super().get_help_record(ctx)
-        return None if record is None else (record[0], f"{record[1]}  [known: {', '.join(self.known())}]")
+SEEDS_HELP = "Seeds, as 3, 0,4,9 or 0:300 (300 excluded)."
 
 
-class WorkloadCommand(click.Command):
-    """A command with an argument WORKLOAD, whose help lists the known ones."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("WORKLOAD"):
-            formatter.write_text(f"{', '.join(workloads.names())}, or module:Name, or path/file.py:Name")
+def workload_command(name: str | None = None, *, example: str, **attributes: Any) -> Callable[[Any], GroupedCommand]:
+    """Return what makes a function a command about a WORKLOAD, whose help lists the known ones."""
+    choices = ("WORKLOAD", workloads.names)
+    return click.command(name, cls=GroupedCommand, example=example, choices=choices, **attributes)
 
 
-def task_options_of_many(command: Command) -> Command:
-    """Add the task options to a command that takes many seeds; --seed is out of sight, and refused with advice."""
+def workload_argument(
+    kind: ParamType, default: Any = None, metavar: str = "WORKLOAD"
+) -> Callable[[Decorated], Decorated]:
+    """Return what adds WORKLOAD as an argument, with --workload as another spelling; it arrives as `workload`."""
+
+    def decorate(command: Decorated) -> Decorated:
+        @wraps(command)
+        def with_workload(workload: Any, workload_option: Any, **given: Any) -> Any:
+            return command(workload=_workload(workload, workload_option, default), **given)
+
+        shown = metavar if default is None else f"[{metavar}]"
+        return options(  # type: ignore[no-any-return]
+            click.argument("workload", metavar=shown, type=kind, required=False),
+            option("--workload", "workload_option", type=kind, hidden=True, help="The same as WORKLOAD."),
+        )(with_workload)
+
+    return decorate
+
+
+def _workload(argument: Any, option: Any, default: Any) -> Any:
+    if argument is not None and option is not None and argument != option:
+        raise UsageError(f"two workloads are given, {argument} and --workload {option}; give one of them")
+    if (chosen := argument if argument is not None else option) is not None:
+        return chosen
+    if default is None:
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param_hint="'WORKLOAD'", param_type="argument")
+    return default
+
+
+def task_options_of_many(command: Decorated) -> Decorated:
+    """Add the task options to a command that takes many seeds; --seed is hidden, and refused with advice."""
     return task_options(command, hide_seed=True)
 
 
-def task_options(command: Command, *, hide_seed: bool = False) -> Command:
+def task_options(command: Decorated, *, hide_seed: bool = False) -> Decorated:
     """Add the task options; the command receives one `spec` whose workload is its `workload` argument."""
 
     @wraps(command)
@@ -131,19 +156,36 @@ def task_options(command: Command, *, hide_seed: bool = False) -> Command:
         spec = TaskSpec(workload, **{name: given.pop(name) for name in names})
         return command(spec=spec, **given)
 
-    options = (
-        click.option("--n", type=int, default=_DEFAULT.n, show_default=True, help="Steps."),
-        click.option("--m", type=int, default=_DEFAULT.m, show_default=True, help="Dependency window."),
-        click.option("--lookback", type=int, help="How far back references reach; m unless given."),
-        click.option("--fan-in", type=int, default=_DEFAULT.fan_in, show_default=True, help="References a step."),
-        click.option("--digits", type=int, default=_DEFAULT.digits, show_default=True, help="Digits a value."),
-        click.option("--slots", type=int, default=_DEFAULT.slots, show_default=True, help="Values a record."),
-        click.option("--k", type=int, default=_DEFAULT.k, show_default=True, help="Values a frontier (top-k)."),
-        click.option("--seed", type=int, default=_DEFAULT.seed, show_default=True, hidden=hide_seed),
-        click.option("--queries", default=_DEFAULT.queries, show_default=True, help="Full Lookup: uniform or zipf."),
-        click.option("--warm-up", type=int, default=_DEFAULT.warm_up, help="Leading steps left unscored."),
-    )
-    decorated: Any = with_spec
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return options(  # type: ignore[no-any-return]
+        _task("--n", _DEFAULT.n, "Number of steps."),
+        _task("--m", _DEFAULT.m, "Dependency window: how many recent results a step may need."),
+        option("--lookback", type=int, group="Task", help="How many steps back references reach.  [default: m]"),
+        _task("--fan-in", _DEFAULT.fan_in, "Earlier results that each step uses."),
+        _task("--digits", _DEFAULT.digits, "Decimal digits of each value."),
+        _task("--slots", _DEFAULT.slots, "Values in each record."),
+        _task("--k", _DEFAULT.k, "Values in each answer (stepwise-topk only)."),
+        _task("--seed", _DEFAULT.seed, "Seed of the task.", hidden=hide_seed),
+        _task("--queries", _DEFAULT.queries, "Distribution of queries: uniform or zipf (full-lookup only).", str),
+        _task("--warm-up", _DEFAULT.warm_up, "Steps at the start that are not scored."),
+    )(with_spec)
+
+
+def _task(name: str, default: Any, text: str, kind: Any = int, *, hidden: bool = False) -> Callable[[Any], Any]:
+    return option(name, type=kind, default=default, show_default=True, group="Task", help=text, hidden=hidden)
+
+
+def task_words(spec: TaskSpec) -> str:
+    """Return a workload and the options that differ from the defaults, as they are typed."""
+    words = [quote(spec.workload)]
+    for name in ("n", "m", "fan_in", "digits", "slots", "k"):
+        if getattr(spec, name) != getattr(_DEFAULT, name):
+            words += [f"--{name.replace('_', '-')}", str(getattr(spec, name))]
+    return " ".join(words)
+
+
+graph_option = option(
+    "--graph",
+    type=click.Path(path_type=Path),
+    group="Task",
+    help='Take references from a JSON file: {"steps": [{"t": 1, "refs": []}, …]}.',
+)

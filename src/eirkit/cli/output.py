@@ -1,135 +1,136 @@
-"""How commands print: one JSON document on stdout with --json, else a table; everything else goes to stderr."""
+"""How commands print: one document on stdout in the form that --format names; everything else goes to stderr."""
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
+import shutil
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
-from contextvars import ContextVar
 from functools import wraps
+from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+from eirkit.cli.command import OUTPUT, option, options
+from eirkit.errors import UsageError
+from eirkit.show.document import Document
+from eirkit.show.html import clean
+from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
+from eirkit.show.terminal import Line, document_lines
 
-PIPED_WIDTH = 120  # columns where no terminal says how many there are
-WIDEST = 10_000  # columns
-WITHHELD = "withheld"  # in the place of a figure that may not be claimed
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Show = Callable[[Document], None]
 
-
-_reserved: ContextVar[TextIO | None] = ContextVar("_reserved", default=None)  # stdout, while others may not have it
+_STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
 
 
-def json_option(command: Command) -> Command:
-    """Add --json to a command; it arrives as `as_json`. What plug-ins print meanwhile goes to stderr."""
+class Output:
+    """Where the document of one command goes, and in which form.
 
-    @wraps(command)
-    def reserving(as_json: bool, **given: Any) -> Any:
-        if not as_json:
-            return command(as_json=False, **given)
-        token = _reserved.set(sys.stdout)
-        try:
-            with redirect_stdout(sys.stderr):
-                return command(as_json=True, **given)
-        finally:
-            _reserved.reset(token)
-
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(reserving)  # type: ignore[return-value]
-
-
-def emit(document: Mapping[str, Any], as_json: bool, render: Callable[[Console], None]) -> None:
-    """Print the document, as JSON or for reading."""
-    if as_json:
-        stdout = _reserved.get() or sys.stdout
-        click.echo(_json(document, (stdout.encoding or "").lower().startswith("utf")), file=stdout)
-    else:
-        fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-        render(WholeConsole(width=PIPED_WIDTH if fixed else None))
-
-
-def _json(document: Mapping[str, Any], unicode: bool) -> str:
-    """Return a document as a line of JSON; what its encoding has no bytes for, such as half a character, is escaped."""
-    text = json.dumps(document, ensure_ascii=not unicode, allow_nan=False)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(document, allow_nan=False)
-    return text
-
-
-class WholeConsole(Console):
-    """A console that folds sentences at its width but never cuts a line: half a table says less than a wide one."""
-
-    def print(self, *objects: Any, crop: bool = False, **more: Any) -> None:
-        super().print(*objects, crop=crop, **more)
-
-
-class WholeTable:
-    """A table at its natural width, however narrow the console is: a row without its name is no row."""
-
-    def __init__(self, table: Table) -> None:
-        self.table = table
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = Measurement.get(console, options.update(max_width=WIDEST), self.table).maximum
-        yield from console.render(self.table, options.update(width=needed, max_width=needed))
-
-
-def table(
-    title: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    folded: Mapping[str, int] | None = None,
-) -> Group:
-    """Return a titled table whose numbers are right-aligned; brackets in cells are text, not markup.
-
-    Args:
-        folded: columns whose texts are broken into lines of at most so many characters.
+    In every form but text, stdout belongs to the document while the command runs: what plug-ins print goes to stderr.
     """
-    listed = [[_cell(value) for value in row] for row in rows]
-    made = Table(box=SIMPLE_HEAD, show_edge=False, header_style="bold")
-    for position, name in enumerate(columns):
-        shown = [row[position] for row in listed if row[position] not in ("", WITHHELD)]
-        numeric = all(cell[0] in "0123456789-−+–<" for cell in shown)
-        widest = (folded or {}).get(name)
-        made.add_column(Text(name), justify="right" if numeric else "left", no_wrap=widest is None, max_width=widest)
-    for row in listed:
-        made.add_row(*map(Text, row))
-    # A title of the table's own would be folded to the table's width.
-    return Group(Text(title, style="bold"), WholeTable(made))
+
+    def __init__(self, form: Form, file: Path | None) -> None:
+        self.form, self.file = form, file
+        self.stdout: TextIO = sys.stdout
+
+    @property
+    def is_text(self) -> bool:
+        return self.form == "text"
+
+    def show(self, document: Document) -> None:
+        """Print the document, or write it to the file that was named."""
+        if self.file is not None:
+            write_file(self.file, shown(document, self.form))
+            say(f"written to {self.file}")
+        elif self.is_text:
+            print_lines(list(document_lines(document, width_of(self.stdout))), self.stdout)
+        else:
+            click.echo(_encodable(shown(document, self.form), self.form, self.stdout), file=self.stdout)
 
 
-def legend(console: Console, **meanings: str) -> None:
-    """Print what terse headings mean, under their table; nothing where none needs it."""
-    if not meanings:
-        return
-    console.print(
-        "; ".join(f"{name}: {text}" for name, text in meanings.items()), style="dim", markup=False, highlight=False
-    )
+def document_options(command: Decorated) -> Decorated:
+    """Add --format, --json and --output; the command receives `show`, to be called with its document."""
+    return document_options_with(click.Choice(FORMS))(command)
 
 
-def show_losses(console: Console, losses: Iterable[Mapping[str, int]]) -> None:
-    """Print why runs were not scored, each reason once with its number."""
-    total: Counter[str] = Counter()
-    for lost in losses:
-        total.update(lost)
-    for reason, runs in total.items():
-        console.print(f"not scored: {runs} {'run' if runs == 1 else 'runs'}: {reason}", markup=False, highlight=False)
+def document_options_with(form_type: Any) -> Callable[[Decorated], Decorated]:
+    """Return the same for a command whose --format takes other names as well, which it must deal with first."""
+
+    def decorate(command: Decorated) -> Decorated:
+        @wraps(command)
+        def with_show(form: Form | None, as_json: bool, output_file: Path | None, **given: Any) -> Any:
+            if as_json and form not in (None, "json"):
+                raise UsageError(f"--json and --format {form} contradict each other; give one of them")
+            output = Output("json" if as_json else form or "text", output_file)
+            if output.is_text:
+                return command(show=output.show, **given)
+            with redirect_stdout(sys.stderr):
+                return command(show=output.show, **given)
+
+        said = f"How the result is printed: {', '.join(FORMS)}.  [default: text]"
+        form = option("--format", "form", group=OUTPUT, metavar="FORM", type=form_type, help=said)
+        return options(form, *_OUTPUT)(with_show)  # type: ignore[no-any-return]
+
+    return decorate
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return "–"
-    text = f"{value:.3f}" if isinstance(value, float) else str(value)
-    # What comes from logs and plug-ins may try to steer the terminal.
-    return text if text.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in text)
+_OUTPUT = (
+    option("--json", "as_json", group=OUTPUT, is_flag=True, help="Short for --format json."),
+    option(
+        "--output",
+        "output_file",
+        group=OUTPUT,
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the result to FILE instead of stdout.",
+    ),
+)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a result with a newline at its end; a reader sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(text + "\n", "utf-8", errors="backslashreplace")
+    unfinished.replace(path)
+
+
+def print_lines(lines: list[Line], stream: TextIO) -> None:
+    """Print lines, with bold and dim type where a terminal shows it."""
+    styled = stream.isatty() and os.environ.get("TERM") != "dumb" and "NO_COLOR" not in os.environ
+    for text, style in lines:
+        click.echo(f"{_STYLES[style]}{text}\x1b[0m" if styled and style and text else text, file=stream, color=styled)
+
+
+def width_of(stream: TextIO) -> int:
+    """Return how many columns a stream has: a terminal's own, COLUMNS where it is set, else 80."""
+    if not stream.isatty() and not os.environ.get("COLUMNS", "").isdigit():
+        return TEXT_WIDTH
+    return max(20, shutil.get_terminal_size((TEXT_WIDTH, 24)).columns)
+
+
+def repeated(*without: str) -> str:
+    """Return the command that was typed, without some of its words."""
+    typed = click.get_current_context().find_root().obj
+    return shlex.join(["eirkit", *(word for word in typed or () if word not in without)])
+
+
+def say(line: str) -> None:
+    """Print a line on stderr without control characters."""
+    click.echo(clean(" ".join(line.split())), err=True)
+
+
+def _encodable(text: str, form: Form, stream: TextIO) -> str:
+    """Return JSON with everything beyond ASCII escaped where the stream is not Unicode; any other text as it is."""
+    if form != "json" or (stream.encoding or "").lower().startswith("utf"):
+        return text
+    return "".join(letter if letter.isascii() else _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -1,43 +1,65 @@
-"""`eirkit lacuna probe`: does a model find its way to a lost result, and with how many reads?"""
+"""`eirkit lacuna probe`: whether a model can rebuild a lost result, and with how many reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import Any
 
 import click
 from click.core import ParameterSource
-from rich.console import Console
 
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import CommandResult, ResumableCommand, RunnerOptions, runner_options
-from eirkit.cli.memory_table import heading, meanings
-from eirkit.cli.options import IntegerList, NamingOption
-from eirkit.cli.output import json_option, legend, show_losses, table
+from eirkit.cli.command import option
+from eirkit.cli.options import IntegerList, workload_command
+from eirkit.cli.output import Show, document_options
+from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
 from eirkit.experiments.evidence_measures import PROBE_MEASURES
 from eirkit.experiments.probe import FAN_INS, ProbePlan, ProbeQuestion, ProbeRow
 from eirkit.runs.results import Results
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Column, Table
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 
+# Where a terminal is narrow, the least telling columns go first.
+PROBE_COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "probes": {"figures": True},
+    "minimum": {"priority": 1},
+    "redundant": {"priority": 2},
+    "off_cone": {"priority": 3},
+}
 
-@click.command(cls=ResumableCommand, context_settings={"default_map": {"m": 8}})
+
+@workload_command(
+    example="eirkit lacuna probe stepwise-sum --h 4 --model reference/recoverer",
+    context_settings={"default_map": {"m": 8}},
+    resumed=recorded_words,
+)
 @workload_options("stepwise-sum,stepwise-max,stepwise-topk")
-@click.option("--fan-ins", type=IntegerList(1), help="Several, pooled; 2,4 unless --fan-in or this is given.")
-@click.option("--h", type=click.IntRange(1), default=8, show_default=True, help="Records held.")
-@click.option(
+@option("--fan-ins", type=IntegerList(1), group="Task", help="Fan-ins to pool.  [default: --fan-in if given, else 2,4]")
+@option("--h", type=click.IntRange(1), default=8, show_default=True, group="Memory", help="Records that are kept.")
+@option(
     "--policy",
-    cls=NamingOption,
     known=policies.names,
     default="lru",
     show_default=True,
-    help="Which records are held when the loss occurs.",
+    group="Memory",
+    help="Which records are kept until the loss.",
 )
-@click.option("--from-step", type=click.IntRange(1), help="The loss is the first one from here; half the task.")
+@option(
+    "--from-step",
+    type=click.IntRange(1),
+    group="Evidence",
+    help="Probe the first loss at or after this step.  [default: half of the task]",
+)
 @seeds_option()
 @model_options()
 @runner_options()
-@json_option
+@document_options
 def probe(
     specs: tuple[TaskSpec, ...],
     fan_ins: list[int] | None,
@@ -48,18 +70,22 @@ def probe(
     model_names: tuple[str, ...],
     model_options: ModelOptions,
     runner: RunnerOptions,
-    as_json: bool,
+    show: Show,
 ) -> int:
-    """Give each model one lost result to rebuild: it chooses what to read, the harness computes."""
+    """Ask each model to rebuild one lost result: it chooses what to read, and eirkit computes.
+
+    --m is 8 unless given.
+    """
     probes = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
     question = ProbeQuestion(specs, seeds, model_names, model_options, probes)
 
     def measure(results: Results) -> CommandResult:
         rows, found = question.measure(results)
         lost = any(row.probes < row.attempted for row in rows)
-        return CommandResult(question.document(rows, found), lambda console: _render(console, rows), 1 if lost else 0)
+        then = f"eirkit lacuna rescue {quote(specs[0].workload)} --model {quote(model_names[0])}"
+        return CommandResult(_document(rows, question.document(rows, found), then), 1 if lost else 0)
 
-    return runner.run(question.plan(), measure, as_json)
+    return runner.run(question.plan(), measure, show)
 
 
 def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
@@ -67,23 +93,24 @@ def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
     return (spec.fan_in,) if given else FAN_INS
 
 
-def _render(console: Console, rows: Sequence[ProbeRow]) -> None:
-    columns = ("workload", "model", *map(heading, PROBE_MEASURES))
-    lines = [
-        (
-            row.workload,
-            row.model,
-            f"{row.probes}/{row.attempted}",
-            row.successful,
-            row.early_stops,
-            row.at_limit,
-            row.read_overhead,
-            row.redundant,
-            row.off_cone,
-            row.minimum,
-        )
+def _document(rows: Sequence[ProbeRow], data: Mapping[str, Any], then: str) -> Document:
+    columns = (
+        Column("workload", "workload", role="name"),
+        Column("model", "model", role="name"),
+        *(Column.of(one, **PROBE_COLUMNS.get(one.id, {})) for one in PROBE_MEASURES),
+    )
+    shown = [
+        {**{column.key: getattr(row, column.key) for column in columns}, "probes": f"{row.probes}/{row.attempted}"}
         for row in rows
     ]
-    console.print(table(PROBE_MEASURES.title, columns, lines))
-    legend(console, **meanings(PROBE_MEASURES))
-    show_losses(console, [row.failures for row in rows])
+    sections = [Section("", (), (Table("probes", PROBE_MEASURES.title, columns, tuple(shown)),))]
+    if failures := losses(row.failures for row in rows):
+        sections.append(Section("", failures))
+    return Document("lacuna-probe", "Recovery probes", tuple(_answers(rows)), data, tuple(sections), next=then)
+
+
+def _answers(rows: Sequence[ProbeRow]) -> Iterator[str]:
+    for model in dict.fromkeys(row.model for row in rows):
+        of = [row for row in rows if row.model == model]
+        probes = sum(row.probes for row in of)
+        yield f"{model} rebuilt {sum(row.successful for row in of):,} of {counted(probes, 'lost result')}."

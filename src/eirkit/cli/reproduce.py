@@ -1,79 +1,92 @@
-"""`eirkit reproduce`: the paper's tables and figures beside ours, each with a verdict; ends in one page."""
+"""`eirkit reproduce`: the paper's tables and figures, computed again and compared, each with a verdict."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
+from time import monotonic
 from typing import Any
 
 import click
-from rich.console import Console
 
 from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.cli.agent_options import known_models, read_setting
+from eirkit.cli.command import OUTPUT, command, option
 from eirkit.cli.engine_options import bounded_engine_options
-from eirkit.cli.options import NameList, NamingOption, SeedList
-from eirkit.cli.output import emit, json_option, table
-from eirkit.cli.study_progress import StudyProgress
+from eirkit.cli.live_line import LiveLine, is_watched
+from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
+from eirkit.cli.output import Show, document_options, say
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Bounds, Engine
 from eirkit.errors import UsageError
 from eirkit.paper.page import document_of_all, overview, row_tables, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, run_studies
 from eirkit.paper.studies.catalogue import STUDIES, find_study, perform
-from eirkit.paper.study import Setting, Study
+from eirkit.paper.study import Findings, Setting, Study
 from eirkit.runs.budget import Budget, SpendingLimits, is_scripted
+from eirkit.show.document import Document
 from eirkit.show.exports import FIGURES, FigureForm
-from eirkit.show.table import Table
+from eirkit.show.page import Listing, Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Column, Table
 
 OUT = Path("out/reproduce")
+MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all
 STUDY_SECONDS, STUDY_MIB = 7200.0, 8192  # of one study; beyond them something is wrong
 _PATH = click.Path(path_type=Path)
 
 
-@click.command()
+@command(example="eirkit reproduce recovery-cones --seeds 0:30")
 @click.argument("names", metavar="[STUDY]...", nargs=-1)
-@click.option("--list", "listing", is_flag=True, help="Print all studies and run none.")
-@click.option("--all", "everything", is_flag=True, help="Every study; what is not configured says what it needs.")
-@click.option("--model", cls=NamingOption, known=known_models, help="Run studies with agents with it: provider/name.")
-@click.option("--base-url", help="An OpenAI-compatible server.")
-@click.option("--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2.")
-@click.option("--cap-usd", type=click.FloatRange(0), help="Stop cleanly before the model costs more than this.")
-@click.option("--cache", type=_PATH, help="A file that keeps replies; what it holds is not asked again.")
-@click.option("--memory", "memories", type=NameList(), help="External memory systems to run as well: mem0,letta.")
-@click.option(
+@option("--list", "listing", is_flag=True, group="Studies", help="List all studies and exit.")
+@option(
+    "--all", "everything", is_flag=True, group="Studies", help="Run every study; those that lack something say what."
+)
+@option("--seeds", type=SeedList(), group="Studies", help=f"{SEEDS_HELP}  [default: those of each study]")
+@option(
+    "--memory", "memories", type=NameList(), group="Studies", help="Also run these external memory systems: mem0,letta."
+)
+@option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="A folder of analyses of recorded runs.",
+    metavar="DIR",
+    group="Studies",
+    help="A folder of analyses by `vestige analyze`, for the studies of recorded runs.",
 )
-@click.option("--seeds", type=SeedList(), help="Instead of each study's own: 3, 0,4,9 or 0:300 (300 excluded).")
-@click.option("--out", type=_PATH, default=OUT, show_default=True, help="Where studies, tables and the page are kept.")
-@click.option("--fresh", is_flag=True, help="Compute again what the folder holds already.")
-@click.option("--figures", type=click.Choice(FIGURES), help="Also draw every figure in this form.")
+@option("--model", known=known_models, group="Agent", help="Run the studies of agents with this model: provider/name.")
+@option("--base-url", metavar="URL", group="Agent", help="An OpenAI-compatible server.")
+@option("--set", "extra", multiple=True, metavar="NAME=VALUE", group="Agent", help="A setting of the model: p=0.2.")
+@option("--cap-usd", type=click.FloatRange(0), group="Spending", help="Stop before the model costs more US dollars.")
+@option("--cache", type=_PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them.")
+@option("--out", type=_PATH, default=OUT, show_default=True, metavar="DIR", group=OUTPUT, help="Folder for everything.")
+@option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder holds already.")
+@option("--figures", type=click.Choice(FIGURES), group=OUTPUT, help="Also draw every figure in this form.")
 @bounded_engine_options(STUDY_SECONDS, STUDY_MIB)
-@json_option
+@document_options
 def reproduce(
     names: tuple[str, ...], listing: bool, everything: bool, out: Path, fresh: bool, figures: FigureForm | None,
-    engine: Engine | None, as_json: bool, **given: Any,
+    engine: Engine | None, show: Show, **given: Any,
 ) -> int:  # fmt: skip
-    """Put the paper's tables and figures beside ours: published value, ours, its range and a verdict.
+    """Compute the paper's tables and figures and compare them: published value, ours, its range and a verdict.
 
-    Reference agents stand in for the published models; --model runs a model of yours instead. The page is written anew
-    whenever a study ends. Neither a study nor a run of an agent that is in the folder already is computed again, so a
-    killed command goes on when it is started again.
+    Reference agents stand in for the published models; --model runs one of yours instead. The HTML page in the folder
+    is updated whenever a study ends. Studies that the folder holds already are not computed again, so an interrupted
+    command continues when it is started again.
     """
     if listing:
-        _emit_list(as_json)
+        show(_listing())
         return 0
     studies = _chosen(names, everything)
     outcomes = _run(studies, _setting(out, **given), _Folder(out, figures), engine, fresh)
     page = write_overview(outcomes, out)
-    document = {**document_of_all(outcomes), "page": str(page)}
-    emit(document, as_json, lambda console: _render(console, outcomes, page))
-    return 1 if document["lost"] else 0
+    data = {**document_of_all(outcomes), "page": str(page)}
+    show(_document(outcomes, data, out))
+    return 1 if data["lost"] else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,7 @@ def _setting(
     options = ModelOptions(base_url=base_url, extra=dict(map(read_setting, extra)))
     if model is None:
         if base_url or extra or cache or cap_usd is not None:
-            raise UsageError("--base-url, --set, --cap-usd and --cache go with a model; add --model PROVIDER/NAME")
+            raise UsageError("--base-url, --set, --cap-usd and --cache need a model; add --model PROVIDER/NAME")
         return Setting(None, options, data, seeds, tuple(memories or ()))
     budget, made = None, make_model(model, options)
     is_free = is_scripted(made) or (isinstance(made, Batching) and cap_usd is None and cache is None)
@@ -137,37 +150,62 @@ def _run(
     return list(found.values())
 
 
-def _emit_list(as_json: bool) -> None:
-    rows = [(study.id, study.kind, study.title, ", ".join(study.labels) or study.place) for study in STUDIES]
-    columns = ("study", "kind", "what", "in the paper")
-    document = {"studies": [study.as_json() for study in STUDIES]}
-    emit(document, as_json, lambda console: console.print(table(f"{len(rows)} studies", columns, rows)))
+class StudyProgress(LiveLine):
+    """Shows studies as they end: on a terminal in a live line, otherwise one line for each study."""
+
+    def __init__(self, studies: int) -> None:
+        super().__init__("reproducing", studies)
+        self._studies, self._ended, self._is_watched = studies, 0, is_watched()
+
+    def __call__(self, outcome: StudyOutcome) -> None:
+        self._ended += 1
+        state = f"{self._ended} of {self._studies} studies"
+        if self._is_watched:
+            self.show(self._ended, f"{state}, last {outcome.study.id}")
+            return
+        when = "kept" if outcome.was_kept else f"{monotonic() - self.started:.0f} s"
+        say(f"{state}, {when}: {outcome.study.id}: {outcome.verdict}")
 
 
-def _render(console: Console, outcomes: Sequence[StudyOutcome], page: Path) -> None:
-    for outcome in outcomes if len(outcomes) <= MOST_SHOWN else ():
-        if outcome.findings is not None:
-            for shown in (*row_tables(outcome.study.id, outcome.findings), *outcome.findings.tables):
-                _show_table(console, shown)
-            for words in (*outcome.findings.words, *(f"why: {reason}" for reason in outcome.findings.reasons)):
-                _say(console, words)
-            for command in outcome.findings.commands:
-                _say(console, f"with what is not configured here: {command}")
-    _show_table(console, overview(outcomes))
-    for outcome in outcomes:
-        if outcome.findings is None:
-            _say(console, f"lost: {outcome.study.id}: {outcome.reason}")
-    _say(console, f"The page with every table and figure: {page}")
+def _listing() -> Document:
+    columns = (
+        Column("id", "study"),
+        Column("kind", "kind", priority=1),
+        Column("title", "what it shows", role="text"),
+        Column("place", "in the paper", role="text", priority=2),
+    )
+    rows = tuple(
+        {"id": s.id, "kind": s.kind, "title": s.title, "place": ", ".join(s.labels) or s.place} for s in STUDIES
+    )
+    data = {"studies": [study.as_json() for study in STUDIES]}
+    section = Section("", (), (Table("studies", "Studies", columns, rows),))
+    said = f"{counted(len(rows), 'study', 'studies')} can be run."
+    then = f"eirkit reproduce {STUDIES[0].id}"
+    return Document("reproduce-list", "Studies", (said,), data, (section,), next=then)
 
 
-MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all
+def _document(outcomes: Sequence[StudyOutcome], data: dict[str, Any], out: Path) -> Document:
+    verdicts = Counter(outcome.verdict for outcome in outcomes)
+    told = ", ".join(f"{number} {verdict}" for verdict, number in verdicts.items())
+    said = f"{counted(len(outcomes), 'study', 'studies')}: {told}."
+    sections = [_study_section(one.study, one.findings) for one in outcomes if one.findings is not None]
+    lost = tuple(f"failed: {one.study.id}: {one.reason}" for one in outcomes if one.findings is None)
+    summary = Section("", lost, (overview(outcomes),))
+    where = Section("", (), (Listing("page", "", f"page: {data['page']}"),))
+    few = len(outcomes) <= MOST_SHOWN
+    commands = [command for one in outcomes if one.findings is not None for command in one.findings.commands]
+    return Document(
+        "reproduce",
+        "The paper's tables and figures",
+        (said,),
+        data,
+        (*sections, summary, where) if few else (summary, where),
+        details=() if few else tuple(sections),
+        next=commands[0] if commands else f"eirkit reproduce --all --out {quote(str(out))}",
+    )
 
 
-def _show_table(console: Console, shown: Table) -> None:
-    console.print(table(shown.title, [column.title for column in shown.columns], shown.lines()))
-    if shown.note:
-        _say(console, shown.note)
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
+def _study_section(study: Study, found: Findings) -> Section:
+    words = (*found.words, *(f"why: {reason}" for reason in found.reasons))
+    words += tuple(f"with what is missing here: {command}" for command in found.commands)
+    return Section(study.title, words, (*row_tables(study.id, found), *found.tables))

@@ -1,59 +1,83 @@
-"""`eirkit lacuna rescue`: does restoring the missing result repair the answer, and does a sham of equal length not?"""
+"""`eirkit lacuna rescue`: whether restoring a missing result repairs the answer, and a sham does not."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import Any
 
 import click
-from rich.console import Console
 
 from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
 from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.bench_options import CommandResult, ResumableCommand, RunnerOptions, control_option, runner_options
+from eirkit.cli.command import option
 from eirkit.cli.memory_options import Chosen, memory_options
-from eirkit.cli.memory_table import heading, meanings
-from eirkit.cli.options import NamingOption
-from eirkit.cli.output import json_option, legend, show_losses, table
+from eirkit.cli.options import workload_command
+from eirkit.cli.output import Show, document_options
+from eirkit.cli.runner_options import (
+    CommandResult,
+    RunnerOptions,
+    control_option,
+    losses,
+    recorded_words,
+    runner_options,
+)
 from eirkit.errors import UsageError
 from eirkit.experiments.evidence_measures import ARM_MEASURES
 from eirkit.experiments.rescue import Contrast, Rescue, Setup
 from eirkit.experiments.rescue_document import RescueQuestion, may_claim
-from eirkit.findings.fates import FATE_MEASURES, FATES, MEMORY_MEASURES
+from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.capability import CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.claims import NOT_RUN
 from eirkit.runs.results import Results
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Cell, Column, Table
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 
 
-@click.command(cls=ResumableCommand, context_settings={"default_map": {"m": 8}})
-@workload_options("store-recall")
-@click.option("--h", type=click.IntRange(1), default=4, show_default=True, help="Records held.")
-@click.option(
-    "--policy",
-    cls=NamingOption,
-    known=policies.names,
-    help="Which records are held.  [default: fifo; with --memory the last h stay in sight]",
+@workload_command(
+    example="eirkit lacuna rescue store-recall --h 4 --model reference/calculator",
+    context_settings={"default_map": {"m": 8}},
+    resumed=recorded_words,
 )
-@click.option("--managed", is_flag=True, help="In the action loop instead of Controlled Retention.")
+@workload_options("store-recall")
+@option("--h", type=click.IntRange(1), default=4, show_default=True, group="Memory", help="Records that stay visible.")
+@option(
+    "--policy",
+    known=policies.names,
+    group="Memory",
+    help="Which records are kept.  [default: fifo; with --memory the last h]",
+)
+@option("--managed", is_flag=True, group="Agent", help="Let the agent act in a loop instead of controlled retention.")
 @memory_options
-@click.option("--actions", type=click.IntRange(1), default=ACTION_LIMIT, show_default=True, help="A managed run.")
-@click.option(
+@option(
+    "--actions",
+    type=click.IntRange(1),
+    default=ACTION_LIMIT,
+    show_default=True,
+    group="Agent",
+    help="Most actions in a managed run.",
+)
+@option(
     "--truth",
     type=click.Choice(["true", "submitted"]),
     default="true",
     show_default=True,
-    help="What the oracle restores: the true result, or what the agent submitted.",
+    group="Evidence",
+    help="What the oracle arm restores: the true result, or what the agent submitted.",
 )
 @control_option
 @seeds_option()
 @model_options()
 @runner_options()
-@json_option
+@document_options
 def rescue(
     specs: tuple[TaskSpec, ...],
     h: int,
@@ -67,26 +91,26 @@ def rescue(
     model_names: tuple[str, ...],
     model_options: ModelOptions,
     runner: RunnerOptions,
-    as_json: bool,
+    show: Show,
 ) -> int:
-    """Run three arms over the same tasks: nothing, the missing result, or a sham of equal length at every miss.
+    """Test whether a missing result causes wrong answers: at every miss restore nothing, the result, or a sham.
 
-    With --memory the agent has that system behind it in all of them, and the steps that count are those at which the
-    memory did not bring what was missing: were they wrong for want of it?
+    The sham is another value of the same length. With --memory the agent has that system in all three arms, and the
+    steps that count are those at which the memory did not return what was missing. --m is 8 unless given.
     """
     if len(specs) != 1:
-        raise UsageError("one workload at a time; run the command again for another")
+        raise UsageError("rescue takes one workload; run the command again for another")
     setup = _setup(specs[0], h, policy, truth, managed, memory, actions)
 
     question = RescueQuestion(setup, seeds, model_names, model_options, control)
 
     def measure(results: Results) -> CommandResult:
         found, controls = question.measure(results)
-        document = question.document(found, controls)
         lost = found.failures or any(cell.failures for cell in controls.values())
-        return CommandResult(document, lambda console: _render(console, setup, found, controls), 1 if lost else 0)
+        document = _document(setup, found, controls, question.document(found, controls))
+        return CommandResult(document, 1 if lost else 0)
 
-    return runner.run(question.plan(), measure, as_json)
+    return runner.run(question.plan(), measure, show)
 
 
 def _setup(
@@ -94,7 +118,9 @@ def _setup(
 ) -> Setup:
     """Return the condition of all arms, checked."""
     if memory is not None and (policy, managed) != (None, False):
-        raise UsageError("with a memory the last h records stay in sight, in the action loop; drop --policy, --managed")
+        raise UsageError(
+            "with --memory the last h records stay visible, in an action loop; leave out --policy and --managed"
+        )
     if memory is None:
         setup = Setup(spec, h, policy or "fifo", truth, managed, actions=actions)
     else:
@@ -103,48 +129,59 @@ def _setup(
     return setup
 
 
-def _render(console: Console, setup: Setup, found: Rescue, controls: Mapping[str, CapabilityCell]) -> None:
+def _document(setup: Setup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]) -> Document:
     allowed = may_claim(found, controls)
-    for sentence in _effects(setup, found.repair_effects(allowed)):
-        console.print(sentence, style="bold", markup=False, highlight=False)
+    answer = list(_effects(setup, found.repair_effects(allowed)))
+    if not found.contrasts and not found.failures:
+        answer = [_nothing(setup)]
+    tables = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
+    failures = Counter(failure.partition(": ")[2] for failure in found.failures)
+    words = (*_remarks(found, controls), *losses([failures, *(cell.failures for cell in controls.values())]))
+    shown = tuple(Section("", (), (table,)) for table in tables if table.rows)
+    sections = (*shown, Section("", words)) if words else shown
+    then = _next(setup, found)
+    said = tuple(answer) or ("No model may support a claim about lost information here; see below.",)
+    return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections, next=then)
+
+
+def _next(setup: Setup, found: Rescue) -> str:
+    model = quote(found.rows[0].model) if found.rows else "reference/calculator"
+    memory = "" if setup.memory is None else f" --memory {quote(setup.memory.name)}"
+    return f"eirkit lacuna run {quote(setup.spec.workload)} --m {setup.spec.m} --h {setup.h} --model {model}{memory}"
+
+
+def _arm_table(setup: Setup, found: Rescue) -> Table:
     spec = setup.spec
     kept = setup.policy if setup.memory is None else f"{setup.memory.name}, {setup.panel} panel"
-    which = "a miss" if setup.memory is None else "a record that the memory did not return in the control arm"
-    title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {kept}: accuracy at steps with {which}"
-    more = (ARM_MEASURES["trajectory_accuracy"], RUN_MEASURES["self_consistent_accuracy"], RUN_MEASURES["scored"])
-    columns = ("model", "arm", "steps", "accuracy", *map(heading, more))
+    which = "a miss" if setup.memory is None else "a miss that the memory did not fill in the control arm"
+    columns = (
+        Column("model", "model", role="name"),
+        Column("arm", "arm"),
+        Column("steps", "steps"),
+        Column("accuracy", "accuracy", percent=True),
+        Column.of(ARM_MEASURES["trajectory_accuracy"]),
+        Column.of(RUN_MEASURES["self_consistent_accuracy"], priority=1),
+        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
+    )
+    names = ("model", "arm", "steps", "accuracy", "trajectory_accuracy", "self_consistent_accuracy", "scored")
     rows = [
-        (
-            row.model,
-            row.arm,
-            row.steps,
-            row.accuracy,
-            row.trajectory_accuracy,
-            row.self_consistent_accuracy,
-            f"{row.scored}/{row.attempted}",
-        )
+        {**{name: getattr(row, name) for name in names}, "scored_text": f"{row.scored}/{row.attempted}"}
         for row in found.rows
     ]
-    console.print(table(title, columns, rows))
-    legend(console, **meanings(ARM_MEASURES))
-    if not found.contrasts and not found.failures:
-        console.print(_nothing(setup), markup=False, highlight=False)
-    _render_fates(console, found)
-    _render_contrasts(console, found, allowed)
-    for line in _remarks(found, controls):
-        console.print(line, markup=False, highlight=False)
-    lost = Counter(failure.partition(": ")[2] for failure in found.failures)
-    show_losses(console, [lost, *(cell.failures for cell in controls.values())])
+    title = f"{spec.workload}, m = {spec.m}, h = {setup.h}, {kept}: accuracy at steps with {which}"
+    note = "; ".join(f"{ARM_MEASURES[arm].label}: {ARM_MEASURES[arm].meaning}" for arm in ("control", "oracle", "sham"))
+    return Table("arms", title, columns, tuple(rows), note)
 
 
 def _effects(setup: Setup, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
-    lacking = "miss something" if setup.memory is None else f"{setup.memory.name} left lacking"
+    missing = "with a miss" if setup.memory is None else f"where {setup.memory.name} did not return an input"
     for one in effects:
         found = one.difference
         yield (
-            f"{one.model}: at {one.pairs} steps that {lacking}, restoring it gives {100 * found.estimate:+.1f} points "
-            f"over a sham (95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})"
+            f"{one.model}: at {counted(one.pairs, 'step')} {missing}, restoring it changes accuracy by "
+            f"{100 * found.estimate:+.1f} points over a sham (95% interval {100 * found.low:+.1f} to "
+            f"{100 * found.high:+.1f})."
         )
 
 
@@ -152,43 +189,56 @@ def _nothing(setup: Setup) -> str:
     if setup.memory is None:
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
     return (
-        f"{setup.memory.name} brought everything that was missing in the control arm, so there is nothing to repair; "
-        "lower --h, or hold it to h records with --panel strict."
+        f"{setup.memory.name} returned everything that was missing in the control arm, so there is nothing to repair; "
+        "lower --h, or limit it to h records with --panel strict."
     )
 
 
-def _render_fates(console: Console, found: Rescue) -> None:
-    """Show what became of records needed from memory in the control arm."""
-    fates = {row.model: row.fates for row in found.rows if row.arm == "control" and row.fates is not None}
-    shown = [fate for fate in FATES if any(counts[fate] for counts in fates.values())]
-    needed = {model: sum(counts.values()) for model, counts in fates.items()}
-    rows = [
-        (model, needed[model], *(counts[fate] / needed[model] if needed[model] else None for fate in shown))
-        for model, counts in fates.items()
-    ]
-    if rows:
-        columns = ("model", heading(MEMORY_MEASURES["needed"]), *(heading(FATE_MEASURES[fate]) for fate in shown))
-        console.print(table(f"Control arm: {FATE_MEASURES.title.lower()}", columns, rows))
-        legend(console, **meanings(FATE_MEASURES[fate] for fate in shown))
+def _fate_table(found: Rescue) -> Table:
+    """Return what became of records needed from memory in the control arm."""
+    fates: dict[str, Mapping[str, int]] = {
+        row.model: {str(fate): count for fate, count in row.fates.items()}
+        for row in found.rows
+        if row.arm == "control" and row.fates is not None
+    }
+    shown = [one for one in FATE_MEASURES if any(counts[one.id] for counts in fates.values())]
+    rows: list[dict[str, Cell]] = []
+    for model, counts in fates.items():
+        needed = sum(counts.values())
+        shares = {one.id: counts[one.id] / needed if needed else None for one in shown}
+        rows.append({"model": model, "needed": needed, **shares})
+    columns = (
+        Column("model", "model", role="name"),
+        Column.of(MEMORY_MEASURES["needed"]),
+        *(Column.of(one) for one in shown),
+    )
+    return Table("fates", f"Control arm: {FATE_MEASURES.title.lower()}", columns, tuple(rows))
 
 
-def _render_contrasts(console: Console, found: Rescue, allowed: set[str]) -> None:
-    paired = [
-        (
-            c.model,
-            " − ".join(c.arms),
-            c.pairs,
-            f"{c.difference.estimate:+.3f}",
-            f"{c.difference.low:+.3f} … {c.difference.high:+.3f}",
-            f"{c.mcnemar_p:.2g}",
-            f"{c.permutation_p:.2g}",
-        )
+def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
+    columns = (
+        Column("model", "model", role="name"),
+        Column("arms", "arms"),
+        Column("pairs", "pairs"),
+        Column("difference", "difference", signed=True),
+        Column("interval", "95% interval", figures=True),
+        Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=1),
+        Column("permutation_p", "p", 2, least=0.001, meaning="permutation test"),
+    )
+    rows: list[dict[str, Cell]] = [
+        {
+            "model": c.model,
+            "arms": " − ".join(c.arms),
+            "pairs": c.pairs,
+            "difference": c.difference.estimate,
+            "interval": f"{c.difference.low:+.3f} … {c.difference.high:+.3f}",
+            "mcnemar_p": c.mcnemar_p,
+            "permutation_p": c.permutation_p,
+        }
         for c in found.contrasts
         if c.model in allowed
     ]
-    columns = ("model", "arms", "pairs", "difference", "95% interval", "McNemar p", "permutation p")
-    if paired:
-        console.print(table("Paired by seed and step, resampled by trajectory", columns, paired))
+    return Table("contrasts", "Paired by seed and step, resampled by run", columns, tuple(rows))
 
 
 def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[str]:

@@ -1,94 +1,154 @@
-"""The options of `eirkit lacuna run`: each axis of a grid, and how models are asked; only what is given counts."""
+"""The options of a grid of runs: every axis of the grid, and how models are called; only what is given counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from eirkit.agents.prompt import DIALECTS
-from eirkit.cli.agent_options import WorkloadNames, known_models, read_setting
+from eirkit.cli.agent_options import WorkloadNames, call_options, known_models, read_setting
+from eirkit.cli.command import option, options
 from eirkit.cli.memory_options import memory_set_option, read_memory_settings
-from eirkit.cli.options import IntegerList, NameList, NamingOption, SeedList
+from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
+from eirkit.errors import UsageError
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.sessions import CONDITIONS
 from eirkit.runs.suite import AXES
 from eirkit.tasks.policy import policies
-from eirkit.tasks.workload import workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MODEL = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections", "dialect")
 
 
+def suite_argument(command: Command) -> Command:
+    """Add WORKLOAD or SUITE.toml as an argument; the command receives `suite`, and `workload` among its options."""
+    return _positional(command, "[WORKLOAD | SUITE.toml]", suites=True)
+
+
+def serve_argument(command: Command) -> Command:
+    """Add WORKLOAD as an argument; the command receives it as `workload` among its options."""
+    return _positional(command, "[WORKLOAD]", suites=False)
+
+
+def _positional(command: Command, metavar: str, *, suites: bool) -> Command:
+    @wraps(command)
+    def with_task(task: str | None, workload: list[str] | None, **given: Any) -> Any:
+        file = None
+        if task is not None and suites and (task.endswith(".toml") or Path(task).is_file()):
+            file = Path(task)
+        elif task is not None:
+            names = WorkloadNames().convert(task, None, click.get_current_context())
+            if workload is not None and workload != names:
+                raise UsageError(
+                    f"two workloads are given, {task} and --workload {','.join(workload)}; give one of them"
+                )
+            workload = names
+        return command(workload=workload, **({"suite": file} if suites else {}), **given)
+
+    return click.argument("task", metavar=metavar, required=False)(with_task)  # type: ignore[return-value]
+
+
 def axis_options(command: Command) -> Command:
     """Add every axis, --seeds and the model options; whatever is not given arrives as None, () or False."""
-    decorated: Any = command
-    for option in reversed((*_axes(), *_how_models_are_asked())):
-        decorated = option(decorated)
-    return decorated  # type: ignore[no-any-return]
+    return options(*_axes(), memory_set_option, *call_options())(command)  # type: ignore[no-any-return]
 
 
 def _axes() -> tuple[Callable[[Any], Any], ...]:
-    count, names = IntegerList(0), NameList()
+    return (*_task_axes(), *_agent_axes(), *_memory_axes(), *_run_axes())
+
+
+def _task_axes() -> tuple[Callable[[Any], Any], ...]:
+    count = IntegerList(0)
+    return (
+        option("--workload", type=WorkloadNames(), group="Task", hidden=True, help="The same as WORKLOAD."),
+        option("--n", type=count, group="Task", help="Number of steps.  [default: 64]"),
+        option("--m", type=count, group="Task", help="Dependency window, in results.  [default: 16]"),
+        option("--lookback", type=count, group="Task", help="How many steps back references reach.  [default: m]"),
+        option("--fan-in", type=count, group="Task", help="Earlier results that each step uses.  [default: 2]"),
+        option("--digits", type=count, group="Task", help="Decimal digits of each value.  [default: 4]"),
+        option("--slots", type=count, group="Task", help="Values in each record.  [default: 1]"),
+        option("--k", type=count, group="Task", help="Values in each answer (stepwise-topk only).  [default: 2]"),
+        option("--queries", type=NameList(), group="Task", help="Queries: uniform or zipf (full-lookup only)."),
+        option("--warm-up", type=count, group="Task", help="Steps at the start that are not scored.  [default: 0]"),
+    )
+
+
+def _agent_axes() -> tuple[Callable[[Any], Any], ...]:
     return (
         _naming(
-            "--workload", workloads.names, "One, or several separated by commas; so for all lists.", WorkloadNames()
+            "--model",
+            known_models,
+            "Models, as provider/name; separated by commas or repeated.",
+            "Agent",
+            NameList(),
+            multiple=True,
         ),
-        _naming("--model", known_models, "provider/name; may be given again.", names, multiple=True),
-        click.option("--seeds", type=SeedList(), help="3, 0,4,9 or 0:300 (300 excluded).  [default: 0:3]"),
-        click.option("--h", type=IntegerList(1), help="Records held.  [default: m]"),
-        _naming("--condition", known_conditions, "How earlier answers are had.  [default: controlled]", names),
-        _naming("--policy", policies.names, "Which records are held under control.  [default: window]", names),
-        click.option("--memory", type=names, help="External memory systems; `eirkit doctor` lists them."),
-        click.option("--panel", type=names, help="native, or strict: the memory holds h records, nothing is visible."),
-        click.option("--b-oracle", type=names, help="Direct retrievals a run: a number or unlimited.  [default: 0]"),
-        click.option("--b", type=names, help="Recomputed steps a run: a number or unlimited.  [default: 0]"),
-        click.option("--actions", type=IntegerList(1), help="Actions a managed run.  [default: 200]"),
-        click.option("--tool-calls", is_flag=True, help="Offer actions as tools."),
-        click.option("--context-tokens", type=IntegerList(1), help="The limit of the compaction condition."),
-        click.option("--summary-prompt", help="What compaction asks for; {characters} stands for the room there is."),
-        click.option("--n", type=count, help="Steps.  [default: 64]"),
-        click.option("--m", type=count, help="Dependency window.  [default: 16]"),
-        click.option("--lookback", type=count, help="How far back references reach.  [default: m]"),
-        click.option("--fan-in", type=count, help="References a step.  [default: 2]"),
-        click.option("--digits", type=count, help="Digits a value.  [default: 4]"),
-        click.option("--slots", type=count, help="Values a record.  [default: 1]"),
-        click.option("--k", type=count, help="Values a frontier (top-k).  [default: 2]"),
-        click.option("--queries", type=names, help="Full Lookup: uniform or zipf."),
-        click.option("--warm-up", type=count, help="Leading steps left unscored."),
-        click.option("--no-texts", is_flag=True, help="Keep hashes of prompts and replies, not their texts."),
+        option("--actions", type=IntegerList(1), group="Agent", help="Most actions in a managed run.  [default: 200]"),
+        option("--tool-calls", is_flag=True, group="Agent", help="Offer actions as tool calls instead of text."),
+    )
+
+
+def _memory_axes() -> tuple[Callable[[Any], Any], ...]:
+    names = NameList()
+    return (
+        option("--h", type=IntegerList(1), group="Memory", help="Records that stay visible.  [default: m]"),
+        _naming(
+            "--condition",
+            known_conditions,
+            "How the agent gets earlier results.  [default: controlled]",
+            "Memory",
+            names,
+        ),
+        _naming("--policy", policies.names, "Which records are kept.  [default: window]", "Memory", names),
+        option("--memory", type=names, group="Memory", help="Memory systems; `eirkit doctor` lists them."),
+        option(
+            "--panel",
+            type=names,
+            group="Memory",
+            help="strict: the memory may hold h records and the agent sees no others.  [default: native]",
+        ),
+        option(
+            "--b-oracle",
+            type=names,
+            group="Memory",
+            help="Results that a run may retrieve: a number or unlimited.  [default: 0]",
+        ),
+        option(
+            "--b",
+            type=names,
+            group="Memory",
+            help="Steps that a run may recompute: a number or unlimited.  [default: 0]",
+        ),
+        option(
+            "--context-tokens", type=IntegerList(1), group="Memory", help="Context limit of --condition compaction."
+        ),
+        option(
+            "--summary-prompt",
+            group="Memory",
+            help="What compaction asks the model; {characters} stands for the space that is left.",
+        ),
+    )
+
+
+def _run_axes() -> tuple[Callable[[Any], Any], ...]:
+    return (
+        option("--seeds", type=SeedList(), group="Runs", help=f"{SEEDS_HELP}  [default: 0:3]"),
+        option("--no-texts", is_flag=True, group="Runs", help="Record hashes of prompts and replies, not their texts."),
     )
 
 
 def _naming(
-    name: str, known: Callable[[], Iterable[str]], text: str, kind: Any, *, multiple: bool = False
+    name: str, known: Callable[[], Iterable[str]], text: str, group: str, kind: Any, *, multiple: bool = False
 ) -> Callable[[Any], Any]:
-    return click.option(name, cls=NamingOption, known=known, type=kind, multiple=multiple, help=text)
+    return option(name, known=known, type=kind, multiple=multiple, group=group, help=text)
 
 
 def known_conditions() -> list[str]:
     return [CONTROLLED, *CONDITIONS, "any policy"]
-
-
-def _how_models_are_asked() -> tuple[Callable[[Any], Any], ...]:
-    return (
-        memory_set_option,
-        click.option("--base-url", help="An OpenAI-compatible server."),
-        click.option("--temperature", type=float, help="Where it is taken.  [default: 0]"),
-        click.option("--max-tokens", type=int, help="A reply.  [default: 1024]"),
-        click.option("--timeout-seconds", type=float, help="[default: 60]"),
-        click.option("--retries", type=int, help="[default: 4]"),
-        click.option("--connections", type=int, help="Runs at a time.  [default: 8]"),
-        click.option("--model-seed", type=int, help="For models that draw at random."),
-        click.option(
-            "--dialect", type=click.Choice(list(DIALECTS)), help="Of the prompts.  [default: the model's own]"
-        ),
-        click.option(
-            "--set", "extra", multiple=True, metavar="NAME=VALUE", help="A setting of the model, such as p=0.2."
-        ),
-    )
 
 
 def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +169,7 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hide_model_options(command: click.Command) -> None:
-    """Keep out of a command's help how models are asked: there the agent comes by itself."""
-    for option in command.params:
-        if isinstance(option, click.Option) and option.name in (*_MODEL, "model_seed", "extra", "tool_calls"):
-            option.hidden = True
+    """Leave out of a command's help how models are called: its agents are not called by eirkit."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and parameter.name in (*_MODEL, "model_seed", "extra", "tool_calls"):
+            parameter.hidden = True

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Console
 from rich.progress import Progress
 
+from eirkit.cli.command import option
 from eirkit.cli.options import (
+    SEEDS_HELP,
     IntegerList,
     NameList,
-    NamingOption,
     SeedList,
-    WorkloadCommand,
     WorkloadName,
     task_options_of_many,
+    task_words,
+    workload_argument,
+    workload_command,
 )
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
 from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import share
+from eirkit.show.table import Cell, Column, Table
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.policy import find_policy, policies
 from eirkit.tasks.simulation.plain import Recovery
@@ -29,31 +36,39 @@ from eirkit.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, P
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workloads.full_lookup import DISTRIBUTIONS
 
+GAP = SIMULATION_MEASURES["gap_closed"]
 
-@click.command(cls=WorkloadCommand)
-@click.argument("workload", type=WorkloadName())
+
+@workload_command(example="eirkit lacuna simulate stepwise-sum --h 12,8,4 --policy lru,belady --seeds 0:9")
+@workload_argument(WorkloadName())
 @task_options_of_many
-@click.option("--h", "capacities", type=IntegerList(1), default="16,12,8,4", show_default=True, help="Records held.")
-@click.option(
+@option(
+    "--h",
+    "capacities",
+    type=IntegerList(1),
+    default="16,12,8,4",
+    show_default=True,
+    help="Records that the memory holds.",
+)
+@option(
     "--policy",
     "names",
-    cls=NamingOption,
     known=policies.names,
     type=NameList(),
     default="fifo,lru,theory,belady",
     show_default=True,
-    help="By name or module:Name.",
+    help="Retention policies, by name or module:Name.",
 )
-@click.option("--seeds", type=SeedList(), default="0:300", show_default=True, help="3, 0,4,9 or 0:300 (300 excluded).")
-@click.option(
+@option("--seeds", type=SeedList(), default="0:300", show_default=True, help=SEEDS_HELP)
+@option(
     "--recovery",
     type=click.Choice(["off", "direct"]),
     default="off",
     show_default=True,
-    help="direct: each missing record is fetched once and competes for a slot again.",
+    help="direct: each missing record is fetched once and competes for a place again.",
 )
-@click.option("--first-failure", is_flag=True, help="Also the first pressure at which each policy misses above 5%.")
-@json_option
+@option("--first-failure", is_flag=True, help="Also find the pressure from which each policy misses more than 5%.")
+@document_options
 def simulate(
     spec: TaskSpec,
     capacities: list[int],
@@ -61,21 +76,21 @@ def simulate(
     seeds: Sequence[int],
     recovery: Recovery,
     first_failure: bool,
-    as_json: bool,
+    show: Show,
 ) -> None:
-    """Print how often each retention policy misses what WORKLOAD needs, over many seeds and capacities."""
+    """Simulate how often each retention policy has dropped a result that a step of WORKLOAD needs."""
     _check(spec, names)
     rows = _sweep(spec, seeds, names, capacities, recovery)
     streams = {
         queries: _sweep(replace(spec, queries=queries), seeds, names, capacities, recovery)
         for queries in _streams(spec)
     }
-    document: dict[str, Any] = {"rows": [row.as_json() for row in rows], "recovery": recovery}
+    data: dict[str, Any] = {"rows": [row.as_json() for row in rows], "recovery": recovery}
     if streams:
-        document["hit_rates"] = [_hit_rate(queries, row) for queries, listed in streams.items() for row in listed]
+        data["hit_rates"] = [_hit_rate(queries, row) for queries, listed in streams.items() for row in listed]
     if first_failure:
-        document["first_failure_pressure"] = first_failures(spec, seeds, names, recovery=recovery)
-    emit(document, as_json, lambda console: _render(console, rows, streams, document))
+        data["first_failure_pressure"] = first_failures(spec, seeds, names, recovery=recovery)
+    show(_document(spec, rows, streams, data))
 
 
 def _check(spec: TaskSpec, names: list[str]) -> None:
@@ -93,7 +108,8 @@ def _streams(spec: TaskSpec) -> tuple[str, ...]:
 def _sweep(
     spec: TaskSpec, seeds: Sequence[int], names: list[str], capacities: list[int], recovery: Recovery
 ) -> tuple[PolicyRow, ...]:
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    stderr = Console(stderr=True)
+    with Progress(console=stderr, transient=True, disable=not stderr.is_terminal) as progress:
         bar = progress.add_task("simulating", total=len(seeds))
         return sweep(
             spec, seeds, names, capacities, recovery=recovery, advance=lambda tasks: progress.advance(bar, tasks)
@@ -110,29 +126,66 @@ def _hit_rate(queries: str, row: PolicyRow) -> dict[str, Any]:
     }
 
 
-def _render(
-    console: Console, rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], document: dict[str, Any]
-) -> None:
+def _document(
+    spec: TaskSpec, rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], data: dict[str, Any]
+) -> Document:
+    title = f"Miss rates of retention policies: {rows[0].workload}"
+    section = Section("", (), tuple(_tables(rows, streams, data)))
+    h = min(row.h for row in rows)
+    then = f"eirkit lacuna run {task_words(spec)} --h {h} --model reference/calculator"
+    return Document("lacuna-simulate", title, (_answer(rows),), data, (section,), next=then)
+
+
+def _answer(rows: Sequence[PolicyRow]) -> str:
+    """Return which policy misses least where memory is smallest."""
+    h = min(row.h for row in rows)
+    at = sorted((row for row in rows if row.h == h), key=lambda row: row.miss_rate)
+    best, worst = at[0], at[-1]
+    said = (
+        f"With {h} records, {_short(best.policy)} misses an input at {share(best.miss_rate)} of the steps that need one"
+    )
+    if best.miss_rate == worst.miss_rate:
+        return f"{said}{'' if len(at) == 1 else ', as does every other policy'}."
+    return f"{said}, {_short(worst.policy)} at {share(worst.miss_rate)}."
+
+
+def _tables(
+    rows: Sequence[PolicyRow], streams: dict[str, tuple[PolicyRow, ...]], data: dict[str, Any]
+) -> Iterator[Table]:
     first = rows[0]
-    title = f"{first.workload}: {RUN_MEASURES['miss_rate'].label}, {first.seeds} seeds, recovery {document['recovery']}"
-    console.print(_comparison(title, rows, "miss_rate"))
-    hits = SIMULATION_MEASURES["hit_rate"]
+    label = RUN_MEASURES["miss_rate"].label
+    title = f"{first.workload}: {label}, {first.seeds} seeds, recovery {data['recovery']}"
+    yield _comparison("miss-rate", title, rows, "miss_rate")
     for queries, listed in streams.items():
-        console.print(_comparison(f"{first.workload}, {queries} queries: {hits.label}", listed, "hit_rate"))
-    if "first_failure_pressure" in document:
-        listed_failures = document["first_failure_pressure"].items()
-        console.print(table("First pressure with more than 5% misses", ("policy", "m/h"), listed_failures))
+        title = f"{first.workload}, {queries} queries: {SIMULATION_MEASURES['hit_rate'].label}"
+        yield _comparison(f"hit-rate-{queries}", title, listed, "hit_rate")
+    if "first_failure_pressure" in data:
+        failures: list[dict[str, Cell]] = [
+            {"policy": _short(name), "pressure": found} for name, found in data["first_failure_pressure"].items()
+        ]
+        columns = (Column("policy", "policy", role="name"), Column("pressure", "m/h"))
+        yield Table("first-failure", "First pressure with more than 5% misses", columns, tuple(failures))
 
 
-def _comparison(title: str, rows: Sequence[PolicyRow], measure: str) -> Group:
+def _comparison(id: str, title: str, rows: Sequence[PolicyRow], measure: str) -> Table:
     """Return the table of the paper: a line for each pressure, a column for each policy, and the gap each closes."""
     names = list(dict.fromkeys(row.policy for row in rows))
     judged = [name for name in names if name not in (FLOOR, CEILING)] if measure == "miss_rate" else []
     lines = []
     for h in dict.fromkeys(row.h for row in rows):
         at = {row.policy: row for row in rows if row.h == h}
-        values = [getattr(at[name], measure) for name in names]
-        gaps = [None if (gap := at[name].gap_closed) is None else f"{gap:+.2f}" for name in judged]
-        lines.append([f"{at[names[0]].pressure:.2f}", h, *values, *gaps])
-    columns = (*names, *(f"{name} {SIMULATION_MEASURES['gap_closed'].label}" for name in judged))
-    return table(title, ("m/h", "h", *(name.rpartition(":")[2] for name in columns)), lines)
+        line: dict[str, Cell] = {"pressure": at[names[0]].pressure, "h": h}
+        line |= {name: getattr(at[name], measure) for name in names}
+        line |= {f"{name}_gap": at[name].gap_closed for name in judged}
+        lines.append(line)
+    columns = (
+        Column("pressure", "m/h", 2),
+        Column("h", "h"),
+        *(Column(name, _short(name)) for name in names),
+        *(Column(f"{name}_gap", f"{_short(name)} {GAP.label}", 2, signed=True, priority=1) for name in judged),
+    )
+    return Table(id, title, columns, tuple(lines), f"{GAP.label}: {GAP.meaning}" if judged else "")
+
+
+def _short(name: str) -> str:
+    return name.rpartition(":")[2]

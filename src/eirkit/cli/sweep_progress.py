@@ -1,4 +1,4 @@
-"""The live line of a sweep on stderr: cells, runs, steps a second, cost, time left; silent without a terminal."""
+"""Progress of a sweep on stderr: cells, runs, steps per second, cost and time left; nothing without a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from eirkit.runs.runner import Progress as Sweep
 
 
 class SweepProgress(LiveLine):
-    """Shows a sweep as it goes; use it in a with statement."""
+    """Shows the progress of a sweep; use it in a with statement."""
 
     def __init__(self) -> None:
         super().__init__("running")

@@ -1,22 +1,23 @@
-"""`eirkit vestige analyze`: from logs to tables and a page of figures."""
+"""`eirkit vestige analyze`: from logs to tables of what each run needed and lost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import wraps
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.console import Console
 
+from eirkit.cli.command import OUTPUT, command, option
 from eirkit.cli.corpus_progress import CorpusProgress
 from eirkit.cli.engine_options import engine_options
-from eirkit.cli.fitting import named_table, paired_table, room_of
-from eirkit.cli.memory_table import heading, meanings
-from eirkit.cli.output import emit, json_option, legend
+from eirkit.cli.output import Show, document_options_with, say
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Engine
+from eirkit.errors import UnknownNameError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
@@ -25,10 +26,14 @@ from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
 from eirkit.logs.demand.goal import OWN_EDITS, OwnEdits
 from eirkit.logs.demand.live import VISIBILITIES, Visibility
 from eirkit.logs.sources.remote import Location, as_location
-from eirkit.measures import Glossary
+from eirkit.logs.trajectory import formats
+from eirkit.show.document import Document, facts
 from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
+from eirkit.show.page import Section
 from eirkit.show.phrases import counted
+from eirkit.show.showing import FORMS
+from eirkit.show.table import Cell, Column, Table
 
 
 class _Location(click.Path):
@@ -40,9 +45,8 @@ class _Location(click.Path):
 
 _PATH = click.Path(path_type=Path)
 _LOCATION = _Location()
-MEASURED = Glossary((LOG_MEASURES, READING_MEASURES))
 SKIPPED_SHOWN = 10
-SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and putting parts together would save
+SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and merging their parts would save
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
@@ -51,28 +55,60 @@ GOALS = {
 ALL_EDITS = "none given: all files that the run itself edited"
 
 
-@click.command()
+def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
+    """Take a log format that is given by --format, which was its name before --log-format."""
+
+    @wraps(decorated)
+    def with_log_format(form: str | None, log_format: str | None, **given: Any) -> Any:
+        if form is not None and form not in FORMS:
+            if ":" not in form and form not in formats.names():
+                raise UnknownNameError("format", form, (*FORMS, *formats.names()))
+            say(f"--format {form} names a log format; write --log-format {form}")
+            form, log_format = None, log_format or form
+        return decorated(form=form, log_format=log_format, **given)
+
+    return with_log_format
+
+
+@command(example="eirkit vestige analyze examples/two_runs.jsonl --out out/analysis")
 @click.argument("paths", metavar="PATH...", type=_LOCATION, nargs=-1, required=True)
-@click.option("--out", type=_PATH, required=True, help="A new or empty folder, or one of an earlier analysis.")
-@click.option("--gold", type=_PATH, help="Reference patches: <task>/gold.patch, or rows of instance_id and patch.")
-@click.option("--outcomes", type=_PATH, help="A file of results; what a run itself records comes first.")
-@click.option("--format", "format_name", help="Read everything as this format; see `eirkit vestige formats`.")
-@click.option("--visibility", type=click.Choice(VISIBILITIES), default="seen", show_default=True)
-@click.option("--goal-tests", is_flag=True, help="Count test files of the reference patch as goal files.")
-@click.option(
-    "--own-edits", type=click.Choice(OWN_EDITS), default="last", show_default=True, help="Goal without --gold."
+@option("--log-format", group="Input", metavar="NAME", help="Format of all logs.  [default: found from the content]")
+@option(
+    "--gold", type=_PATH, group="Input", help="Reference patches: <task>/gold.patch, or rows of instance_id, patch."
 )
-@click.option("--windows", type=_PATH, help="A TOML file of context windows over the built-in one.")
-@click.option("--estimate-tokens", is_flag=True, help="A quarter of the characters instead of exact tokens.")
-@click.option("--strict", is_flag=True, help="Refuse damaged input instead of skipping and naming it.")
+@option("--outcomes", type=_PATH, group="Input", metavar="FILE", help="Results of runs whose logs do not say them.")
+@option("--windows", type=_PATH, group="Input", metavar="FILE", help="TOML with context windows of further models.")
+@option("--strict", is_flag=True, group="Input", help="Fail on damaged input instead of skipping and naming it.")
+@option(
+    "--visibility",
+    type=click.Choice(VISIBILITIES),
+    default="seen",
+    show_default=True,
+    group="Measurement",
+    help="What can be needed: files that the run has seen, or all of its environment.",
+)
+@option(
+    "--goal-tests", is_flag=True, group="Measurement", help="Count test files of the reference patch as goal files."
+)
+@option(
+    "--own-edits",
+    type=click.Choice(OWN_EDITS),
+    default="last",
+    show_default=True,
+    group="Measurement",
+    help="Without a goal: take the files that the run edited last, or all that it edited.",
+)
+@option("--estimate-tokens", is_flag=True, group="Measurement", help="Count tokens as characters / 4; faster.")
+@option("--out", type=_PATH, required=True, metavar="DIR", group=OUTPUT, help="A new folder, or one to continue.")
 @engine_options
-@json_option
+@_accept_log_format
+@document_options_with(click.STRING)
 def analyze(
     paths: tuple[Location, ...],
     out: Path,
     gold: Path | None,
     outcomes: Path | None,
-    format_name: str | None,
+    log_format: str | None,
     visibility: Visibility,
     goal_tests: bool,
     own_edits: OwnEdits,
@@ -80,37 +116,46 @@ def analyze(
     estimate_tokens: bool,
     strict: bool,
     engine: Engine | None,
-    as_json: bool,
+    show: Show,
 ) -> None:
     """Read the logs at PATH and write what each run needed and lost as Parquet tables.
 
-    PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME.
-    A large corpus is measured by several processes, and goes on where it was when it is killed and started again.
+    PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME. Large corpora
+    are analysed by several processes; an interrupted analysis continues when the command is repeated.
     """
     options = AnalysisOptions(read_windows(windows), visibility, goal_tests, own_edits)
-    corpus = Corpus(paths, gold, outcomes, format_name)
+    corpus = Corpus(paths, gold, outcomes, log_format)
     how: dict[str, Any] = {"estimate": estimate_tokens, "strict": strict}
     engine = engine or (None if is_small(corpus, SMALL_BYTES) else make_engine("local"))
     with CorpusProgress(paths) as progress:
         if engine is None:
-            document = analyze_here(corpus, out, options, **how, progress=progress)
+            data = analyze_here(corpus, out, options, **how, progress=progress)
         else:
             with closing(engine):
-                document = analyze_in_parts(corpus, out, options, engine, **how, progress=progress)
-    emit({**document, "visibility": visibility}, as_json, lambda console: _render(console, document, options))
+                data = analyze_in_parts(corpus, out, options, engine, **how, progress=progress)
+    show(_document({**data, "visibility": visibility}, options))
 
 
-def _render(console: Console, document: Mapping[str, Any], options: AnalysisOptions) -> None:
-    lines = list(_lines(document, options))
-    console.print(paired_table(console, "What these runs needed and lost", ("figure", "value"), lines))
-    _render_largest(console, document["largest"])
-    _render_breaks(console, document["costliest_breaks"])
-    repeated = [(row["path"], row["repeat_reads"], f"{row['repeat_tokens']:,}") for row in document["repeated_files"]]
-    if repeated:
-        console.print(named_table(console, "Shown again though unchanged", ("file", "reads", "tokens"), repeated))
-    _render_skipped(console, document["skipped"])
-    say = f"tables in {document['out']}; one run: `eirkit vestige show {document['out']} RUN_ID`"
-    console.print(say, markup=False, highlight=False, soft_wrap=True)
+def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
+    found = facts("summary", "What these runs needed and lost", list(_lines(data, options)))
+    tables = (found, _largest(data["largest"]), _breaks(data["costliest_breaks"]), _repeated(data["repeated_files"]))
+    sections = [Section("", (), tuple(table for table in tables if table.rows))]
+    if skipped := tuple(_skipped(data["skipped"])):
+        sections.append(Section("", skipped))
+    first = data["largest"][0]["run_id"] if data["largest"] else None
+    out = quote(str(data["out"]))
+    then = f"eirkit report {out}" if first is None else f"eirkit vestige show {out} {quote(str(first))}"
+    title = f"Analysis in {data['out']}"
+    return Document("vestige-analyze", title, _answer(data), data, tuple(sections), next=then)
+
+
+def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
+    runs = f"{counted(data['runs'], 'run')} analysed; tables in {data['out']}."
+    if not data["goal_access"]:
+        return (runs,)
+    covered = data["mean_peak_covered_tokens"] or 0
+    need = f"Runs that reached their goal needed {covered:,.0f} tokens of files at their peak, on average."
+    return need, runs
 
 
 def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tuple[str, str]]:
@@ -139,7 +184,7 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
 
 def _in_vain(document: Mapping[str, Any]) -> str:
     if document["dead_read_share"] is None:
-        return "– (no goal was reached)"
+        return "unknown: no goal was reached"
     vain = READING_MEASURES["dead_read_share"]
     whose = "" if document["covered_runs"] == document["runs"] else f" of {vain.of}"
     return f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens): {vain.meaning}"
@@ -153,7 +198,7 @@ def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iter
     share = f"{document['goal_access']:.1%} of {runs} {reached}"
     yield (
         LOG_MEASURES["goal_accessed"].label,
-        share if goal_is_known(document) else f"– (no goal was given and none of {runs} edited a file)",
+        share if goal_is_known(document) else f"unknown: no goal was given and none of {runs} edited a file",
     )
     if not document["goal_access"]:
         yield peak, "not measured: no run reached a goal file, which is not the same as no need"
@@ -162,9 +207,9 @@ def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iter
     covered = document["mean_peak_covered_tokens"] or 0
     yield (
         peak,
-        f"{document['mean_peak_tokens']:,.0f} tokens in the mean, {covered:,.0f} where the goal was reached",
+        f"{document['mean_peak_tokens']:,.0f} tokens on average, {covered:,.0f} where the goal was reached",
     )
-    yield f"… if {other}", f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens in the mean"
+    yield f"… if {other}", f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens on average"
 
 
 def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -193,51 +238,50 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         yield one.label, f"{counted(breaks[one.id], 'token')}: {one.meaning}"
 
 
-def _render_largest(console: Console, runs: list[dict[str, Any]]) -> None:
+def _largest(runs: list[dict[str, Any]]) -> Table:
     shown = [run for run in runs if run["goal_accessed"] or run["later_used_peak"]]
     several = len({run["unit"] for run in shown}) > 1
-    left_out = () if room_of(console) >= NARROW else (*LEFT_OUT, *(("read_tokens",) if several else ()))
-    columns = [name for name in LARGEST if name not in left_out and (several or name != "unit")]
-    rows = [[LARGEST[name](run) for name in columns] for run in shown]
-    if rows:
-        heads = [heading(MEASURED[name]) if name in MEASURED else name for name in columns]
-        console.print(named_table(console, "Runs with the largest demand", heads, rows))
-
-
-def _render_breaks(console: Console, breaks: list[dict[str, Any]]) -> None:
-    measured = [one for one in breaks if one["measured"]]
+    columns = (
+        Column("run_id", "run", role="name"),
+        Column("turns", "turns"),
+        Column.of(LOG_MEASURES["peak_demand_tokens"]),
+        Column.of(LOG_MEASURES["peak_cut"], meaning=""),
+        Column.of(LOG_MEASURES["later_used_peak"]),
+        *((Column("unit", "unit"),) if several else ()),
+        Column.of(READING_MEASURES["read_tokens"], priority=1),
+        Column.of(READING_MEASURES["repeat_tokens"], priority=3),
+        Column.of(READING_MEASURES["dead_read_tokens"], priority=2),
+        Column.of(LOG_MEASURES["peak_context_tokens"], priority=4),
+    )
     rows = [
-        (one["run_id"], one["kind"], one["cut"], *(f"{one[measure.id]:,}" for measure in BREAK_MEASURES))
-        for one in measured
+        {
+            **run,
+            "peak_demand_tokens": run["peak_demand_tokens"] if run["goal_accessed"] else None,
+            "dead_read_tokens": run["dead_read_tokens"] if run["goal_accessed"] else None,
+        }
+        for run in shown
     ]
-    if rows:
-        columns = ("run", "what", "turn", *map(heading, BREAK_MEASURES))
-        console.print(named_table(console, "Where context was lost, in tokens of files", columns, rows))
-        legend(console, **meanings(BREAK_MEASURES))
+    return Table("largest", "Runs with the largest demand", columns, tuple(rows))
 
 
-def _amount(value: int | None) -> str | None:
-    return None if value is None else f"{value:,}"
+def _breaks(breaks: list[dict[str, Any]]) -> Table:
+    columns = (
+        Column("run_id", "run", role="name"),
+        Column("kind", "what"),
+        Column("cut", "turn"),
+        *(Column.of(one) for one in BREAK_MEASURES),
+    )
+    rows = tuple(one for one in breaks if one["measured"])
+    return Table("breaks", "Where context was lost, in tokens of files", columns, rows)
 
 
-def _render_skipped(console: Console, skipped: list[dict[str, str]]) -> None:
+def _repeated(files: list[dict[str, Cell]]) -> Table:
+    columns = (Column("path", "file", role="name"), Column("repeat_reads", "reads"), Column("repeat_tokens", "tokens"))
+    return Table("repeated", "Read again although unchanged", columns, tuple(files))
+
+
+def _skipped(skipped: list[dict[str, str]]) -> Iterator[str]:
     for one in skipped[:SKIPPED_SHOWN]:
-        console.print(f"skipped: {one['source']}: {one['reason']}", markup=False, highlight=False, soft_wrap=True)
+        yield f"skipped: {one['source']}: {one['reason']}"
     if len(skipped) > SKIPPED_SHOWN:
-        console.print(f"skipped: {len(skipped) - SKIPPED_SHOWN} more; --json and analysis.json name them all")
-
-
-NARROW = 95  # columns, below which a table leaves some out
-LEFT_OUT = ("repeat_tokens", "peak_context_tokens")
-LARGEST: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
-    "run": lambda run: run["run_id"],
-    "turns": lambda run: run["turns"],
-    "peak_demand_tokens": lambda run: _amount(run["peak_demand_tokens"] if run["goal_accessed"] else None),
-    "peak_cut": lambda run: run["peak_cut"],
-    "later_used_peak": lambda run: f"{run['later_used_peak']:,}",
-    "unit": lambda run: run["unit"],
-    "read_tokens": lambda run: _amount(run["read_tokens"]),
-    "repeat_tokens": lambda run: _amount(run["repeat_tokens"]),
-    "dead_read_tokens": lambda run: _amount(run["dead_read_tokens"] if run["goal_accessed"] else None),
-    "peak_context_tokens": lambda run: _amount(run["peak_context_tokens"]),
-}
+        yield f"skipped: {len(skipped) - SKIPPED_SHOWN:,} more; --json and analysis.json name them all"

@@ -1,33 +1,39 @@
-"""`eirkit vestige formats`: what can be read."""
+"""`eirkit vestige formats`: the log formats that can be read."""
 
 from __future__ import annotations
 
-import click
-from rich.console import Console
-
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.command import command
+from eirkit.cli.output import Show, document_options
 from eirkit.logs.trajectory import formats
+from eirkit.show.document import Document
+from eirkit.show.page import Listing, Section
+from eirkit.show.phrases import counted
+from eirkit.show.table import Column, Table
 
-PLAIN = (
-    "One JSON object on each line, for logs that no other format fits; goal_files [] means none, absent means unknown:",
-    '{"run_id","task_id","model","resolved","goal_files":[…],',
-    ' "turns":[{"reads":[{"path","tokens"}],"writes":[{"path","tokens"}],"tokens"}]}',
+PLAIN = """\
+{"run_id","task_id","model","resolved","goal_files":[…],
+ "turns":[{"reads":[{"path","tokens"}],"writes":[{"path","tokens"}],"tokens"}]}"""
+ABOUT_PLAIN = (
+    "For logs that no other format fits, write one JSON object per line in the format plain; goal_files [] means that "
+    "there are none, a missing goal_files that they are unknown:"
 )
 CONTAINERS = "Files, folders, .gz, .zst, .zip and Parquet are read in place; the format is found from the content."
+COLUMNS = (Column("name", "name"), Column("description", "what it reads", role="text"))
 
 
-@click.command("formats")
-@json_option
-def list_formats(as_json: bool) -> None:
-    """List the kinds of logs that can be read."""
-    rows = [{"name": name, "description": _first_line(formats.get(name))} for name in formats.names()]
-
-    def render(console: Console) -> None:
-        console.print(table("Formats", ("name", "what"), [(row["name"], row["description"]) for row in rows]))
-        for line in (CONTAINERS, *PLAIN):
-            console.print(line, markup=False, highlight=False)
-
-    emit({"formats": rows, "containers": ["folder", ".gz", ".zst", ".zip", "parquet"]}, as_json, render)
+@command("formats", example="eirkit vestige formats")
+@document_options
+def list_formats(show: Show) -> None:
+    """List the log formats that can be read."""
+    rows = tuple({"name": name, "description": _first_line(formats.get(name))} for name in formats.names())
+    data = {"formats": list(rows), "containers": ["folder", ".gz", ".zst", ".zip", "parquet"]}
+    sections = (
+        Section("", (), (Table("formats", "Formats", COLUMNS, rows),)),
+        Section("", (ABOUT_PLAIN,), (Listing("plain", "", PLAIN),)),
+    )
+    answer = (f"{counted(len(rows), 'log format')} can be read.", CONTAINERS)
+    then = "eirkit vestige analyze PATH --out out/analysis"
+    show(Document("vestige-formats", "Log formats", answer, data, sections, next=then))
 
 
 def _first_line(plugin: object) -> str:

@@ -1,4 +1,4 @@
-"""`eirkit vestige guard`: stand between an agent and its model, and say what its context lost."""
+"""`eirkit vestige guard`: a proxy between an agent and its model that reports what the context drops."""
 
 from __future__ import annotations
 
@@ -10,32 +10,45 @@ from typing import TextIO
 
 import click
 
-from eirkit.cli.output import json_option
+from eirkit.cli.command import OUTPUT, command, option
+from eirkit.cli.output import say
 from eirkit.live.guard import LIKELY, Loss
 from eirkit.live.proxy import GuardProxy, Telling
+from eirkit.show.showing import json_text
 
 
-@click.command()
-@click.option("--upstream", required=True, metavar="URL", help="The server that the agent would talk to.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
-@click.option(
-    "--likely", type=click.FloatRange(0, 1), default=LIKELY, show_default=True, help="Chance from which to warn."
+@command(example="eirkit vestige guard --upstream https://api.anthropic.com")
+@option("--upstream", required=True, metavar="URL", help="The model server that the agent would talk to.")
+@option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
+@option(
+    "--likely",
+    type=click.FloatRange(0, 1),
+    default=LIKELY,
+    show_default=True,
+    help="Warn about a file from this probability that it is needed again.",
 )
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write every loss to this file.")
-@json_option
+@option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    group=OUTPUT,
+    help="Also append every loss to this file, as JSON lines.",
+)
+@option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON lines on stdout instead of warnings.")
 def guard(upstream: str, port: int, likely: float, out: Path | None, as_json: bool) -> None:
-    """Watch an agent's requests and say when they drop files it is likely to need again.
+    """Watch an agent's requests and warn when they drop files that it is likely to need again.
 
-    Give the agent the printed address in place of its server's. Stop with Ctrl-C.
+    Give the agent the printed address in place of its model server's. Stop with Ctrl-C.
     """
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
     file = out.open("a", encoding="utf-8") if out is not None else None
     try:
         proxy = GuardProxy(upstream, _telling(as_json, file), port, likely)
-        address = {"address": proxy.address, "upstream": upstream}
-        told = json.dumps(address) if as_json else f"Point the agent at {proxy.address} in place of {upstream}."
-        click.echo(told, err=not as_json)
+        if as_json:
+            click.echo(json_text({"address": proxy.address, "upstream": upstream}))
+        else:
+            say(f"Point the agent at {proxy.address} in place of {upstream}.")
         proxy.serve()
     finally:
         if file is not None:
@@ -52,7 +65,9 @@ def _telling(as_json: bool, file: TextIO | None) -> Telling:
                 if file is not None:
                     file.write(line + "\n")
                     file.flush()
-                if loss.likely:
-                    click.echo(line if as_json else f"warning: {loss}", err=not as_json)
+                if loss.likely and as_json:
+                    click.echo(json_text(loss.as_json()))
+                elif loss.likely:
+                    say(f"warning: {loss}")
 
     return tell

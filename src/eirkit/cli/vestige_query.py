@@ -2,46 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.console import Console
 
-from eirkit.cli.fitting import expanded, width_of
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.command import command, option
+from eirkit.cli.output import Show, document_options
 from eirkit.logs.corpus.querying import QueryResult, query
+from eirkit.show.document import Document
+from eirkit.show.page import Section
 from eirkit.show.phrases import counted
+from eirkit.show.table import Cell, Column, Table
 
 
-@click.command("query")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.argument("sql")
-@click.option("--rows", type=click.IntRange(1), default=100, show_default=True, help="At most so many are printed.")
-@json_option
-def run_query(folder: Path, sql: str, rows: int, as_json: bool) -> None:
-    """Run one SELECT over the tables of the analysis in FOLDER.
+@command("query", example='eirkit vestige query out/analysis "SELECT run_id, turns FROM runs"')
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("sql", metavar="SQL")
+@option("--rows", type=click.IntRange(1), default=100, show_default=True, help="Most rows to print.")
+@document_options
+def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
+    """Run one SELECT over the tables of the analysis in DIR.
 
     Tables: runs, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
-    dropped, entities; each begins with run_id. `DESCRIBE` is no SELECT: `SELECT * FROM cuts LIMIT 1` shows columns.
+    dropped, entities; the first column of each is run_id. To see the columns of one: SELECT * FROM cuts LIMIT 1.
     """
     answer = query(folder, sql, rows)
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
-    emit({"rows": listed, "cut": answer.cut}, as_json, lambda console: _render(console, answer))
+    show(_document(folder, answer, {"rows": listed, "cut": answer.cut}))
 
 
-def _render(console: Console, answer: QueryResult) -> None:
-    whole = table(counted(len(answer.rows), "row"), answer.columns, answer.rows)
-    if width_of(console, whole) <= console.width:
-        console.print(whole)
-    else:
-        for line in expanded(answer.columns, answer.rows):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
-    if answer.cut:
-        console.print("there are more; ask for them with --rows", markup=False, highlight=False)
+def _document(folder: Path, answer: QueryResult, data: dict[str, Any]) -> Document:
+    said = counted(len(answer.rows), "row") + ("; there are more, see --rows." if answer.cut else ".")
+    then = f"eirkit report {quote(str(folder))}"
+    section = Section("", (), (_table(answer.columns, answer.rows),))
+    return Document("vestige-query", "Query", (said,), data, (section,), next=then)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    # A query may name two columns alike, so a repeated name gets a number in its key.
+    keys = [name if names.index(name) == place else f"{name}_{place + 1}" for place, name in enumerate(names)]
+    columns = tuple(Column(key, name) for key, name in zip(keys, names, strict=True))
+    return Table("rows", "Rows", columns, tuple(dict(zip(keys, map(_cell, row), strict=True)) for row in rows))
+
+
+def _cell(value: Any) -> Cell:
+    plain = _plain(value)
+    return plain if isinstance(plain, (str, int, float, bool)) or plain is None else str(plain)
 
 
 def _plain(value: Any) -> Any:

@@ -1,46 +1,51 @@
-"""`eirkit vestige show`: one analysed run for reading: demand by cut, what was live at the peak, what was lost."""
+"""`eirkit vestige show`: one analysed run: demand by cut, what was live at the peak, and what was lost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.console import Console
 
-from eirkit.cli.chart import bars
-from eirkit.cli.fitting import GAP, matches, named_table
-from eirkit.cli.memory_table import heading
-from eirkit.cli.output import emit, json_option
+from eirkit.cli.command import command
+from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
 from eirkit.logs.corpus.rows import LOG_MEASURES
 from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
+from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.document import Document
+from eirkit.show.page import Item, Section
 from eirkit.show.phrases import counted, listed, number
+from eirkit.show.table import Column, Table
+from eirkit.show.terminal import ELLIPSIS, may_be
 
-CHART_COLUMNS, CHART_LINES = 100, 8
 SUGGESTED = 5  # names of runs in a message
-OF_FILES = {"read_tokens": "read_tokens", "repeat_tokens": "repeat_tokens", "dead_tokens": "dead_read_tokens"}
 LISTED = 15  # rows of a table for reading; --json has them all
 # Tables of which a run has few rows; the larger ones are for queries.
 SMALL = ("files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "gaps", "entities")
-GOALS = {"gold": "reference patch", "log": "the log", "own-edits": "the run's own last edit; none was given"}
+GOALS = {
+    "gold": "from the reference patch",
+    "log": "from the log",
+    "own-edits": "the files that the run edited last; no goal was given",
+}
 
 
-@click.command()
+@command(example="eirkit vestige show out/analysis RUN_ID")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.argument("run_id", required=False)
-@json_option
-def show(folder: Path, run_id: str | None, as_json: bool) -> None:
-    """Show what the run RUN_ID in the analysis DIR needed at each cut; cut t lies just before turn t."""
+@click.argument("run_id", metavar="RUN_ID", required=False)
+@document_options
+def show(folder: Path, run_id: str | None, show: Show) -> None:
+    """Show what the run RUN_ID of the analysis in DIR needed at each cut; cut t lies just before turn t."""
     visibility = read_analysis(folder)["options"]["visibility"]
-    document = _document(folder, _chosen(folder, run_id), visibility)
-    emit(document, as_json, lambda console: _render(console, document))
+    data = _data(folder, _chosen(folder, run_id), visibility)
+    show(_document(data, folder))
 
 
-def _document(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
+def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
     found = read_rows(folder, "runs", run_id)
     if not found:
         raise UsageError(_unknown(folder, run_id))
@@ -54,13 +59,13 @@ def _chosen(folder: Path, run_id: str | None) -> str:
     """Return the run that is meant: by its name, or by a name as tables shorten it."""
     if run_id is None:
         raise UsageError(f"which run of {folder}? {_known(run_ids(folder))}")
-    meant = [name for name in run_ids(folder) if matches(run_id, name)] if GAP in run_id else []
+    meant = [name for name in run_ids(folder) if may_be(run_id, name)] if ELLIPSIS in run_id else []
     return meant[0] if len(meant) == 1 else run_id
 
 
 def _unknown(folder: Path, run_id: str) -> str:
     known = run_ids(folder)
-    near = [name for name in known if run_id in name or matches(run_id, name)] or get_close_matches(run_id, known)
+    near = [name for name in known if run_id in name or may_be(run_id, name)] or get_close_matches(run_id, known)
     if near:
         return f"no run named {run_id!r} in {folder}; did you mean {' or '.join(near[:SUGGESTED])}?"
     return f"no run named {run_id!r} in {folder}; {_known(known)}"
@@ -68,7 +73,7 @@ def _unknown(folder: Path, run_id: str) -> str:
 
 def _known(names: Sequence[str]) -> str:
     if not names:
-        return "it holds no runs; analyse a corpus that has some"
+        return "it holds no runs; analyse logs that have some"
     return f"name one of {listed(names, SUGGESTED + 1)}"
 
 
@@ -77,7 +82,7 @@ def _without_run(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _live(states: list[dict[str, Any]], run: Mapping[str, Any], visibility: str) -> list[dict[str, Any]]:
-    """Return the states that were live at the run's peak, the dearest first."""
+    """Return the states that were live at the run's peak, the largest first."""
     in_tokens = run["unit"] == "tokens"
     cut = run["peak_cut"] if in_tokens else run["later_used_peak_cut"]
     start = "made_at" if in_tokens and visibility == "environment" else "first_seen"
@@ -87,23 +92,19 @@ def _live(states: list[dict[str, Any]], run: Mapping[str, Any], visibility: str)
     return [{name: state[name] for name in names} for state in chosen]
 
 
-def _render(console: Console, run: Mapping[str, Any]) -> None:
-    def say(line: str) -> None:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
+def _document(run: Mapping[str, Any], folder: Path) -> Document:
     outcome = {True: "resolved", False: "failed", None: "outcome unknown"}[run["resolved"]]
-    turns = counted(run["turns"], "turn")
-    say(f"{run['run_id']} ({run['format']}, {run['model'] or 'model unknown'}): {turns}, {outcome}")
+    source = f"{run['format']}, {run['model'] or 'model unknown'}"
+    head = f"{run['run_id']} ({source}): {counted(run['turns'], 'turn')}, {outcome}"
+    words = [_peak_line(run)]
     if run["unit"] == "tokens":
-        files = ", ".join(run["goal_files"]) or "none"
-        say(f"goal: {files} ({GOALS[run['goal_source']]})")
-    in_goal = run["unit"] == "tokens" and run["goal_accessed"]
-    values = [cut["demand_tokens" if in_goal else "later_used"] for cut in run["cuts"]]
-    say(_peak_line(run))
-    for line in _chart(values, console.width) if in_goal or any(values) else ():
-        say(line)
-    _render_tables(console, run)
-    _render_losses(run, say)
+        words.append(f"goal: {', '.join(run['goal_files']) or 'none'} ({GOALS[run['goal_source']]})")
+    sections = [Section("", tuple(words)), Section("", (), tuple(_items(run)))]
+    if losses := tuple(_losses(run)):
+        sections.append(Section("Losses", losses))
+    sections = [one for one in sections if one.words or one.items]
+    then = f"eirkit view {quote(str(folder))}"
+    return Document("vestige-show", str(run["run_id"]), (head,), run, tuple(sections), next=then)
 
 
 def _peak_line(run: Mapping[str, Any]) -> str:
@@ -115,61 +116,67 @@ def _peak_line(run: Mapping[str, Any]) -> str:
         label = LOG_MEASURES["later_used_peak"].label
         drawn = f"; {label}: {used:,} tokens at cut {run['later_used_peak_cut']}" if used else ""
         return f"no goal file was read or written: no coverage, which is not the same as no need{drawn}"
-    context = "unknown" if run["peak_context_tokens"] is None else f"{run['peak_context_tokens']:,}"
+    context = "unknown" if run["peak_context_tokens"] is None else f"{run['peak_context_tokens']:,} tokens"
     peak = f"{LOG_MEASURES['peak_demand_tokens'].label}: {run['peak_demand_tokens']:,} tokens at cut {run['peak_cut']}"
-    later, prompt = LOG_MEASURES["later_used_peak"].label, LOG_MEASURES["peak_context_tokens"].label
-    return f"{peak} ({run['visibility']}); {later}: {run['later_used_peak']:,}; {prompt}: {context}"
+    later = f"{LOG_MEASURES['later_used_peak'].label}: {run['later_used_peak']:,} tokens"
+    return f"{peak} ({run['visibility']}); {later}; {LOG_MEASURES['peak_context_tokens'].label}: {context}"
 
 
-def _chart(values: Sequence[int], room: int) -> list[str]:
-    """Return bars with both axes; a column that stands for several cuts has the height of the largest."""
+def _items(run: Mapping[str, Any]) -> Iterator[Item]:
+    if chart := _chart(run):
+        yield chart
+    yield from filter(lambda table: table.rows, (_live_table(run), _file_table(run)))
+
+
+def _chart(run: Mapping[str, Any]) -> Chart | None:
+    """Return demand over cuts; None where nothing was needed, or nobody can tell."""
+    in_goal = run["unit"] == "tokens" and run["goal_accessed"]
+    values = tuple(cut["demand_tokens" if in_goal else "later_used"] for cut in run["cuts"])
     if not any(values):
-        return ["nothing was needed at any cut"] if values else []
-    top = f"{max(values):,}"
-    width = -(-len(values) // max(1, min(CHART_COLUMNS, room - len(top) - len(" │  cut"))))
-    columns = [float(max(values[at : at + width])) for at in range(0, len(values), width)]
-    drawn = [
-        f"{edge:>{len(top)}} │{line.partition('│')[2]}"
-        for edge, line in zip(_edges(top), bars(columns, CHART_LINES), strict=True)
-    ]
-    margin = " " * (len(top) + 1)
-    first, last = "1", f"{len(values):,}"
-    ticks = first + last.rjust(len(columns) - len(first)) if len(columns) > len(first + last) else first
-    several = [] if width == 1 else [f"{margin} (a column is the largest of {width} cuts)"]
-    return [*drawn, f"{margin}└{'─' * len(columns)}", f"{margin} {ticks}  cut", *several]
+        return None
+    title = f"{'Demand' if in_goal else 'Used later'}, {run['unit']}"
+    cuts = tuple(cut["cut"] for cut in run["cuts"])
+    alt = f"At most {max(values):,} {run['unit']} at a cut."
+    series = Series("demand", "bars", cuts, values)
+    return Chart("demand", title, alt, Axis("cut"), Axis(str(run["unit"]), low=0.0), (series,))
 
 
-def _edges(top: str) -> list[str]:
-    return [top, *[""] * (CHART_LINES - 2), "0"]
+def _live_table(run: Mapping[str, Any]) -> Table:
+    columns = (
+        Column("path", "file", role="name"),
+        Column("version", "version"),
+        Column("tokens", "tokens"),
+        Column("first_seen", "first seen", meaning="turn"),
+        Column("last_used", "last used", meaning="turn"),
+    )
+    return Table("live-at-peak", "Live at the peak", columns, tuple(run["live_at_peak"][:LISTED]))
 
 
-def _render_tables(console: Console, run: Mapping[str, Any]) -> None:
-    live = [
-        (row["path"], row["version"], f"{row['tokens']:,}", row["first_seen"], row["last_used"])
-        for row in run["live_at_peak"][:LISTED]
-    ]
-    if live:
-        console.print(
-            named_table(console, "Live at the peak", ("file", "version", "tokens", "seen in turn", "last used"), live)
-        )
+def _file_table(run: Mapping[str, Any]) -> Table:
     spent = sorted(run["files"], key=lambda row: (-row["read_tokens"], row["path"]))[:LISTED]
-    counts = {"reads": "reads", **{key: heading(READING_MEASURES[name]) for key, name in OF_FILES.items()}}
-    if run["unit"] == "tokens" and not run["goal_accessed"]:
-        del counts["dead_tokens"]  # without a goal nothing says what led to it
-    counts["writes"] = "writes"
-    rows = [(row["path"], *(f"{row[name]:,}" for name in counts)) for row in spent]
-    if rows:
-        console.print(named_table(console, "Files", ("file", *counts.values()), rows))
+    vain = READING_MEASURES["dead_read_tokens"]
+    in_vain = (Column("dead_tokens", vain.heading, 0, meaning=vain.description),)
+    # Without a goal nothing says what led to it.
+    known = run["unit"] != "tokens" or run["goal_accessed"]
+    columns = (
+        Column("path", "file", role="name"),
+        Column("reads", "reads"),
+        Column.of(READING_MEASURES["read_tokens"]),
+        Column.of(READING_MEASURES["repeat_tokens"]),
+        *(in_vain if known else ()),
+        Column("writes", "writes"),
+    )
+    return Table("files", "Files", columns, tuple(spent))
 
 
-def _render_losses(run: Mapping[str, Any], say: Any) -> None:
+def _losses(run: Mapping[str, Any]) -> Iterator[str]:
     for cost in run["breaks"]:
-        say(f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}")
+        yield f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
-        say(f"{clipped}, {run['clipped_goal_views']:,} of goal files")
+        yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"
     for event in run["anomalies"][:LISTED]:
-        say(f"turn {event['turn']}: {event['signature'].replace('_', ' ')}")
+        yield f"turn {event['turn']}: {event['signature'].replace('_', ' ')}"
 
 
 def _break_line(cost: Mapping[str, Any]) -> str:

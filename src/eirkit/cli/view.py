@@ -1,4 +1,4 @@
-"""`eirkit view`: a local page over a folder of runs; it ends with Ctrl-C."""
+"""`eirkit view`: browse a folder of results in a web browser; ends with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,42 +11,47 @@ from pathlib import Path
 
 import click
 
-from eirkit.cli.output import emit, json_option
+from eirkit.cli.command import command, option
+from eirkit.cli.output import Show, document_options
 from eirkit.logs.demand.gold import open_gold
+from eirkit.show.document import Document
+from eirkit.show.page import Listing, Section
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
 from eirkit.show.viewer.server import ViewerServer, serve
 
 
-@click.command()
+@command(example="eirkit view out")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
+@option(
     "--logs",
     type=click.Path(path_type=Path, exists=True),
+    metavar="PATH",
     multiple=True,
-    help="What was analysed, for a look at raw logs; may be given again.",
+    help="The logs that were analysed, to show raw entries. Can be repeated.",
 )
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Where to listen on loopback.  [default: any free port]"
-)
-@click.option("--browser/--no-browser", default=True, help="Open the page in your browser.  [default: browser]")
-@click.option(
-    "--plugins", is_flag=True, help="Run workloads and policies that runs name as files; only for runs of your own."
-)
-@click.option(
+@option(
     "--gold",
     type=click.Path(path_type=Path, exists=True),
-    help="Reference patches, for the text of lines that were lost.",
+    metavar="DIR",
+    help="Reference patches, to show the text of lines that were lost.",
 )
-@json_option
+@option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: a free one]")
+@option("--browser/--no-browser", default=True, help="Open the page in your browser.  [default: browser]")
+@option(
+    "--plugins",
+    is_flag=True,
+    help="Execute workloads and policies that the records name as Python files; only for records you trust.",
+)
+@document_options
 def view(
-    folder: Path, logs: tuple[Path, ...], port: int, browser: bool, plugins: bool, gold: Path | None, as_json: bool
+    folder: Path, logs: tuple[Path, ...], gold: Path | None, port: int, browser: bool, plugins: bool, show: Show
 ) -> None:
-    """Look at DIR in a browser: sweeps, rescues and analyses of recorded runs, live while they grow.
+    """Browse the sweeps, rescues and analyses in DIR, live while they grow.
 
-    The page is served on this machine alone and only to whoever has its address, which carries a token. Nothing outside
-    DIR is read but the logs that you name.
+    The page is served on this machine alone, to whoever has its address, which contains a token. Nothing outside DIR is
+    read except the logs and patches that you name.
     """
     viewer = Viewer(
         open_root(folder),
@@ -57,22 +62,19 @@ def view(
     )
 
     def started(server: ViewerServer) -> None:
-        document = {"address": server.address, "port": server.port, "folder": str(viewer.root)}
-        emit(
-            document,
-            as_json,
-            lambda console: console.print(_words(server), highlight=False, markup=False, soft_wrap=True),
-        )
+        show(_document(server))
         if browser and _has_screen(os.environ):
             webbrowser.open(server.address)
 
     serve(ViewerServer(viewer, port), started)
 
 
+def _document(server: ViewerServer) -> Document:
+    data = {"address": server.address, "port": server.port, "folder": str(server.viewer.root)}
+    answer = (f"Serving {server.viewer.root} until Ctrl-C.",)
+    return Document("view", "Viewer", answer, data, (Section("", (), (Listing("address", "", server.address),)),))
+
+
 def _has_screen(environment: Mapping[str, str]) -> bool:
-    # Without one, a browser of text would take the terminal.
+    # Without a screen a text browser would take over the terminal.
     return sys.platform in ("darwin", "win32") or bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
-
-
-def _words(server: ViewerServer) -> str:
-    return f"Looking at {server.viewer.root}\n{server.address}\nCtrl-C ends it."

@@ -1,52 +1,56 @@
-"""`eirkit watch`: an experiment in the terminal while it runs: how far it is, how each cell does, what was lost."""
+"""`eirkit watch`: follow an experiment in the terminal: progress, accuracy of each cell, and failed runs."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
-from eirkit.cli.memory_table import heading
-from eirkit.cli.output import emit, json_option, table
+from eirkit.cli.command import command, option
+from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.table import Cell, Column, Table
+from eirkit.show.terminal import table_lines
 from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root
 from eirkit.show.viewer.progress import NAMES, cell_rows, failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.run_index import RunIndex
 
-KEPT_LINES = 8  # of a screen, for what stands around the cells
+KEPT_LINES = 8  # of a screen, for everything but the cells
 LISTED = 20  # cells; the ones that were begun last
 SHOWN = tuple(RUN_MEASURES[key] for key in ("scored", "accuracy", "miss_rate"))
 READING_SECONDS = 600.0  # for one look with --once
 
 
-@click.command()
+@command(example="eirkit watch out/run-1 --once")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--once", is_flag=True, help="Print how far it is and leave.")
-@click.option(
-    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds between two looks."
+@option("--once", is_flag=True, help="Print the current state and exit.")
+@option(
+    "--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds between two updates."
 )
-@json_option
-def watch(folder: Path, once: bool, interval: float, as_json: bool) -> None:
-    """Watch the runs in DIR until they are complete; Ctrl-C leaves them alone.
+@document_options
+def watch(folder: Path, once: bool, interval: float, show: Show) -> None:
+    """Follow the runs in DIR until they are complete; Ctrl-C stops watching, not the runs.
 
-    Only its files are read, so it may run anywhere that shares them, and nothing is slowed down or locked.
+    Only files are read, so the runs may be made on any machine that shares them, and nothing is slowed down or locked.
+    --format, --json and --output imply --once.
     """
     place = sweep_in(folder)
     index = RunIndex(place.path)
-    if once or as_json:
+    given = click.get_current_context().params
+    if once or any(given.get(name) for name in ("form", "as_json", "output_file")):
         index.refresh(READING_SECONDS)
-        document = look(place, index, time.time())
-        emit(document, as_json, lambda console: console.print(page(document, None)))
+        show(_document(look(place, index, time.time()), folder))
         return
     _follow(place, index, interval)
 
@@ -58,7 +62,7 @@ def sweep_in(folder: Path) -> ViewedFolder:
     own = [place for place in found if place.key == "."]
     if len(own or found) != 1:
         names = ", ".join(place.key for place in found) or "none"
-        raise UsageError(f"{folder} holds no single experiment; give one of those below it: {names}")
+        raise UsageError(f"{folder} holds no single experiment; give one of those in it: {names}")
     return (own or found)[0]
 
 
@@ -78,56 +82,66 @@ def _follow(place: ViewedFolder, index: RunIndex, interval: float) -> None:
             document = look(place, index, time.time())
             elapsed = time.monotonic() - then
             rate = (len(index) - before) / elapsed if elapsed > 1 else None
-            live.update(page(document, rate, console.height - KEPT_LINES), refresh=True)
+            live.update(_screen(document, rate, console), refresh=True)
             if document["state"] == "complete":
                 return
             time.sleep(interval)
             index.refresh()
 
 
-def page(document: dict[str, Any], rate: float | None, room: int | None = None) -> Group:
-    """Return one look as it is printed; `room` is how many cells a screen has lines for, None where it may scroll."""
-    planned, runs = document["planned_runs"] or document["runs"], document["runs"]
-    words = f"{document['state']}: {runs:,} of {planned:,} runs"
-    if document["lost"]:
-        words += f", {document['lost']:,} lost"
-    if rate:
-        words += f", {rate:,.1f} runs/s"
-        words += f", {(planned - runs) / rate:,.0f} s left" if runs < planned else ""
-    if document["spent_usd"]:
-        words += f", ${document['spent_usd']:.2f}"
-    parts: list[Any] = [Text(words), ProgressBar(total=max(1, planned), completed=runs, width=60), Text()]
-    if document["cells"]:
-        parts.append(_cells(document, room))
-    for group in document["failures"]:
-        parts.append(Text(f"{group['runs']} lost, {group['model']}, {group['kind']}: {group['message']}"))
+def _document(data: dict[str, Any], folder: Path) -> Document:
+    failures = tuple(_failure(group) for group in data["failures"])
+    tables = (_cells(data, LISTED),) if data["cells"] else ()
+    sections = tuple(
+        section for section in (Section("", (), tables), Section("", failures)) if section.words or section.items
+    )
+    verb = "report" if data["state"] == "complete" else "watch"
+    then = f"eirkit {verb} {quote(str(folder))}"
+    return Document("watch", f"Sweep in {data['folder']}", (_state(data, None),), data, sections, next=then)
+
+
+def _screen(data: dict[str, Any], rate: float | None, console: Console) -> Group:
+    """Return one look, as much of it as the screen has room for."""
+    planned, runs = data["planned_runs"] or data["runs"], data["runs"]
+    bar = ProgressBar(total=max(1, planned), completed=runs, width=min(60, console.width))
+    parts: list[Any] = [Text(_state(data, rate)), bar, Text()]
+    if data["cells"]:
+        shown = _cells(data, max(1, min(LISTED, console.height - KEPT_LINES)))
+        parts += [Text(line.text, style=line.style, no_wrap=True) for line in table_lines(shown, console.width)]
+    parts += [Text(_failure(group), no_wrap=True, overflow="ellipsis") for group in data["failures"]]
     return Group(*parts)
 
 
-def _cells(document: dict[str, Any], room: int | None) -> Any:
-    """Return one line a cell; what all of them share is said above."""
-    rows = document["cells"][-(LISTED if room is None else max(1, min(LISTED, room))) :]
-    shared = [name for name in NAMES if len({row.get(name) for row in document["cells"]}) == 1]
-    names = [name for name in NAMES if name not in shared]
-    heads = (*names, *(heading(one) for one in SHOWN), *(heading(one) for one in CAUSE_MEASURES))
+def _state(data: dict[str, Any], rate: float | None) -> str:
+    planned, runs = data["planned_runs"] or data["runs"], data["runs"]
+    words = f"{data['state']}: {runs:,} of {planned:,} runs"
+    if data["lost"]:
+        words += f", {data['lost']:,} failed"
+    if rate:
+        words += f", {rate:,.1f} runs/s"
+        words += f", {(planned - runs) / rate:,.0f} s left" if runs < planned else ""
+    return f"{words}, ${data['spent_usd']:.2f}" if data["spent_usd"] else words
+
+
+def _failure(group: dict[str, Any]) -> str:
+    return f"{group['runs']} failed, {group['model']}, {group['kind']}: {group['message']}"
+
+
+def _cells(data: dict[str, Any], most: int) -> Table:
+    """Return one row for each cell; what all of them share is in the title."""
+    rows = data["cells"][-most:]
+    shared = [name for name in NAMES if len({row.get(name) for row in data["cells"]}) == 1]
     words = [f"{name} {rows[0][name]}" for name in shared if rows[0].get(name) is not None]
-    if left_out := len(document["cells"]) - len(rows):
-        words.append(f"{left_out} earlier cells are not listed")
-    title, lines = "; ".join(["Cells", *words]), [_line(row, names) for row in rows]
-    return table(title, heads, lines) if room is None else _fitting(title, heads, lines)
+    left_out = len(data["cells"]) - len(rows)
+    columns = (
+        *(Column(name, name, role="name") for name in NAMES if name not in shared),
+        *(Column.of(one) for one in SHOWN),
+        *(Column.of(one, priority=1) for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in data["cells"])),
+    )
+    note = f"{left_out:,} earlier cells are not listed" if left_out else ""
+    return Table("cells", "; ".join(["Cells", *words]), columns, tuple(map(_cell_row, rows)), note)
 
 
-def _line(row: dict[str, Any], names: list[str]) -> tuple[Any, ...]:
-    named = ("" if row.get(name) is None else row[name] for name in names)
-    rates = (f"{row['accuracy']:.1%}", f"{row['miss_rate']:.1%}")
-    return (*named, row["scored"], *rates, *(f"{row['error_shares'][one.id]:.1%}" for one in CAUSE_MEASURES))
-
-
-def _fitting(title: str, heads: tuple[str, ...], lines: list[tuple[Any, ...]]) -> Table:
-    """Return a table that never leaves the screen: a line that wraps would spoil the next look."""
-    made = Table(title=title, box=SIMPLE_HEAD, show_edge=False, title_justify="left", title_style="")
-    for name in heads:
-        made.add_column(Text(name), no_wrap=True, overflow="ellipsis", justify="left" if name in NAMES else "right")
-    for line in lines:
-        made.add_row(*(Text(str(cell)) for cell in line))
-    return made
+def _cell_row(row: dict[str, Any]) -> dict[str, Cell]:
+    named: dict[str, Cell] = {name: "" if row.get(name) is None else row[name] for name in NAMES}
+    return {**named, **{name: row[name] for name in ("scored", "accuracy", "miss_rate")}, **row["error_shares"]}

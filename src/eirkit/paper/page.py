@@ -56,8 +56,12 @@ def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
     note = f"Published figures by {rows[0].published_by}." if len(models) == 1 and rows[0].published_by else ""
     if len(agents) > 1:
         return _by_agent(name, title, rows, agents, note)
-    columns = [Column("label", "figure"), *([Column("by", "by")] if len(models) > 1 else []), *_COMPARED]
-    columns += [Column("basis", "judged by")] if any(row.basis for row in rows) else []
+    columns = [
+        Column("label", "figure", role="text"),
+        *([Column("by", "by", role="name", priority=1)] if len(models) > 1 else []),
+        *_COMPARED,
+    ]
+    columns += [Column("basis", "judged by", role="text", priority=2)] if any(row.basis for row in rows) else []
     whole = all(value is None or value == int(value) for row in rows for value in (row.published, row.ours))
     cells = tuple({"label": row.label, "by": row.published_by, **_compared(row, whole)} for row in rows)
     note = " ".join(filter(None, (note, f"Ours by {agents[0]}." if agents[0] else "")))
@@ -65,11 +69,13 @@ def _table(identity: str, title: str, rows: Sequence[StudyRow]) -> Table:
 
 
 _COMPARED = (
-    Column("published", "published"),
-    Column("ours", "ours"),
+    Column("published", "published", figures=True),
+    Column("ours", "ours", figures=True),
     Column(
         "range",
         "range",
+        figures=True,
+        priority=1,
         meaning="where 99.7% of our means over as many seeds as the paper's lie, unless “judged by” says otherwise",
     ),
     Column("verdict", "verdict"),
@@ -95,15 +101,19 @@ def _by_agent(name: str, title: str, rows: Sequence[StudyRow], agents: Sequence[
     for row in rows:
         figures.setdefault((row.label, row.published, row.published_by), {})[row.ours_by] = row
     is_named = not note
-    columns = [Column("label", "figure"), *([Column("by", "by")] if is_named else []), Column("published", "published")]
-    columns += [Column(agent, agent or "ours") for agent in agents]
+    columns = [
+        Column("label", "figure", role="text"),
+        *([Column("by", "by", role="name", priority=1)] if is_named else []),
+        Column("published", "published", figures=True),
+    ]
+    columns += [Column(agent, agent or "ours", figures=True) for agent in agents]
     lines: list[Mapping[str, Cell]] = []
     for (label, published, by), of in figures.items():
         shown = {agent: _figure(of.get(agent)) for agent in agents}
         lines.append(
             {"label": label, "by": by, "published": number(published), **shown, "verdict": _verdicts(of, agents)}
         )
-    return Table(name, title, (*columns, Column("verdict", "verdict")), tuple(lines), note)
+    return Table(name, title, (*columns, Column("verdict", "verdict", role="text")), tuple(lines), note)
 
 
 def _verdicts(of: Mapping[str, StudyRow], agents: Sequence[str]) -> str:
@@ -143,8 +153,8 @@ def overview(outcomes: Sequence[StudyOutcome]) -> Table:
         extent = found.extent if found else None
         lines.append({"id": study.id, "kind": study.kind, "verdict": outcome.verdict, "extent": extent, **judged})
     columns = (
-        Column("id", "study"),
-        Column("kind", "kind"),
+        Column("id", "study", role="name"),
+        Column("kind", "kind", priority=1),
         Column("verdict", "verdict"),
         Column("extent", "judged", meaning="the others need a model, recorded runs or a memory system"),
         Column(REPRODUCED, "reproduced"),

@@ -26,8 +26,8 @@ from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 
 SCHEMA = "study/1"
 _PACKAGE = Path(__file__).parents[1]
-_UNSEEN = ("cli", "bridges", "report")  # rooms that show figures and compute none
-_DECIDING = ("report/chart.py", "report/study.py", "report/table.py", "report/verdict.py")  # in findings, or judges
+_UNSEEN = ("cli", "bridges", "show", "live", "demo", "testing")  # what only shows, or is no part of a study
+_DECIDING = ("show/chart.py", "show/table.py")  # what findings hold
 _SOURCE = (".py", ".json", ".toml", ".safetensors")  # weights, odds and prices are source too
 _INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; an analysis that is made again writes its first file anew
 

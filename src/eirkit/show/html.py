@@ -24,7 +24,7 @@ from eirkit.show.table import Table
 
 # Characters that steer a terminal, a parser or the direction of writing: nothing on a page needs them.
 _STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 _CODE = re.compile(r"`([^`]+)`")
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -123,10 +123,11 @@ def _header(page: Page) -> str:
 
 def _answer(headline: Headline) -> str:
     said = "".join(f"<p>{prose(sentence)}</p>" for sentence in headline.sentences)
+    number = f'<p class="number">{inert(headline.number)}</p>' if headline.number else ""
+    caption = f'<p class="caption">{prose(headline.caption)}</p>' if headline.caption else ""
+    figure = f"<div>{number}{caption}</div>" if number or caption else ""
     return (
-        '<section class="answer" id="answer" aria-label="The answer">'
-        f'<div><p class="number">{inert(headline.number)}</p><p class="caption">{prose(headline.caption)}</p></div>'
-        f'<div class="said">{said}</div></section>'
+        f'<section class="answer" id="answer" aria-label="The answer">{figure}<div class="said">{said}</div></section>'
     )
 
 
@@ -166,16 +167,17 @@ def _item(item: Item, names: _Names) -> str:
     if isinstance(item, Table):
         return f'<div class="item" id="{inert(name)}">{_table(item)}{_below(item)}</div>\n'
     if isinstance(item, Listing):
-        return f'<div class="item" id="{inert(name)}"><h3>{inert(item.title)}</h3>{_listing(item)}</div>\n'
+        title = f"<h3>{inert(item.title)}</h3>" if item.title else ""
+        return f'<div class="item" id="{inert(name)}">{title}{_listing(item)}</div>\n'
     return _drawing(item, name)
 
 
 def _listing(item: Listing) -> str:
-    return f'<pre tabindex="0" aria-label="{inert(item.title)}"><code>{inert(item.text)}</code></pre>'
+    return f'<pre tabindex="0" aria-label="{inert(item.title or item.id)}"><code>{inert(item.text)}</code></pre>'
 
 
 def _below(table: Table) -> str:
-    meanings = "; ".join(f"{column.title}: {column.meaning}" for column in table.columns if column.meaning)
+    meanings = table.meanings()
     parts = [
         f'<p class="meanings">{prose(meanings)}</p>' if meanings else "",
         f'<p class="note">{prose(table.note)}</p>' if table.note else "",

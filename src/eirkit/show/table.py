@@ -1,17 +1,19 @@
-"""A table as data, with typed columns, as text, Markdown, LaTeX and CSV."""
+"""A table as data: typed columns and rows, and their Markdown, LaTeX and CSV. `terminal.py` prints one as text."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from eirkit.measures import Measure, Unit
 
 Cell = float | int | str | bool | None
+Role = Literal["value", "name", "text"]
 
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -25,20 +27,31 @@ _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: the key of its cells, its heading, how numbers are printed and what the heading means."""
+    """One column: the key of its cells, its heading, how numbers are printed and what the heading means.
+
+    In a terminal a `value` is never cut, a `name` that is too long loses its middle, and a `text` is wrapped.
+    """
 
     key: str
     title: str
     digits: int = 3
     percent: bool = False
     meaning: str = ""
+    whole: str = ""  # of a share: what it is a share of
     least: float | None = None  # what is smaller is only said to be so, as p values are
+    signed: bool = False  # differences: +0.25
+    role: Role = "value"
+    figures: bool = False  # texts made of numbers, such as 3/5, which stand on the right as numbers do
+    priority: int = 0  # a terminal that is too narrow leaves out the highest first; 0 is always shown
+    raw: str = ""  # the key of the plain values behind cells that are texts, for CSV
 
     @classmethod
-    def of(cls, measure: Measure) -> Self:
-        """Return the column of a measure, under its label and with its meaning."""
+    def of(cls, measure: Measure, **more: Any) -> Self:
+        """Return the column of a measure, under its label and with its meaning; what else is given goes over it."""
         digits = DIGITS.get(measure.unit, 3)
-        return cls(measure.id, measure.heading, digits, measure.unit == "share", measure.description)
+        whole = f"{measure.of}, mean over runs" if measure.of and measure.pooled == "mean" else measure.of
+        own = {"digits": digits, "percent": measure.unit == "share", "meaning": measure.meaning, "whole": whole}
+        return cls(measure.id, measure.heading, **{**own, **more})
 
     def text(self, cell: Cell) -> str:
         """Return a cell as people read it; what is not known is a dash."""
@@ -48,9 +61,10 @@ class Column:
             return "yes" if cell else "no"
         if isinstance(cell, float) and self.least is not None and 0 <= cell < self.least:
             return f"< {self.least:g}"
+        sign = "+" if self.signed else ""
         if isinstance(cell, float):
-            return f"{cell:z.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:z,.{self.digits}f}"
-        return f"{cell:,}" if isinstance(cell, int) else cell
+            return f"{cell:{sign}z.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:{sign}z,.{self.digits}f}"
+        return f"{cell:{sign},}" if isinstance(cell, int) else cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +83,20 @@ class Table:
 
     def is_numeric(self, column: Column) -> bool:
         """Tell whether a column holds numbers, which stand on the right."""
+        if column.figures:
+            return True
         cells = [row.get(column.key) for row in self.rows]
         return all(cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool)) for cell in cells)
+
+    def meanings(self, left_out: Collection[str] = ()) -> str:
+        """Return what the headings mean, and once what most shares are shares of."""
+        told = [column for column in self.columns if column.meaning and column.title not in left_out]
+        wholes = Counter(column.whole for column in told if column.whole)
+        usual = max(wholes, key=wholes.__getitem__, default="")
+        others = {column: f" (share of {column.whole})" for column in told if column.whole not in ("", usual)}
+        texts = [f"{column.title}: {column.meaning}{others.get(column, '')}" for column in told]
+        shares = "shares" if len(wholes) == 1 else "other shares"
+        return "; ".join([*texts, *([f"{shares}: of {usual}"] if usual else [])])
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "rows": [dict(row) for row in self.rows]}
@@ -79,8 +105,9 @@ class Table:
         """Return the rows with full precision under their keys."""
         written = io.StringIO()
         lines = csv.writer(written, lineterminator="\n")
-        lines.writerow([column.key for column in self.columns])
-        lines.writerows([csv_cell(row.get(column.key)) for column in self.columns] for row in self.rows)
+        keys = [column.raw or column.key for column in self.columns]
+        lines.writerow(keys)
+        lines.writerows([csv_cell(row.get(key)) for key in keys] for row in self.rows)
         return written.getvalue()
 
     def markdown(self) -> str:

@@ -9,6 +9,16 @@ from eirkit.agents.prompt import DIALECTS, FULL, Renderer
 from eirkit.boundary import call
 from eirkit.errors import UnknownNameError, UsageError
 
+# How the names of well-known models begin, for those who leave the provider out.
+_PROVIDERS = {
+    "gpt-": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude-": "anthropic",
+    "gemini-": "google",
+}
+
 
 def split_model(string: str) -> tuple[str, str]:
     """Return the provider, or the reference to a factory, and the model's name.
@@ -37,6 +47,8 @@ def make_model(string: str, options: ModelOptions) -> Model:
         MissingExtraError: the provider's package is not installed.
     """
     provider, name = split_model(string)
+    if provider == string and ":" not in string and string not in models.names():
+        raise UnknownNameError("model provider", string, models.names(), meant=_with_provider(string))
     factory = models.get(provider)
     if not name and ":" not in provider:
         raise UsageError(f"{string!r} names no model; write {provider}/NAME")
@@ -46,6 +58,12 @@ def make_model(string: str, options: ModelOptions) -> Model:
     if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
         raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
     return model
+
+
+def _with_provider(name: str) -> str | None:
+    """Return a bare name with its provider, where the name tells it: gpt-4o is openai/gpt-4o."""
+    found = (provider for start, provider in _PROVIDERS.items() if name.startswith(start))
+    return next((f"{provider}/{name}" for provider in found), None)
 
 
 def renderer_of(string: str, options: ModelOptions) -> Renderer:

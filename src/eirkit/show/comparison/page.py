@@ -6,12 +6,15 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from eirkit.findings.fates import FATE_MEASURES
 from eirkit.logs.cohorts.cohort import COHORT_MEASURES
+from eirkit.measures import MeasureGroup
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.comparison.measures import measure_of, title_of
-from eirkit.show.comparison.pairs import Comparison, Difference
-from eirkit.show.comparison.verdict import fates_sentence, grouped, shown_difference, verdict_of
+from eirkit.show.comparison.pairs import Comparison, Difference, SettingChange
+from eirkit.show.comparison.verdict import fates_sentence, grouped, shown, shown_difference, verdict_of
 from eirkit.show.logs.cohorts import GOAL_COLUMNS
 from eirkit.show.page import Headline, Listing, Page, Section
 from eirkit.show.phrases import counted
@@ -32,48 +35,91 @@ def headline_of(found: Comparison) -> Headline:
     first = found.overall[0]
     sentences = [verdict_of(found), *filter(None, [fates_sentence(found)])]
     sentences += [f"Mind: {warning}." for warning in found.warnings]
-    return Headline(
-        shown_difference(first), f"{measure_of(first.measure).label}, {found.b} − {found.a}", tuple(sentences)
-    )
+    label = measure_of(first.measure).label
+    return Headline(shown_difference(first), f"{label}, {found.b} − {found.a}", tuple(sentences))
 
 
 def _sections(found: Comparison, a: Path, b: Path) -> Iterator[Section | None]:
     how = "with a 95% interval: whole tasks are drawn again, and their signs flipped for p"
-    told = f"Every difference is {found.b} − {found.a} {how}."
-    yield Section("Differences over all pairs", (told,), tuple(_tables(found)))
+    told = f"Every difference is B − A, {found.b} − {found.a}, {how}."
+    yield Section("Differences over all pairs", (told,), tuple(comparison_tables(found)))
     if found.parts:
         measure = found.overall[0].measure
         rows = [part for part in found.parts if part.measure == measure]
-        items = (_chart(rows, measure), _table("by-cell", "By cell", found, found.parts))
+        items = (_chart(rows, measure), difference_table("by-cell", "By cell", found.parts, by_cell=True))
         yield Section("Differences by cell", (), items if len(rows) > 1 else items[1:])
     yield _sides(found)
-    columns = (Column("name", "setting"), Column("a", found.a), Column("b", found.b))
-    table = Table("changes", "Settings that differ", columns, tuple(asdict(change) for change in found.changes))
     words = () if found.changes else ("Nothing that the manifests record.",)
-    yield Section("What changed", words, (table,) if found.changes else ())
+    yield Section("What changed", words, (change_table(found.changes),) if found.changes else ())
     command = shlex.join(["eirkit", "compare", str(a), str(b), "--out", "comparison.html"])
     yield Section("How to make this again", (), (Listing("command", "The command", command),))
 
 
-def _tables(found: Comparison) -> Iterator[Table]:
+def comparison_tables(found: Comparison) -> Iterator[Table]:
+    """Yield the differences over all pairs, a table for each kind of measure."""
     for group, rows in grouped(found.overall):
-        yield _table(group.id, title_of(group), found, rows)
+        if shown_rows := [one for one in rows if _occurred(group, one)]:
+            yield difference_table(group.id, title_of(group), shown_rows)
 
 
-def _table(name: str, title: str, found: Comparison, rows: Sequence[Difference]) -> Table:
+def _occurred(group: MeasureGroup, one: Difference) -> bool:
+    """False for a fate that no record had."""
+    return group is not FATE_MEASURES or bool(one.a or one.b)
+
+
+def difference_table(name: str, title: str, rows: Sequence[Difference], *, by_cell: bool = False) -> Table:
+    """Return differences B − A as a table, each figure in the unit of its measure."""
+    points = all(measure_of(row.measure).unit == "share" for row in rows)
+    several = len({row.measure for row in rows}) > 1
     columns = (
-        *((Column("where", "cell"),) if any(row.where for row in rows) else ()),
-        Column("label", "measure"),
+        *((Column("where", "cell", role="name"),) if by_cell else ()),
+        *((Column("label", "measure", role="name"),) if several or not by_cell else ()),
         Column("pairs", "pairs"),
-        Column("clusters", "tasks"),
-        Column("a", found.a, 3),
-        Column("b", found.b, 3),
-        Column("difference", "difference", 3),
-        Column("low", "from", 3),
-        Column("high", "to", 3),
+        Column("clusters", "tasks", priority=1),
+        Column("a_text", "A", figures=True, raw="a"),
+        Column("b_text", "B", figures=True, raw="b"),
+        Column("difference_text", "B − A, points" if points else "B − A", figures=True, raw="difference"),
+        Column("low_text", "from", figures=True, raw="low"),
+        Column("high_text", "to", figures=True, raw="high"),
         Column("p", "p", 3, least=0.001),
     )
-    return Table(name, title, columns, tuple(row.as_json() for row in rows))
+    return Table(name, title, columns, tuple(_row(row, bare=points) for row in rows), _meanings(rows))
+
+
+def _row(one: Difference, *, bare: bool) -> dict[str, Any]:
+    """Return a difference with its figures as people read them beside the plain ones."""
+    ends = {"low": one.low, "high": one.high}
+    texts = {f"{end}_text": None if v is None else shown_difference(one, v, bare=True) for end, v in ends.items()}
+    sides = {"a_text": shown(one, one.a, exact=True), "b_text": shown(one, one.b, exact=True)}
+    return {
+        **one.as_json(),
+        "label": measure_of(one.measure).heading,
+        **sides,
+        **texts,
+        "difference_text": shown_difference(one, bare=bare),
+    }
+
+
+def _meanings(rows: Sequence[Difference]) -> str:
+    """Return what terse names mean, and that times are of one machine."""
+    measures = [measure_of(one.measure) for one in rows]
+    told = {one.heading: one.description for one in measures if one.unit == "share"}
+    if any(one.unit == "milliseconds" for one in measures):
+        told["ms"] = "as measured while each folder was made, so compare only folders made on one machine"
+    return "; ".join(f"{name}: {meaning}" for name, meaning in told.items())
+
+
+def cell_table(found: Comparison) -> Table | None:
+    """Return the first measure by cell; None where there is but one cell."""
+    first = measure_of(found.overall[0].measure)
+    rows = [part for part in found.parts if part.measure == first.id]
+    return difference_table("cells", f"{first.label}, by cell", rows, by_cell=True) if len(rows) > 1 else None
+
+
+def change_table(changes: Sequence[SettingChange]) -> Table:
+    """Return settings that differ."""
+    columns = (Column("name", "setting", role="name"), Column("a", "A", role="name"), Column("b", "B", role="name"))
+    return Table("changes", "Settings that differ", columns, tuple(asdict(change) for change in changes))
 
 
 def _chart(rows: Sequence[Difference], measure: str) -> Chart:

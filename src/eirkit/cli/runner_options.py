@@ -1,0 +1,214 @@
+"""Options of every command that runs agents, and how such a command runs: estimate, or run, record and resume."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass
+from functools import wraps
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from eirkit.agents.serving.prices import add_up
+from eirkit.cli.command import OUTPUT, option, options
+from eirkit.cli.engine_options import engine_options
+from eirkit.cli.output import Show, repeated, say
+from eirkit.cli.sweep_progress import SweepProgress
+from eirkit.engine.mapping import Engine
+from eirkit.errors import InputFileError, UsageError
+from eirkit.records import read_document
+from eirkit.runs.budget import Budget, SpendingLimits
+from eirkit.runs.estimate import by_model, estimate_plan
+from eirkit.runs.manifest import FILE, PLAN_SCHEMA
+from eirkit.runs.plan import CellPlan
+from eirkit.runs.plan_folder import open_plan, write_result
+from eirkit.runs.results import Results
+from eirkit.runs.summary import SPENDING_MEASURES
+from eirkit.show.document import Document
+from eirkit.show.page import Section
+from eirkit.show.phrases import counted
+from eirkit.show.runs.command_line import evidence_command
+from eirkit.show.table import Column, Table
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+
+control_option = option(
+    "--control/--no-control",
+    "control",
+    default=None,
+    group="Evidence",
+    help="First run each model with nothing missing; only models that pass support claims about lost information.  "
+    "[default: for reference agents only]",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command found, and its exit code."""
+
+    document: Document
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerOptions:
+    """How the runs of a command are carried out, paid for and recorded."""
+
+    out: Path | None
+    resume: Path | None
+    limits: SpendingLimits
+    dry_run: bool
+    engine: Engine | None
+
+    def run(self, plan: CellPlan, measure: Callable[[Results], CommandResult], show: Show) -> int:
+        """Run what is left of a plan, show what its runs say and return the exit code."""
+        if self.dry_run:
+            show(_estimate(plan, self.limits.prices))
+            return 0
+        folder = self.resume or self.out
+        try:
+            found = self._find(plan, folder, measure)
+        except KeyboardInterrupt:
+            if folder is None:
+                raise
+            say(f"eirkit: interrupted; continue with `eirkit lacuna {plan.kind} --resume {shlex.quote(str(folder))}`")
+            return 130
+        show(found.document)
+        return found.code
+
+    def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
+        budget = Budget(self.limits, folder)
+        with SweepProgress() as progress, closing(self.engine) if self.engine else nullcontext():
+            with open_plan(plan, folder, budget, progress, self.engine) as runner:
+                found = measure(runner.complete(plan))
+            if folder is not None:
+                write_result(plan, folder, found.document.data)
+        return found
+
+
+def recorded_words(command: str, args: Sequence[str]) -> list[str]:
+    """Return the options of the command that began the folder behind `--resume`; what is given besides comes after."""
+    split = [part for word in args for part in (word.split("=", 1) if word.startswith("--resume=") else (word,))]
+    folder = next((value for word, value in pairwise(split) if word == "--resume"), None)
+    if folder is None:
+        return []
+    path = Path(folder) / FILE
+    if not path.is_file():
+        raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
+    manifest = read_document(path, PLAN_SCHEMA)
+    if manifest["command"] != command:
+        remedy = f"continue with `eirkit lacuna {manifest['command']} --resume {folder}`"
+        raise InputFileError(f"{folder} holds no {command}; {remedy}")
+    return shlex.split(evidence_command(manifest))[3:]
+
+
+KEPT = "Folder for the records; repeat the command with the same folder to continue.  [default: none]"
+
+
+def runner_options(out_help: str = KEPT) -> Callable[[Command], Command]:
+    """Add the options of every command that runs agents; the command receives them as `runner`.
+
+    They are --out, --resume, --dry-run, --cap-usd, --prices, --cache, and --engine with what belongs to it.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def with_runner(
+            out: Path | None,
+            resume: Path | None,
+            funds: SpendingLimits,
+            dry_run: bool,
+            engine: Engine | None,
+            **given: Any,
+        ) -> Any:
+            if resume is not None and out is not None:
+                raise UsageError("--resume continues in its own folder; leave out --out")
+            return command(runner=RunnerOptions(out, resume, funds, dry_run, engine), **given)
+
+        return options(  # type: ignore[no-any-return]
+            option("--out", type=PATH, metavar="DIR", group=OUTPUT, help=out_help),
+            option(
+                "--resume",
+                type=PATH,
+                metavar="DIR",
+                group=OUTPUT,
+                help="Finish the runs in this folder; needs nothing else.",
+            ),
+            funds_options,
+            engine_options,
+        )(with_runner)
+
+    return decorate
+
+
+def funds_options(command: Command) -> Command:
+    """Add --dry-run, --cap-usd, --prices and --cache; the command receives `dry_run` and `funds`."""
+
+    @wraps(command)
+    def with_funds(cap_usd: float | None, prices: Path | None, cache: Path | None, **given: Any) -> Any:
+        return command(funds=SpendingLimits(cap_usd, prices, cache), **given)
+
+    return options(  # type: ignore[no-any-return]
+        option("--dry-run", is_flag=True, group="Spending", help="Estimate calls, tokens and cost; run nothing."),
+        option(
+            "--cap-usd",
+            type=click.FloatRange(0),
+            group="Spending",
+            help="Stop before more than this many US dollars are spent.  [default: no cap]",
+        ),
+        option("--prices", type=PATH, metavar="FILE", group="Spending", help="Prices that replace the built-in ones."),
+        option("--cache", type=PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them."),
+    )(with_funds)
+
+
+def estimate_document(
+    command: str, rows: Sequence[Mapping[str, Any]], data: Mapping[str, Any], answer: str, words: Sequence[str] = ()
+) -> Document:
+    """Return what a dry run found: totals first, then what each row would cost."""
+    columns = (
+        *(Column(name, name, role="name") for name in ("workload", "model", "condition") if _varies(rows, name)),
+        *(Column(name, name) for name in ("h", "seeds") if rows and name in rows[0]),
+        *(Column.of(SPENDING_MEASURES[name]) for name in ("calls", "input_tokens", "output_tokens")),
+        Column("cost", SPENDING_MEASURES["cost_usd"].label, figures=True, raw="cost_usd"),
+        Column("most", "at most", figures=True, raw="most_usd"),
+    )
+    priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in rows]
+    table = Table("estimate", "Estimated by running a reference agent in place of the model", columns, tuple(priced))
+    sections = (Section("", tuple(words), (table,)),)
+    return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
+
+
+def _varies(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return name == "model" or len({row.get(name) for row in rows}) > 1
+
+
+def totals(data: Mapping[str, Any], of: str = "") -> str:
+    """Return the sums of an estimate in one line, with what they are the sums of before it."""
+    cost, most = dollars(data["cost_usd"]), dollars(data["most_usd"])
+    calls, tokens = data["calls"], data["input_tokens"] + data["output_tokens"]
+    return f"{of}{data['runs']:,} runs, {calls:,} calls, {tokens:,} tokens, {cost}, at most {most}"
+
+
+def dollars(amount: float | None) -> str:
+    return "unknown" if amount is None else f"${amount:,.2f}"
+
+
+def _estimate(plan: CellPlan, prices: Path | None) -> Document:
+    estimates = estimate_plan(plan, prices, every_seed=True)
+    rows = by_model(estimates)
+    data = {"rows": rows, **asdict(add_up([one.expected for one in estimates])), "runs": len(plan)}
+    return estimate_document(f"lacuna-{plan.kind}", rows, data, totals(data))
+
+
+def losses(failures: Iterable[Mapping[str, int]]) -> tuple[str, ...]:
+    """Return why runs were not scored, each reason once with its number."""
+    total: Counter[str] = Counter()
+    for lost in failures:
+        total.update(lost)
+    return tuple(f"not scored: {counted(runs, 'run')}: {reason}" for reason, runs in total.items())
