@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.engine.processes import Processes
-from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
@@ -92,7 +92,13 @@ def running(folder: Path) -> Iterator[str]:
 
 
 def analysing(folder: Path) -> Iterator[str]:
-    yield from ("vestige", "analyze", str(write_logs(Planted(3_000, 100), 0, folder)), "--out", str(folder / "out"))
+    yield from (
+        "vestige",
+        "analyze",
+        str(write_logs(PlantedCorpus(3_000, 100), 0, folder)),
+        "--out",
+        str(folder / "out"),
+    )
 
 
 @pytest.mark.parametrize("command", [reproducing, running, analysing], ids=["reproduce", "run", "analyze"])

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import Document, Skipped, open_document
 from eirkit.logs.trajectory import Call, Format, RecordedTurn, Recording, formats
 from tests.vestige.formats.samples import run_paths, sample_files, write_sample
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.logs.cohorts.cohort import TESTS, analyse_cohorts, folder_names
 from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.plan import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
 from eirkit.logs.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
-from eirkit.logs.cohorts.setting import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
 from eirkit.logs.cohorts.used_later import quantile_interval
 from eirkit.logs.corpus.analysis import TABLES
-from eirkit.logs.synthetic.planting import Planted, plain_lines
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.logs.tables import TableWriter
 from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
 
@@ -148,7 +148,7 @@ def test_a_test_with_too_many_models_notes_it(tmp_path):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    return analysed_corpus(Planted(200, 40, 2, "two"), tmp_path_factory.mktemp("planted"))
+    return analysed_corpus(PlantedCorpus(200, 40, 2, "two"), tmp_path_factory.mktemp("planted"))
 
 
 def test_equal_seeds_give_equal_documents_and_other_seeds_only_move_what_is_drawn(planted):
@@ -383,4 +383,4 @@ def test_base_lines_that_are_none_are_refused(text, tmp_path):
 
 
 def test_lines_of_a_planted_corpus_are_json():
-    assert all(json.loads(line)["turns"] for line in plain_lines(Planted(5, 2), 0))
+    assert all(json.loads(line)["turns"] for line in plain_lines(PlantedCorpus(5, 2), 0))

@@ -19,15 +19,15 @@ from typing import Any
 import pytest
 import zstandard
 
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Limits, Skipped
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.trajectory import formats
 from tests.fuzz_formats import damage, fuzz
 from tests.vestige.formats.samples import run_paths, sample_files, write_sample
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
 SECONDS = 60  # a command that takes longer than this, even on a busy machine, hangs
-SMALL = Limits(document_bytes=1 << 22, line_bytes=1 << 20, nesting=200)
+SMALL = ReadLimits(document_bytes=1 << 22, line_bytes=1 << 20, nesting=200)
 every_format = pytest.mark.parametrize("name", formats.names())
 SOUND = b'{"run_id": "r", "goal_files": ["a.py"], "turns": [{"reads": [{"path": "a.py", "tokens": 3}]}]}\n'
 

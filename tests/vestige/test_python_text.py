@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.shell.python_text import effects_of
+from eirkit.logs.shell.python_programs import effects_of
 
 LONGEST_SECONDS = 10.0  # they take less than one on a quiet machine; without bounds it would be minutes
 

@@ -20,7 +20,7 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 from eirkit.logs.demand.goal import OWN_EDITS, OwnEdits
-from eirkit.logs.demand.live import VISIBILITIES, Visibility
+from eirkit.logs.demand.live_states import VISIBILITIES, Visibility
 from eirkit.logs.sources.remote import Location, as_location
 from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
 from eirkit.show.phrases import counted

@@ -14,9 +14,9 @@ from rich.console import Console
 from eirkit.cli.fitting import named_table, room_of
 from eirkit.cli.output import emit, json_option, legend, table
 from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
-from eirkit.logs.cohorts.cohort_runs import By
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.setting import AnalysisPlan, Resampled, read_plan
+from eirkit.logs.cohorts.plan import AnalysisPlan, Resampled, read_plan
+from eirkit.logs.cohorts.run_columns import By
 from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
 from eirkit.show.phrases import counted
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from eirkit.cli.fitting import expanded, width_of
 from eirkit.cli.output import emit, json_option, table
-from eirkit.logs.corpus.querying import QueryResult, query
+from eirkit.logs.corpus.query import QueryResult, query
 from eirkit.show.phrases import counted
 
 

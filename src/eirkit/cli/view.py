@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from eirkit.cli.output import emit, json_option
-from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
@@ -53,7 +53,7 @@ def view(
         LogFolders(tuple(path.resolve() for path in logs), plugins),
         time.time,
         plugins,
-        None if gold is None else open_gold(gold),
+        None if gold is None else open_gold_patches(gold),
     )
 
     def started(server: ViewerServer) -> None:

@@ -15,9 +15,9 @@ from importlib.resources import files
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.live.transcript import Transcript, alike, whole_text
+from eirkit.live.transcript import Transcript, openai_messages, whole_text
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.compaction import names_file, note_lines, share_kept, squeezed
+from eirkit.logs.audits.compaction import names_file, normalized_line, note_lines, share_kept
 from eirkit.logs.formats.message_rows import read_messages
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.tokens import Counter, estimating_counter
@@ -37,7 +37,7 @@ class FileHistory:
     written: bool
 
     @property
-    def cell(self) -> str:
+    def history_bin(self) -> str:
         """The name of the cell in which such pasts are counted."""
         resting = next((str(most) for most in IDLE if self.idle <= most), "more")
         return f"{'written' if self.written else 'read'} {min(self.uses, MOST_USES)} {resting}"
@@ -48,24 +48,24 @@ Counts = Mapping[str, tuple[int, int]]  # cell → used again, all
 
 def reuse_chance(past: FileHistory, counts: Counts | None = None) -> float:
     """Return the share of files with such a past that were used again; a cell that nobody saw gives a half."""
-    used, every = (counts if counts is not None else shipped_counts()).get(past.cell, (0, 0))
+    used, every = (counts if counts is not None else bundled_counts()).get(past.history_bin, (0, 0))
     return (used + PRIOR_USED) / (every + PRIOR)
 
 
-def counted(pasts: Iterable[tuple[FileHistory, bool]]) -> dict[str, tuple[int, int]]:
+def count_reuse(pasts: Iterable[tuple[FileHistory, bool]]) -> dict[str, tuple[int, int]]:
     """Return the counts of pasts, each with whether the file was used again."""
     found: dict[str, tuple[int, int]] = {}
     for past, again in pasts:
-        used, every = found.get(past.cell, (0, 0))
-        found[past.cell] = (used + again, every + 1)
+        used, every = found.get(past.history_bin, (0, 0))
+        found[past.history_bin] = (used + again, every + 1)
     return dict(sorted(found.items()))
 
 
 @cache
-def shipped_counts() -> Counts:
+def bundled_counts() -> Counts:
     """Return the counts that come with the package."""
     text = (files(__package__) / "reuse_odds.json").read_text("utf-8")
-    return {cell: (used, every) for cell, (used, every) in json.loads(text)["counts"].items()}
+    return {name: (used, every) for name, (used, every) in json.loads(text)["counts"].items()}
 
 
 IN_VIEW = 0.5  # of a file's telling lines: with fewer, an agent has to look again
@@ -124,11 +124,11 @@ class Monitor:
         found = [loss for loss in self._losses(before) if self._is_news(loss)]
         return tuple(sorted(found, key=lambda loss: (-loss.chance, -loss.tokens, loss.path)))
 
-    def carries_on(self, messages: Sequence[object]) -> bool:
+    def continues_with(self, messages: Sequence[object]) -> bool:
         """Tell whether a context continues this conversation: it shares a message, or a summary names a known file."""
         if self._transcript.overlaps(messages):
             return True
-        text = "\n".join(whole_text(message) for message in alike(messages))
+        text = "\n".join(whole_text(message) for message in openai_messages(messages))
         return any(names_file(text, path) for path in known_files(self._trajectory(), sys.maxsize))
 
     def _losses(self, before: set[str]) -> Iterable[Loss]:
@@ -186,7 +186,7 @@ def lines_of(texts: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for text in texts:
         for line in text.splitlines():
-            found.add(squeezed(line))
+            found.add(normalized_line(line))
             if _NUMBERED.match(line):
-                found.add(squeezed(_NUMBERED.sub("", line, count=1)))
+                found.add(normalized_line(_NUMBERED.sub("", line, count=1)))
     return found

@@ -54,7 +54,7 @@ class Conversations:
 
     def _of(self, opening: str, messages: Sequence[object]) -> Monitor:
         for number, (known, monitor) in reversed(self._monitors.items()):
-            if known == opening and monitor.carries_on(messages):
+            if known == opening and monitor.continues_with(messages):
                 self._monitors.move_to_end(number)
                 return monitor
         self._begun += 1

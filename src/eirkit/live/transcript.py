@@ -50,14 +50,14 @@ class Transcript:
 
     def overlaps(self, messages: Sequence[object]) -> bool:
         """Tell whether a context shares a message with this conversation, those that open any conversation aside."""
-        keys = [key for key, message in _keyed(alike(messages)) if message.get("role") not in _OPENING]
+        keys = [key for key, message in _keyed(openai_messages(messages)) if message.get("role") not in _OPENING]
         return any(key in self._messages for key in keys)
 
     def take(self, messages: Sequence[object]) -> ContextChange:
         """Add the context of one request."""
         now: dict[Key, str] = {}
         known = len(self._messages)
-        for key, message in _keyed(alike(messages)):
+        for key, message in _keyed(openai_messages(messages)):
             now[key] = whole_text(message)
             self._messages.setdefault(key, message)
         gone = sum(1 for key, text in self._texts.items() if now.get(key) != text)
@@ -65,7 +65,7 @@ class Transcript:
         return ContextChange(len(self._messages) - known, gone)
 
 
-def alike(messages: Sequence[object]) -> Iterator[Message]:
+def openai_messages(messages: Sequence[object]) -> Iterator[Message]:
     """Yield messages of either kind of server in the shape of OpenAI's: one message for every result of a tool."""
     for message in messages:
         if not isinstance(message, dict):

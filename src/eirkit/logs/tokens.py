@@ -59,7 +59,7 @@ def estimating_counter() -> Counter:
     return lambda text: -(-len(text) // CHARACTERS_A_TOKEN)
 
 
-class Remembering:
+class CachedCounter:
     """Counts equal texts once; make a new one for each run, it forgets nothing."""
 
     __slots__ = ("_adds_up", "_count", "_known")
@@ -82,7 +82,7 @@ class Remembering:
         for part in parts:
             at = text.find(part, start)
             end = at + len(part)
-            if at >= 0 and part and is_seam(text, at) and is_seam(text, end):
+            if at >= 0 and part and is_token_boundary(text, at) and is_token_boundary(text, end):
                 tokens += self._count(text[start:at]) + self(part)
                 start = end
         tokens += self._count(text[start:] if start else text)
@@ -90,7 +90,7 @@ class Remembering:
         return tokens
 
 
-def is_seam(text: str, at: int) -> bool:
+def is_token_boundary(text: str, at: int) -> bool:
     """True if the tokens before and behind a place are those of the text as a whole.
 
     The vocabulary's words end with a line, save that they take in blank lines and slashes at the beginning of the next.
@@ -118,7 +118,7 @@ def _cut(text: str, start: int, stop: int) -> int:
     """Return the last seam between two places; where none is near, the last line end, or the end of the stretch."""
     at = last = text.rfind("\n", start, stop) + 1
     for _ in range(_SEAMS_TRIED):
-        if at <= start or is_seam(text, at):
+        if at <= start or is_token_boundary(text, at):
             break
         at = text.rfind("\n", start, at - 1) + 1
     return next((place for place in (at, last) if place > start), stop)

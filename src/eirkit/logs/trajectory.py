@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from eirkit.facts import fact
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.registry import Registry
 
 Break = Literal["compaction", "clear"]
@@ -30,7 +30,7 @@ class LoggedUsage:
     largest: LoggedUsage | None = None  # of several responses the one that filled the context most
 
     @classmethod
-    def together(cls, several: Sequence[LoggedUsage]) -> LoggedUsage:
+    def total(cls, several: Sequence[LoggedUsage]) -> LoggedUsage:
         """Return what several responses used; none used nothing."""
         if len(several) == 1:
             return several[0]

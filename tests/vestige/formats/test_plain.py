@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.logs.formats.plain import Plain
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches
 
 RUN = {

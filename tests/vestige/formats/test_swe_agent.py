@@ -18,7 +18,7 @@ from eirkit.logs.formats.swe_agent_actions import (
     split_state,
     split_words,
 )
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import swe_agent as sample
 from tests.vestige.formats.samples import write_sample

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from eirkit.logs.actions.tool_calls import (
+from eirkit.logs.actions.view_tools import (
     NOTHING_TOUCHED,
     Tool,
     failed,
@@ -26,7 +26,7 @@ from eirkit.logs.actions.tool_calls import (
 from eirkit.logs.shell.patches import file_patches, files_in_diff
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, Touches
-from eirkit.logs.views import numbered
+from eirkit.logs.viewer_output import numbered
 
 _OLD = ("old_str", "old_string", "old_text", "oldText", "old", "search")
 _NEW = ("new_str", "new_string", "new_text", "newText", "new", "replacement", "new_source", "replace")
@@ -37,17 +37,17 @@ _SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")
 _AS_IT_IS = "This is the original code before your edit"
 
 
-def create(call: Call, place: ShellState) -> Touches:
+def create(call: Call, state: ShellState) -> Touches:
     """A file made or overwritten whole."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     if path is None or failed(call):
         return NOTHING_TOUCHED
     return Touches(writes=(FileWrite(path, "whole", content=text_of(call.arguments, _CONTENT) or ""),))
 
 
-def replace_text(call: Call, place: ShellState) -> Touches:
+def replace_text(call: Call, state: ShellState) -> Touches:
     """A part of a file replaced by another; several parts where the tool takes a list of edits."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     if path is None or failed(call) or call.arguments.get("dryRun") is True:
         return NOTHING_TOUCHED
     edits = call.arguments.get("edits")
@@ -69,46 +69,46 @@ def _edit(path: str, arguments: Mapping[str, Any]) -> FileWrite:
     return FileWrite(path, "edit", removed=removed, added=added)
 
 
-def insert(call: Call, place: ShellState) -> Touches:
+def insert(call: Call, state: ShellState) -> Touches:
     """Lines put into a file."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     if path is None or failed(call):
         return NOTHING_TOUCHED
     return Touches(writes=(FileWrite(path, "edit", removed="", added=text_of(call.arguments, (*_NEW, *_CONTENT))),))
 
 
-def change(call: Call, place: ShellState) -> Touches:
+def change(call: Call, state: ShellState) -> Touches:
     """An edit that shows neither what left nor what came, such as an undone one."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path),))
 
 
-def delete(call: Call, place: ShellState) -> Touches:
+def delete(call: Call, state: ShellState) -> Touches:
     """A file removed."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path, "delete"),))
 
 
-def move(call: Call, place: ShellState) -> Touches:
+def move(call: Call, state: ShellState) -> Touches:
     """A file put elsewhere."""
     ends = [first_of(call.arguments, (name,)) for name in ("source", "destination")]
-    old, new = (place.resolve(end) if end else None for end in ends)
+    old, new = (state.resolve(end) if end else None for end in ends)
     if old is None or new is None or failed(call):
         return NOTHING_TOUCHED
-    return Touches(writes=(FileWrite(new, "whole", content=place.texts.get(old)), FileWrite(old, "delete")))
+    return Touches(writes=(FileWrite(new, "whole", content=state.texts.get(old)), FileWrite(old, "delete")))
 
 
-def editor(call: Call, place: ShellState) -> Touches:
+def editor(call: Call, state: ShellState) -> Touches:
     """`str_replace_editor` and its relatives, whose `command` says which of several tools they are."""
     verb = _EDITOR_VERBS.get(str(call.arguments.get("command", "")))
-    return verb(call, place) if verb else NOTHING_TOUCHED
+    return verb(call, state) if verb else NOTHING_TOUCHED
 
 
-def edit_event(call: Call, place: ShellState) -> Touches:
+def edit_event(call: Call, state: ShellState) -> Touches:
     """`edit` as OpenHands and SWE-agent mean it: by command, by lines, or by texts."""
     if "command" in call.arguments:
-        return editor(call, place)
-    path = path_of(call, place)
+        return editor(call, state)
+    path = path_of(call, state)
     if path is None or failed(call):
         return _refused(call, path)
     return Touches(writes=(_edit(path, call.arguments),))
@@ -123,15 +123,15 @@ def _refused(call: Call, path: str | None) -> Touches:
     return Touches((FileRead(path, content=text, lines=lines, requested=Lines(min(lines), max(lines))),))
 
 
-def make_file(call: Call, place: ShellState) -> Touches:
+def make_file(call: Call, state: ShellState) -> Touches:
     """SWE-agent's `create`, which also opens the new file."""
-    touches = create(call, place)
+    touches = create(call, state)
     if touches.writes:
-        place.open_file = touches.writes[0].path
+        state.open_file = touches.writes[0].path
     return touches
 
 
-def patch(call: Call, place: ShellState) -> Touches:
+def patch(call: Call, state: ShellState) -> Touches:
     """`apply_patch`: the files of its patch, whatever the name of the argument that holds it."""
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
     text = max(texts, key=len, default="")
@@ -139,7 +139,7 @@ def patch(call: Call, place: ShellState) -> Touches:
         return NOTHING_TOUCHED
     writes = []
     for part in file_patches(text):
-        path = place.resolve(part.path)
+        path = state.resolve(part.path)
         if path is not None and part.kind == "whole":
             writes.append(FileWrite(path, "whole", content=part.added))
         elif path is not None:
@@ -150,7 +150,7 @@ def patch(call: Call, place: ShellState) -> Touches:
                 )
             )
     if not writes:
-        writes = [FileWrite(path) for path in place.resolve_all(files_in_diff(text))]
+        writes = [FileWrite(path) for path in state.resolve_all(files_in_diff(text))]
     return Touches(writes=tuple(writes))
 
 

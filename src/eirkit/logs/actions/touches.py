@@ -10,11 +10,11 @@ import re
 from collections import Counter as Tally
 from collections.abc import Callable
 
-from eirkit.logs.actions.tool_calls import NOTHING_TOUCHED
 from eirkit.logs.actions.tools import tool_named
+from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
 from eirkit.logs.shell.effects import remember, shell_touches
 from eirkit.logs.shell.state import ShellState
-from eirkit.logs.tokens import Remembering
+from eirkit.logs.tokens import CachedCounter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
 SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
@@ -35,10 +35,10 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         recording: the run as its log tells it.
         count: the number of tokens of a text.
     """
-    place = place_of(recording, count)
-    touched = [_turn_touches(turn, place) for turn in recording.turns]
+    state = initial_state(recording, count)
+    touched = [_turn_touches(turn, state) for turn in recording.turns]
     # All texts of a run are counted one after the other: the vocabulary is large, and leaves the caches in between.
-    counting = count if isinstance(count, Remembering) else Remembering(count)
+    counting = count if isinstance(count, CachedCounter) else CachedCounter(count)
     sizes = [
         _tokens(turn, touches, counting) if turn.tokens is None else turn.tokens
         for turn, touches in zip(recording.turns, touched, strict=True)
@@ -47,10 +47,10 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         Turn(number, touches.reads, touches.writes, tokens, turn)
         for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
     ]
-    return Trajectory(recording, tuple(turns), place.roots[0] if place.roots else None, place.unresolved)
+    return Trajectory(recording, tuple(turns), state.roots[0] if state.roots else None, state.unresolved)
 
 
-def place_of(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
+def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
     """Return where a run begins: its repository, as the log says or as its commands show, and its folder."""
     roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
     scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
@@ -58,23 +58,23 @@ def place_of(recording: Recording, count: Callable[[str], int] = len) -> ShellSt
     return ShellState(roots=roots, folder=roots[0] if roots else "", keeps_folder=keeps, count=count)
 
 
-def touches_of(call: Call, place: ShellState) -> Touches:
-    """Return what one call touched, and leave in `place` what later calls need to know."""
-    began, command = place.folder, _command(call)
+def touches_of(call: Call, state: ShellState) -> Touches:
+    """Return what one call touched, and leave in `state` what later calls need to know."""
+    began, command = state.folder, _command(call)
     if command is not None and call.failed and call.output.startswith(_REFUSED):
         return NOTHING_TOUCHED
     if call.working_folder and call.working_folder != began:
-        place.folder = _folder(call.working_folder, place)
+        state.folder = _folder(call.working_folder, state)
     if command is None:
-        touches = _tool_touches(call, place)
+        touches = _tool_touches(call, state)
     else:
         folder = None if call.working_folder else call.arguments.get("directory") or call.arguments.get("dir_path")
         if folder and isinstance(folder, str):
-            place.folder = _folder(folder, place)
-        touches = shell_touches(command, call.output, _exit_code(call), place)
+            state.folder = _folder(folder, state)
+        touches = shell_touches(command, call.output, _exit_code(call), state)
     # A program in Python cannot move the shell, and where every command starts anew none can.
-    if not place.keeps_folder or call.tool in PYTHONS:
-        place.folder = began
+    if not state.keeps_folder or call.tool in PYTHONS:
+        state.folder = began
     return touches
 
 
@@ -87,9 +87,9 @@ def _command(call: Call) -> str | None:
     return f"python3 - <<'{_END}'\n{code}\n{_END}\n" if isinstance(code, str) and _END not in code else None
 
 
-def _folder(named: str, place: ShellState) -> str:
+def _folder(named: str, state: ShellState) -> str:
     is_drive = named[1:2] == ":"
-    return named if is_drive else place.absolute(named.rstrip("/") or "/")
+    return named if is_drive else state.absolute(named.rstrip("/") or "/")
 
 
 def _exit_code(call: Call) -> int:
@@ -99,35 +99,30 @@ def _exit_code(call: Call) -> int:
     return int(call.failed or (call.tool in PYTHONS and _RAISED in call.output))
 
 
-def _tool_touches(call: Call, place: ShellState) -> Touches:
+def _tool_touches(call: Call, state: ShellState) -> Touches:
     tool = tool_named(call.tool)
     if tool is None:
         return NOTHING_TOUCHED
-    touches = tool(call, place)
+    touches = tool(call, state)
     for write in touches.writes:
-        remember(place, write)
+        remember(state, write)
     return touches
 
 
-def written_files(trajectory: Trajectory) -> tuple[str, ...]:
-    """Return the files that a run wrote, in the order of their first write."""
-    return tuple(dict.fromkeys(write.path for turn in trajectory.turns for write in turn.writes))
-
-
-def _turn_touches(turn: RecordedTurn, place: ShellState) -> Touches:
+def _turn_touches(turn: RecordedTurn, state: ShellState) -> Touches:
     if turn.touches is not None:
         return turn.touches
     if turn.rejected or not turn.calls:
         return NOTHING_TOUCHED
     if len(turn.calls) == 1:
-        return touches_of(turn.calls[0], place)
-    parts = [touches_of(call, place) for call in turn.calls]
+        return touches_of(turn.calls[0], state)
+    parts = [touches_of(call, state) for call in turn.calls]
     return Touches(
         tuple(read for part in parts for read in part.reads), tuple(write for part in parts for write in part.writes)
     )
 
 
-def _tokens(turn: RecordedTurn, touches: Touches, count: Remembering) -> int:
+def _tokens(turn: RecordedTurn, touches: Touches, count: CachedCounter) -> int:
     """Return the tokens of a turn; what it shows and writes of files is counted apart, since the graph asks for it."""
     text, tokens = turn.text, count(turn.text)
     written = [write.content for write in touches.writes if write.content]

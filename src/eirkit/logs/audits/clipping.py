@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eirkit.logs.demand.gold import Patch
+from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Call, FileRead, Trajectory, Turn
-from eirkit.logs.views import ClipMark, cuts
+from eirkit.logs.viewer_output import ClipMark, cuts
 
 Outcome = Literal["recovered", "never", "ambiguous"]
 Group = Literal["recovered", "never", "mixed", "ambiguous", "none"]

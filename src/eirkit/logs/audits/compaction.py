@@ -21,7 +21,7 @@ from eirkit.logs.trajectory import Break, Trajectory, Turn
 
 Fate = Literal["reread", "overwritten", "never"]
 
-TELLING_CHARACTERS = 8  # a shorter line, such as `else:`, says nothing about where a text came from
+DISTINCTIVE_CHARACTERS = 8  # a shorter line, such as `else:`, says nothing about where a text came from
 _LONGER_BEFORE = re.compile(r"[\w.+]|\w-")  # before a name in a text: it is the end of a longer one
 _LONGER_AFTER = re.compile(r"[\w+]|[.-]\w")  # behind it: the beginning of one; a full stop ends a sentence
 
@@ -89,7 +89,7 @@ class _Context:
 
     def held_share(self, path: str) -> float:
         seen = self.seen.get(path, set())
-        if not any(map(is_telling, seen)):  # without lines to go by, a state is before the agent as a whole or not
+        if not any(map(is_distinctive, seen)):  # without lines to go by, a state is before the agent as a whole or not
             return float(path in self.touched)
         return share_kept(seen, self.held.get(path, set()))
 
@@ -152,7 +152,7 @@ def dropped_states(
     found: list[DroppedState] = []
     for turn in trajectory.turns:
         if turn.recorded.broken is not None:
-            kept = {squeezed(line) for line in turn.recorded.carried.splitlines()}
+            kept = {normalized_line(line) for line in turn.recorded.carried.splitlines()}
             found += _dropped(turn, live.get(turn.number, {}), context, kept, ahead)
             context.shrink(kept)
         context.take(turn)
@@ -260,26 +260,26 @@ def note_lines(turn: Turn, wanted: Container[str], seen: dict[str, set[str]]) ->
     for read in turn.reads:
         if read.path in wanted:
             shown = read.lines.values() if read.lines is not None else (read.content or "").splitlines()
-            seen.setdefault(read.path, set()).update(map(squeezed, shown))
+            seen.setdefault(read.path, set()).update(map(normalized_line, shown))
     for write in turn.writes:
         if write.path in wanted:
             if write.kind != "edit":
                 seen[write.path] = set()
             text = write.content if write.content is not None else write.added
-            seen.setdefault(write.path, set()).update(map(squeezed, (text or "").splitlines()))
+            seen.setdefault(write.path, set()).update(map(normalized_line, (text or "").splitlines()))
 
 
 def share_kept(seen: set[str], kept: set[str]) -> float:
     """Return the share of a text's telling lines that stand in another text too."""
-    telling = set(filter(is_telling, seen))
+    telling = set(filter(is_distinctive, seen))
     return len(telling & kept) / len(telling) if telling else 0.0
 
 
-def is_telling(line: str) -> bool:
+def is_distinctive(line: str) -> bool:
     """Tell whether a line is long enough to say where a text came from."""
-    return len(line) >= TELLING_CHARACTERS
+    return len(line) >= DISTINCTIVE_CHARACTERS
 
 
-def squeezed(line: str) -> str:
+def normalized_line(line: str) -> str:
     """Return a line with its spaces evened out, for comparing."""
     return " ".join(line.split())

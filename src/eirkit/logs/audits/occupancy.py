@@ -44,7 +44,7 @@ _SUMMARY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class ContextWindows:
     """Context windows in tokens by a model's plain name."""
 
     dated: str
@@ -68,16 +68,16 @@ class Occupancy:
     clears: int
 
 
-def read_windows(path: Path | None = None) -> Windows:
+def read_windows(path: Path | None = None) -> ContextWindows:
     """Return the sizes that come with the package, with those of a user's file before them."""
     built_in = _parsed(_BUILT_IN)
     if path is None:
         return built_in
     own = _parsed(path)
-    return Windows(own.dated or built_in.dated, {**built_in.sizes, **own.sizes})
+    return ContextWindows(own.dated or built_in.dated, {**built_in.sizes, **own.sizes})
 
 
-def window_of(windows: Windows, model: str) -> int | None:
+def window_of(windows: ContextWindows, model: str) -> int | None:
     """Return a model's window; a longer known name goes before a shorter one."""
     parts = _plain(model).split("-")
     found: list[tuple[int, int]] = []
@@ -89,7 +89,7 @@ def window_of(windows: Windows, model: str) -> int | None:
     return max(found, default=(0, None))[1]
 
 
-def occupancy(recording: Recording, windows: Windows, trajectory_tokens: int | None = None) -> Occupancy:
+def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: int | None = None) -> Occupancy:
     """Return the row of a run; its tokens stand in for the peak where the log gives no sizes."""
     used = [turn.usage.largest or turn.usage for turn in recording.turns if turn.usage is not None]
     sized = [usage for usage in used if usage.input_tokens > 0]
@@ -144,7 +144,7 @@ def _plain(model: str) -> str:
     return re.sub(r"[._:@ ]+", "-", name)
 
 
-def _parsed(path: Path) -> Windows:
+def _parsed(path: Path) -> ContextWindows:
     remedy = 'write [windows] with lines such as "gpt-4o" = 128000'
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -153,4 +153,4 @@ def _parsed(path: Path) -> Windows:
     sizes = content.get("windows", {})
     if not isinstance(sizes, dict) or not all(type(size) is int and size > 0 for size in sizes.values()):
         raise InputFileError(f"{path}: a window is no positive number of tokens; {remedy}")
-    return Windows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})
+    return ContextWindows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})

@@ -14,11 +14,11 @@ from typing import Any, get_args
 import numpy as np
 
 from eirkit.errors import InputFileError
-from eirkit.logs.cohorts import demand_failure, gap_failure, mediated, recovery, reread_rate, used_later
-from eirkit.logs.cohorts.cohort_runs import By, Floats, RereadCells, Runs, read_runs
+from eirkit.logs.cohorts import demand_failure, gap_failure, recovery, reread_rate, size_failure, used_later
 from eirkit.logs.cohorts.covariates import with_base_lines
 from eirkit.logs.cohorts.finding import Finding, finite
-from eirkit.logs.cohorts.setting import AnalysisPlan, Cohort, Settings, holm
+from eirkit.logs.cohorts.plan import AnalysisPlan, Cohort, Settings, holm
+from eirkit.logs.cohorts.run_columns import By, Floats, RereadCells, RunColumns, read_runs
 from eirkit.logs.inference.auc import Auc, failure_auc
 from eirkit.logs.inference.results import join_notes
 
@@ -42,7 +42,7 @@ def cohort_row(cohort: Cohort) -> dict[str, Any]:
     }
 
 
-def _demand(runs: Runs, *, in_tokens: bool) -> dict[str, Any]:
+def _demand(runs: RunColumns, *, in_tokens: bool) -> dict[str, Any]:
     goals = Counter(str(source) for source in runs.goal_source if source is not None)
     return {
         "goal_access": _mean(runs.covered.astype(np.float64)) if in_tokens else None,
@@ -103,13 +103,13 @@ ANALYSES: Mapping[str, Analyse] = {
     "rereads": reread_rate.analyse,
     "gaps": gap_failure.analyse,
     "clipping": recovery.analyse,
-    "mediation": mediated.analyse,
+    "mediation": size_failure.analyse,
     "later": used_later.analyse,
 }
 OF_ENTITIES = ("later",)  # the others need files
 TESTS: tuple[str, ...] = tuple(
     question.name
-    for module in (demand_failure, reread_rate, gap_failure, recovery, mediated, used_later)
+    for module in (demand_failure, reread_rate, gap_failure, recovery, size_failure, used_later)
     for question in module.QUESTIONS
 )
 ENTITY_TESTS = frozenset(question.name for question in used_later.OF_ENTITIES)
@@ -140,14 +140,14 @@ def analyse_cohorts(
     if not len(own):
         raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that has some")
     rows, tests = [], []
-    for cohort in split(own, cells, others, by, plan.settings, folder_names(folders)):
+    for cohort in split_cohorts(own, cells, others, by, plan.settings, folder_names(folders)):
         rows.append(cohort_row(cohort))
         tests += [{"cohort": cohort.name, **one.as_json()} for one in findings(cohort, analyses)]
     units = {row["cohort"]: row["unit"] for row in rows}
     return {
         "by": by,
         "cohorts": rows,
-        "tests": marked(tests, plan, units),
+        "tests": mark_planned(tests, plan, units),
         "repeated_runs": len(own) - len(np.unique(own.identity)),
         "plan": {**_as_json(plan), "not_run": not_run(tests, plan, units)},
     }
@@ -159,8 +159,8 @@ def folder_names(folders: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
-def split(
-    runs: Runs, cells: RereadCells, others: Runs, by: By, settings: Settings, folders: Sequence[str]
+def split_cohorts(
+    runs: RunColumns, cells: RereadCells, others: RunColumns, by: By, settings: Settings, folders: Sequence[str]
 ) -> Iterator[Cohort]:
     """Yield the cohorts, the largest first; whatever is in another one tells of difficulty."""
     labels = _labels(runs, by, folders)
@@ -195,7 +195,7 @@ def not_run(tests: Sequence[Mapping[str, Any]], plan: AnalysisPlan, units: Mappi
     return missing
 
 
-def marked(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
+def mark_planned(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the tests with whether each was planned, and the planned ones corrected over all cohorts.
 
     A planned test that was not run counts as one without a p value: otherwise leaving tests out would sharpen the rest.
@@ -206,7 +206,7 @@ def marked(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, 
     return [{**test, "planned": place in corrected, "p_holm": corrected.get(place)} for place, test in enumerate(tests)]
 
 
-def _labels(runs: Runs, by: By, folders: Sequence[str]) -> Any:
+def _labels(runs: RunColumns, by: By, folders: Sequence[str]) -> Any:
     if by == "all":
         labels = np.full(len(runs), "all", dtype=object)
     elif by == "folder":

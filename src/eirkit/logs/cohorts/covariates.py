@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import InputFileError
-from eirkit.logs.cohorts.cohort_runs import Floats, Mask, Runs
-from eirkit.logs.cohorts.setting import log2_1p
+from eirkit.logs.cohorts.plan import log2_1p
+from eirkit.logs.cohorts.run_columns import Floats, Mask, RunColumns
 from eirkit.logs.inference.design import Columns, as_binary, as_codes, impute_median
 from eirkit.logs.inference.results import join_notes
 
@@ -85,12 +85,12 @@ def read_base_lines(path: Path) -> dict[str, float]:
         raise InputFileError(f"cannot read base lines from {path} ({cause}); {wanted}") from error
 
 
-def with_base_lines(runs: Runs, lines: Mapping[str, float]) -> Runs:
+def with_base_lines(runs: RunColumns, lines: Mapping[str, float]) -> RunColumns:
     """Return the runs with the base lines of their tasks."""
     return replace(runs, base_lines=np.array([lines.get(task, np.nan) for task in runs.task_id], dtype=np.float64))
 
 
-def patch_covariates(runs: Runs, *, base_lines: bool = True) -> Covariates:
+def patch_covariates(runs: RunColumns, *, base_lines: bool = True) -> Covariates:
     """Return the sizes of the reference solution: base lines, files, and lines changed, the first and last as log2."""
     wanted = {
         "gold files": runs.gold_files,
@@ -113,7 +113,7 @@ def patch_covariates(runs: Runs, *, base_lines: bool = True) -> Covariates:
     return Covariates(columns, join_notes(notes))
 
 
-def success_elsewhere(runs: Runs, others: Runs) -> SuccessElsewhere:
+def success_elsewhere(runs: RunColumns, others: RunColumns) -> SuccessElsewhere:
     """Return how often the runs' tasks are resolved by other runs; runs that are in both sets are no others."""
     is_same = np.isin(others.identity, runs.identity)
     apart = others.at(~is_same & ~np.isnan(others.failed))

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats, Runs
 from eirkit.logs.cohorts.covariates import success_elsewhere
-from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, nothing, of_fit, with_note
-from eirkit.logs.cohorts.setting import Cohort, known, log2_1p
+from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, finding_of_fit, no_finding, with_note
+from eirkit.logs.cohorts.plan import Cohort, known, log2_1p
+from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.logistic import logistic
 from eirkit.logs.inference.results import Excluded, join_notes
 
@@ -56,10 +56,12 @@ def analyse(cohort: Cohort) -> list[Finding]:
     return [*everywhere, *_three(CLIPPED, clipped, judged.at(~is_clipped).with_more(cohort.elsewhere), left_out)]
 
 
-def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tuple[Excluded, ...]) -> list[Finding]:
+def _three(
+    asked: tuple[Question, ...], runs: RunColumns, others: RunColumns, excluded: tuple[Excluded, ...]
+) -> list[Finding]:
     bare, long, hard = asked
     if not len(runs):
-        return [nothing(question, "no such runs with a known outcome", excluded=excluded) for question in asked]
+        return [no_finding(question, "no such runs with a known outcome", excluded=excluded) for question in asked]
     demand, length = log2_1p(runs.demand), log2_1p(runs.tokens)
     found = [
         _ratio(bare, runs, {DEMAND: demand}, excluded),
@@ -69,7 +71,7 @@ def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tupl
     if not ease.known.any():
         return [
             *found,
-            nothing(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
+            no_finding(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
         ]
     left, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     columns = {DEMAND: demand, LENGTH: length, EASE: ease.logit}
@@ -77,12 +79,12 @@ def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tupl
     return [*found, with_note(_ratio(hard, left, kept, left_out), ease.note)]
 
 
-def _covered(runs: Runs, excluded: tuple[Excluded, ...]) -> Finding:
+def _covered(runs: RunColumns, excluded: tuple[Excluded, ...]) -> Finding:
     if not len(runs):
-        return nothing(COVERED, "no run with a known outcome touched a goal file", excluded=excluded)
+        return no_finding(COVERED, "no run with a known outcome touched a goal file", excluded=excluded)
     return _ratio(COVERED, runs, {DEMAND: log2_1p(runs.demand), LENGTH: log2_1p(runs.tokens)}, excluded)
 
 
-def _ratio(question: Question, runs: Runs, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
+def _ratio(question: Question, runs: RunColumns, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
     fit = logistic(runs.failed, columns, runs.task)
-    return of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))
+    return finding_of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))

@@ -66,7 +66,7 @@ def finite(value: float | None) -> float | None:
     return float(value) if value is not None and isfinite(value) else None
 
 
-def of_term(
+def finding_of_term(
     question: Question,
     term: Term,
     fit_n: int,
@@ -98,12 +98,12 @@ def _is_writable(ratio: float | None) -> bool:
     return ratio is not None and 1 / LARGEST_RATIO < ratio < LARGEST_RATIO
 
 
-def of_fit(
+def finding_of_fit(
     question: Question, fit: Fit, name: str, interval: str, excluded: tuple[Excluded, ...] = (), **details: Any
 ) -> Finding:
     """Return a finding from one named term of a fit, with what the fit itself left out."""
     left_out = (*excluded, *fit.excluded)
-    return of_term(
+    return finding_of_term(
         question,
         fit.term(name),
         fit.n,
@@ -120,6 +120,6 @@ def with_note(found: Finding, note: str) -> Finding:
     return replace(found, note=join_notes([found.note, note]))
 
 
-def nothing(question: Question, note: str, n: int = 0, excluded: tuple[Excluded, ...] = ()) -> Finding:
+def no_finding(question: Question, note: str, n: int = 0, excluded: tuple[Excluded, ...] = ()) -> Finding:
     """Return a finding without numbers, and why."""
     return Finding(question, None, None, None, None, n, excluded=excluded, note=note)

@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats, Runs
-from eirkit.logs.cohorts.finding import Finding, Question, nothing, of_fit, with_note
-from eirkit.logs.cohorts.setting import Cohort, known, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.finding import Finding, Question, finding_of_fit, no_finding, with_note
+from eirkit.logs.cohorts.plan import Cohort, known, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.conditional import Unit, bootstrap_conditional_logit, conditional_logit
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.results import Excluded, Fit
@@ -76,7 +76,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
     return main + _placebo(closed, left_out)
 
 
-def _placebo(closed: Runs, excluded: tuple[Excluded, ...]) -> list[Finding]:
+def _placebo(closed: RunColumns, excluded: tuple[Excluded, ...]) -> list[Finding]:
     both, left_out = known(closed, ~np.isnan(closed.other_gap_closed), "no other file read or edited again", excluded)
     columns = {
         GAP: log2_1p(both.gap_closed),
@@ -85,18 +85,19 @@ def _placebo(closed: Runs, excluded: tuple[Excluded, ...]) -> list[Finding]:
     }
     if not len(both):
         return [
-            nothing(asked, "no runs with both kinds of gap", 0, left_out) for asked in (PLACEBO_NEEDED, PLACEBO_OTHER)
+            no_finding(asked, "no runs with both kinds of gap", 0, left_out)
+            for asked in (PLACEBO_NEEDED, PLACEBO_OTHER)
         ]
     fit = conditional_logit(both.failed, _with_models(both, columns), both.task)
     asked = ((PLACEBO_NEEDED, GAP), (PLACEBO_OTHER, OTHER_GAP))
-    return [with_note(of_fit(one, fit, term, WALD, left_out), model_note(both.model)) for one, term in asked]
+    return [with_note(finding_of_fit(one, fit, term, WALD, left_out), model_note(both.model)) for one, term in asked]
 
 
 def _resampled(
-    cohort: Cohort, question: Question, runs: Runs, excluded: tuple[Excluded, ...], columns: dict[str, Floats]
+    cohort: Cohort, question: Question, runs: RunColumns, excluded: tuple[Excluded, ...], columns: dict[str, Floats]
 ) -> Finding:
     if not len(runs):
-        return nothing(question, "no runs with such a gap and a known outcome", 0, excluded)
+        return no_finding(question, "no runs with such a gap and a known outcome", 0, excluded)
     unit, words = _UNITS[cohort.settings.resampled]
     fit = bootstrap_conditional_logit(
         runs.failed,
@@ -106,22 +107,22 @@ def _resampled(
         resamples=cohort.settings.resamples,
         unit=unit,
     )
-    found = of_fit(question, fit, GAP, words, excluded, resamples=cohort.settings.resamples, **_medians(runs))
+    found = finding_of_fit(question, fit, GAP, words, excluded, resamples=cohort.settings.resamples, **_medians(runs))
     return with_note(found, model_note(runs.model))
 
 
-def _plain(question: Question, runs: Runs, excluded: tuple[Excluded, ...], columns: dict[str, Floats]) -> Finding:
+def _plain(question: Question, runs: RunColumns, excluded: tuple[Excluded, ...], columns: dict[str, Floats]) -> Finding:
     if not len(runs):
-        return nothing(question, "no runs with such a gap and a known outcome", 0, excluded)
+        return no_finding(question, "no runs with such a gap and a known outcome", 0, excluded)
     fit: Fit = conditional_logit(runs.failed, _with_models(runs, columns), runs.task)
-    return with_note(of_fit(question, fit, GAP, WALD, excluded), model_note(runs.model))
+    return with_note(finding_of_fit(question, fit, GAP, WALD, excluded), model_note(runs.model))
 
 
-def _with_models(runs: Runs, columns: dict[str, Floats]) -> Columns:
+def _with_models(runs: RunColumns, columns: dict[str, Floats]) -> Columns:
     return {**columns, **model_columns(runs.model)}
 
 
-def _medians(runs: Runs) -> dict[str, float | None]:
+def _medians(runs: RunColumns) -> dict[str, float | None]:
     """Return the raw medians of the fair-clock gap, in tokens."""
     groups = {"median_resolved_tokens": runs.failed == 0, "median_failed_tokens": runs.failed == 1}
     return {name: float(np.median(runs.gap_fair[own])) if own.any() else None for name, own in groups.items()}

@@ -11,14 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Codes, Floats, Runs
 from eirkit.logs.cohorts.covariates import patch_covariates, success_elsewhere
 from eirkit.logs.cohorts.demand_failure import EASE, NO_OTHERS, REMEDY
-from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term, with_note
-from eirkit.logs.cohorts.setting import Cohort, at_tasks, known
+from eirkit.logs.cohorts.finding import (
+    CLUSTERED,
+    Finding,
+    Question,
+    finding_of_fit,
+    finding_of_term,
+    no_finding,
+    with_note,
+)
+from eirkit.logs.cohorts.plan import Cohort, at_tasks, known
+from eirkit.logs.cohorts.run_columns import Codes, Floats, RunColumns
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mixed import Mixing, Posterior, mixed_posterior
+from eirkit.logs.inference.mixed import ChainMixing, Posterior, mixed_posterior
 from eirkit.logs.inference.results import Excluded, Term, Z, join_notes, wald
 
 NEVER, TASK_SHARE = "never recovered", "task's share never recovered"
@@ -57,7 +65,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
     never = (runs.group == "never").astype(np.float64)
     if not 0 < never.sum() < len(runs):
         note = "runs of both kinds, recovered and never recovered, are needed"
-        return [nothing(question, note, len(runs), excluded) for question in QUESTIONS]
+        return [no_finding(question, note, len(runs), excluded) for question in QUESTIONS]
     others = judged.at(~is_classified).with_more(cohort.elsewhere)
     return [
         _raw(runs, never, excluded),
@@ -97,7 +105,7 @@ def _wilson(share: float, n: int) -> tuple[float, float]:
     return (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
 
 
-def _raw(runs: Runs, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
+def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
     success, is_never = 1 - runs.failed, never == 1
     term = risk_difference(success, never, runs.task)
     sizes = int(is_never.sum()), int((~is_never).sum())
@@ -108,7 +116,7 @@ def _raw(runs: Runs, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
         score = newcombe_interval(shares[0], sizes[0], shares[1], sizes[1])
         interval, note = NEWCOMBE, f"the smaller group has {min(sizes)}: the interval takes runs as independent, no p"
         term = Term("difference", shares[0] - shares[1], None, *score, note=note)
-    return of_term(
+    return finding_of_term(
         RAW,
         term,
         len(runs),
@@ -125,14 +133,14 @@ def _raw(runs: Runs, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
 
 
 def _mixed(
-    cohort: Cohort, question: Question, runs: Runs, own: dict[str, Floats], excluded: tuple[Excluded, ...]
+    cohort: Cohort, question: Question, runs: RunColumns, own: dict[str, Floats], excluded: tuple[Excluded, ...]
 ) -> Finding:
     sizes = patch_covariates(runs)
     columns: Columns = {**own, **sizes.columns}
     found = _sampled(1 - runs.failed, columns, runs, cohort.rng(question.name), cohort.settings.draws)
     mixing = _own_mixing(found)
     mixed: dict[str, Any] = {} if mixing is None else {"r_hat": mixing.r_hat, "effective_draws": mixing.effective_draws}
-    return of_term(
+    return finding_of_term(
         question,
         found.term(NEVER),
         found.n,
@@ -146,7 +154,7 @@ def _mixed(
     )
 
 
-def _sampled(success: Floats, columns: Columns, runs: Runs, rng: np.random.Generator, draws: int) -> Posterior:
+def _sampled(success: Floats, columns: Columns, runs: RunColumns, rng: np.random.Generator, draws: int) -> Posterior:
     """Return a posterior; chains that do not agree on the ratio in question get more draws, once."""
     found = mixed_posterior(success, columns, runs.task, rng, draws=draws)
     own = _own_mixing(found)
@@ -155,19 +163,19 @@ def _sampled(success: Floats, columns: Columns, runs: Runs, rng: np.random.Gener
     return mixed_posterior(success, columns, runs.task, rng, draws=MORE_DRAWS * draws)
 
 
-def _own_mixing(found: Posterior) -> Mixing | None:
+def _own_mixing(found: Posterior) -> ChainMixing | None:
     """Return how the chains mixed in the ratio in question; None where there is no such number."""
     own = next((mixing for mixing in found.mixing if mixing.name == NEVER), None)
     return own if own is not None and np.isfinite(own.r_hat) else None
 
 
-def _disjoint(runs: Runs, never: Floats, others: Runs, excluded: tuple[Excluded, ...]) -> Finding:
+def _disjoint(runs: RunColumns, never: Floats, others: RunColumns, excluded: tuple[Excluded, ...]) -> Finding:
     ease = success_elsewhere(runs, others)
     if not ease.known.any():
         note = join_notes([REMEDY, ease.note])
-        return nothing(DISJOINT, note, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
+        return no_finding(DISJOINT, note, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
     kept, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     sizes = patch_covariates(kept)
     columns = {NEVER: never[ease.known], EASE: ease.logit[ease.known], **sizes.columns}
-    found = of_fit(DISJOINT, logistic(1 - kept.failed, columns, kept.task), NEVER, CLUSTERED, left_out)
+    found = finding_of_fit(DISJOINT, logistic(1 - kept.failed, columns, kept.task), NEVER, CLUSTERED, left_out)
     return with_note(found, join_notes([sizes.note, ease.note]))

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats, Mask, RereadCells
-from eirkit.logs.cohorts.finding import BY_RUN, Finding, Question, nothing, of_fit, with_note
-from eirkit.logs.cohorts.setting import Cohort, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.finding import BY_RUN, Finding, Question, finding_of_fit, no_finding, with_note
+from eirkit.logs.cohorts.plan import Cohort, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.run_columns import Floats, Mask, RereadCells
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.poisson import poisson
 from eirkit.logs.inference.results import Excluded
@@ -54,14 +54,16 @@ def analyse(cohort: Cohort) -> list[Finding]:
     )
     if not len(kept.run):
         note = "no cell of rereads is left; runs that read files and bins with rereads are needed"
-        return [nothing(question, note, excluded=excluded) for question in QUESTIONS]
+        return [no_finding(question, note, excluded=excluded) for question in QUESTIONS]
     run_columns = {"log2 tokens": log2_1p(runs.tokens)[rows], **_models(cohort, rows)}
     found = []
     for question, (term, columns) in zip(QUESTIONS, _designs(kept, failed[keep]), strict=True):
         fit = poisson(
             kept.rereads, {**columns, **run_columns}, runs.task[rows], kept.run, exposure=kept.exposure_tokens
         )
-        found.append(with_note(of_fit(question, fit, term, BY_RUN, excluded, bins=bins), model_note(runs.model)))
+        found.append(
+            with_note(finding_of_fit(question, fit, term, BY_RUN, excluded, bins=bins), model_note(runs.model))
+        )
     return found
 
 

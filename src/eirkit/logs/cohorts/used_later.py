@@ -10,9 +10,9 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats
-from eirkit.logs.cohorts.finding import Finding, Question, nothing
-from eirkit.logs.cohorts.setting import Cohort, known
+from eirkit.logs.cohorts.finding import Finding, Question, no_finding
+from eirkit.logs.cohorts.plan import Cohort, known
+from eirkit.logs.cohorts.run_columns import Floats
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
 from eirkit.logs.inference.auc import failure_auc
 from eirkit.logs.inference.results import Excluded, Z
@@ -67,7 +67,7 @@ def _quantiles(unit: str, peaks: Floats, excluded: tuple[Excluded, ...]) -> list
     for share in SHARES:
         question = QUANTILES[unit, share]
         if not len(ordered):
-            found.append(nothing(question, "no run has enough tool turns", 0, excluded))
+            found.append(no_finding(question, "no run has enough tool turns", 0, excluded))
             continue
         low, high = quantile_interval(ordered, share)
         note = "" if low is not None and high is not None else "too few runs for a 95% interval of this quantile"
@@ -83,7 +83,7 @@ def _task_auc(cohort: Cohort) -> Finding:
         judged, ~np.isnan(judged.task_entities), "the log does not name the task's entities", excluded
     )
     if not len(runs):
-        return nothing(TASK_AUC, "no run's task names its entities", 0, excluded)
+        return no_finding(TASK_AUC, "no run's task names its entities", 0, excluded)
     found = failure_auc(runs.task_entities, runs.failed, runs.task)
     interval = "95%, DeLong with tasks as clusters"
     return Finding(TASK_AUC, found.estimate, found.low, found.high, found.p, found.n, interval, excluded, found.note)

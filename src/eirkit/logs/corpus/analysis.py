@@ -18,7 +18,7 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
-from eirkit.logs.audits.occupancy import Windows, occupancy
+from eirkit.logs.audits.occupancy import ContextWindows, occupancy
 from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
 from eirkit.logs.corpus.rows import (
     ActionRow,
@@ -36,12 +36,11 @@ from eirkit.logs.corpus.rows import (
 )
 from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
 from eirkit.logs.demand.goal import Goal, OwnEdits, goal_of
-from eirkit.logs.demand.gold import Gold, Patch
-from eirkit.logs.demand.live import Measured, Visibility, graph_tables, live_at, measure_touches
-from eirkit.logs.demand.reuse import FileUse
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.demand.gold_patches import GoldPatches, Patch
+from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
-from eirkit.logs.tokens import Counter, Remembering
+from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
 TABLES: Mapping[str, type] = {
@@ -66,7 +65,7 @@ TABLES: Mapping[str, type] = {
 class AnalysisOptions:
     """How runs are measured; equal options and equal input give equal tables."""
 
-    windows: Windows  # sizes of the models' context windows
+    windows: ContextWindows  # sizes of the models' context windows
     visibility: Visibility = "seen"
     goal_tests: bool = False  # test files of a reference patch are goal files too
     own_edits: OwnEdits = "last"  # what stands in where nobody says what the goal was
@@ -82,7 +81,7 @@ class Analysis:
 
 def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
     """Return the analysis of a run as it was recorded."""
-    count = Remembering(count)
+    count = CachedCounter(count)
     trajectory = interpret(recording, count)
     if recording.domain == "entities":
         return analyze_entities(trajectory, options, count)
@@ -133,7 +132,7 @@ def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Co
 
 def _row(
     trajectory: Trajectory,
-    run: Measured,
+    run: MeasuredRun,
     needed: Mapping[str, Any],
     audits: Mapping[str, Any],
     options: AnalysisOptions,
@@ -143,14 +142,14 @@ def _row(
     return run_row(identity(trajectory.recording), flow, needed, context(filled), audits)
 
 
-def _tells_need(goal: Goal, run: Measured) -> bool:
+def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
     """Tell whether a run used a file from which what it needed at a break can be told."""
     if goal.source == "own-edits":
         return any(run.graph.reads) or any(run.graph.writes)
     return run.needed.sinks > 0
 
 
-def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: Measured) -> dict[int, dict[str, int]]:
+def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
     """Return what was live at each compaction.
 
     Where the goal is only the run's last edit, whatever was used later counts: a long session serves many ends.
@@ -167,7 +166,7 @@ _YOUNG = 20_000  # objects between two looks for cycles
 
 
 @contextmanager
-def few_cycles() -> Iterator[None]:
+def fewer_collections() -> Iterator[None]:
     """Look for cycles less often meanwhile: a run is a hundred thousand small facts, and none refers back."""
     before = gc.get_threshold()
     gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
@@ -178,7 +177,7 @@ def few_cycles() -> Iterator[None]:
 
 
 def measured(
-    items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: Gold | None
+    items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: GoldPatches | None
 ) -> Iterator[Analysis | Skipped]:
     """Yield the analysis of each run; what was skipped stays so."""
     patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)

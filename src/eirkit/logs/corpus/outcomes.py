@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import NAMED, Limits, Skipped, StoredDocument, find_documents, open_document
-from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.streams import open_file
 
-LIMITS = Limits(document_bytes=1 << 28)
+LIMITS = ReadLimits(document_bytes=1 << 28)
 _PEEK_BYTES = 4096
 _LINES = (".jsonl", ".ndjson")
 _NAME_KEYS = ("run_id", "instance_id", "task_id")

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, few_cycles, measured
-from eirkit.logs.corpus.corpus import CorpusReader, DocumentTally, Names
-from eirkit.logs.corpus.partition import DocumentRange, WorkUnit, stored_ranges
-from eirkit.logs.demand.gold import Gold, open_gold
+from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, fewer_collections, measured
+from eirkit.logs.corpus.reader import CorpusReader, DocumentTally, UniqueNames
+from eirkit.logs.corpus.work_units import DocumentRange, WorkUnit, stored_ranges
+from eirkit.logs.demand.gold_patches import GoldPatches, open_gold_patches
+from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import Limits, Skipped
-from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.sources.streams import open_file
 from eirkit.logs.tables import FILE, PARTS, SCHEMA, TableWriter, arrow, columns_of
 from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
 from eirkit.logs.trajectory import Recording
@@ -33,7 +33,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class AnalysisJob:
     """What all pieces of an analysis share; small, since it travels with each of them."""
 
     out: Path
@@ -42,7 +42,7 @@ class Job:
     format: str | None
     gold: Path | None
     estimate: bool
-    limits: Limits
+    limits: ReadLimits
     state: str  # a digest of all of this and of the content of the files it names
 
     @property
@@ -62,27 +62,27 @@ class CorpusPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Unwritable:
+class PartNotWritten:
     """A part that could not be written: a full disk is nobody's record's fault, and ends the analysis."""
 
     reason: str
 
 
-def make_part(work: tuple[Job, WorkUnit]) -> CorpusPart | Unwritable:
+def make_part(work: tuple[AnalysisJob, WorkUnit]) -> CorpusPart | PartNotWritten:
     """Measure a piece and write its part, or find it written; a module-level function, for workers."""
     job, piece = work
     tools = _tools(job.state, job)
     key = _key(job, piece, tools)
     folder = job.parts / key
     try:
-        if not is_whole(folder):
+        if not is_complete(folder):
             _write(job, piece, tools, folder)
     except OSError as error:  # whatever is wrong with the input is an InputFileError
-        return Unwritable(error.strerror or str(error))
+        return PartNotWritten(error.strerror or str(error))
     return read_part(job, key)
 
 
-def is_whole(folder: Path) -> bool:
+def is_complete(folder: Path) -> bool:
     """True if a part is there with every table to its end; what a power cut, or a kill at the end, left is removed."""
     if not folder.exists():
         return False
@@ -96,7 +96,7 @@ def is_whole(folder: Path) -> bool:
     return True
 
 
-def read_part(job: Job, key: str) -> CorpusPart:
+def read_part(job: AnalysisJob, key: str) -> CorpusPart:
     """Return what a complete part says of itself."""
     return _part(key, read_document(job.parts / key / FILE, SCHEMA))
 
@@ -112,7 +112,7 @@ class _Tools:
     """What a worker process keeps between pieces."""
 
     reader: CorpusReader
-    gold: Gold | None
+    gold: GoldPatches | None
     count: Counter
     beside: dict[tuple[Location, Path], bytes] = field(default_factory=dict)  # digests, by root and folder
 
@@ -122,16 +122,16 @@ def _kept(state: str) -> dict[str, _Tools]:
     return {}
 
 
-def _tools(state: str, job: Job) -> _Tools:
+def _tools(state: str, job: AnalysisJob) -> _Tools:
     kept = _kept(state)
     if state not in kept:
         reader = CorpusReader(outcomes=job.outcomes, format=job.format, limits=job.limits)
-        gold = None if job.gold is None else open_gold(job.gold)
+        gold = None if job.gold is None else open_gold_patches(job.gold)
         kept[state] = _Tools(reader, gold, estimating_counter() if job.estimate else exact_counter())
     return kept[state]
 
 
-def prepare(job: Job) -> CorpusReader:
+def open_reader(job: AnalysisJob) -> CorpusReader:
     """Open everything that all pieces need, and return the reader.
 
     Raises:
@@ -140,13 +140,13 @@ def prepare(job: Job) -> CorpusReader:
     return _tools(job.state, job).reader
 
 
-def _write(job: Job, piece: WorkUnit, tools: _Tools, folder: Path) -> None:
+def _write(job: AnalysisJob, piece: WorkUnit, tools: _Tools, folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     runs, skipped = 0, list[Skipped]()
     recordings = _Recordings(piece, tools)
     try:
-        with TableWriter(unfinished, TABLES) as writer, few_cycles():
+        with TableWriter(unfinished, TABLES) as writer, fewer_collections():
             for item in measured(recordings, job.options, tools.count, tools.gold):
                 if isinstance(item, Skipped):
                     skipped.append(item)
@@ -178,7 +178,7 @@ class _Recordings:
         self.tally = DocumentTally() if is_cut else None
 
     def __iter__(self) -> Iterator[Recording | Skipped]:
-        names = Names()
+        names = UniqueNames()
         for item in self._items():
             if isinstance(item, Skipped):
                 self.unread.append(item)
@@ -208,7 +208,7 @@ class _Recordings:
                 yield Skipped(place.source, str(error))
 
 
-def _key(job: Job, piece: WorkUnit, tools: _Tools) -> str:
+def _key(job: AnalysisJob, piece: WorkUnit, tools: _Tools) -> str:
     """Return a name that follows from everything that can change a part."""
     digest = blake2b(job.state.encode(), digest_size=16)
     for item in piece.items:
@@ -222,7 +222,7 @@ def _key(job: Job, piece: WorkUnit, tools: _Tools) -> str:
     return digest.hexdigest()
 
 
-def _content(place: DocumentRange, limits: Limits) -> Iterator[bytes]:
+def _content(place: DocumentRange, limits: ReadLimits) -> Iterator[bytes]:
     try:
         if isinstance(place.path, Remote):  # sending it twice would cost more than its store's word is worth
             yield place.path.identity()
@@ -271,7 +271,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def state_of(
-    options: AnalysisOptions, estimate: bool, format: str | None, limits: Limits, files: list[Path | None]
+    options: AnalysisOptions, estimate: bool, format: str | None, limits: ReadLimits, files: list[Path | None]
 ) -> str:
     """Return a digest of how runs are measured and of the files that this depends on."""
     digest = blake2b(repr((version("eirkit"), options, estimate, format, limits)).encode(), digest_size=16)

@@ -17,16 +17,24 @@ from typing import Any, TypeAlias
 
 from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
-from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, few_cycles, measured
-from eirkit.logs.corpus.corpus import DocumentTally, read_corpus
-from eirkit.logs.corpus.merging import merge_parts, settle
-from eirkit.logs.corpus.partition import WorkUnit, growth_of, name_of, plan_pieces
-from eirkit.logs.corpus.parts import CorpusPart, Job, Unwritable, make_part, prepare, state_of, tables_of
+from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, fewer_collections, measured
+from eirkit.logs.corpus.merge import merge_parts, with_document_notes
+from eirkit.logs.corpus.parts import (
+    AnalysisJob,
+    CorpusPart,
+    PartNotWritten,
+    make_part,
+    open_reader,
+    state_of,
+    tables_of,
+)
+from eirkit.logs.corpus.reader import DocumentTally, read_corpus
 from eirkit.logs.corpus.summary import AnalysisSummary
-from eirkit.logs.demand.gold import Gold, open_gold
+from eirkit.logs.corpus.work_units import WorkUnit, growth_of, name_of, plan_work_units
+from eirkit.logs.demand.gold_patches import GoldPatches, open_gold_patches
+from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import Limits, Skipped
-from eirkit.logs.sources.unpacking import as_label
+from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import LogSources, TableWriter, claim, held
 from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
 from eirkit.logs.trajectory import Recording
@@ -43,7 +51,7 @@ class Corpus:
     gold: Path | None = None
     outcomes: Path | None = None
     format: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
 
     @property
     def logs(self) -> LogSources:
@@ -64,7 +72,7 @@ def analyze_here(
 ) -> dict[str, Any]:
     """Measure a corpus in this process and return its summary."""
     count = estimating_counter() if estimate else exact_counter()
-    gold = None if corpus.gold is None else open_gold(corpus.gold)
+    gold = None if corpus.gold is None else open_gold_patches(corpus.gold)
     items = read_corpus(corpus.paths, outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
     return analyze_corpus(items, out, options, count, gold=gold, strict=strict, progress=progress, logs=corpus.logs)
 
@@ -85,12 +93,12 @@ def analyze_in_parts(
     """
     state = state_of(options, estimate, corpus.format, corpus.limits, [corpus.gold, corpus.outcomes])
     where = (corpus.outcomes, corpus.format, corpus.gold)
-    job = Job(out.resolve(), options, *where, estimate, corpus.limits, state)
-    reader = prepare(job)  # before anything is written: what is wrong with it is wrong for every piece
+    job = AnalysisJob(out.resolve(), options, *where, estimate, corpus.limits, state)
+    reader = open_reader(job)  # before anything is written: what is wrong with it is wrong for every piece
     claim(out, corpus.logs)
     with held(out):
         job.parts.mkdir(exist_ok=True)
-        made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
+        made = _make_all(job, plan_work_units(reader, corpus.paths), engine, strict, progress)
         summary = AnalysisSummary()
         with TableWriter(out, TABLES, corpus.logs) as writer:
             merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
@@ -102,7 +110,7 @@ def analyze_in_parts(
 
 
 def _make_all(
-    job: Job, pieces: Iterable[WorkUnit], engine: Engine, strict: bool, progress: Progress | None
+    job: AnalysisJob, pieces: Iterable[WorkUnit], engine: Engine, strict: bool, progress: Progress | None
 ) -> list[CorpusPart]:
     """Return the parts of all pieces in their order; a piece that is lost is cut until what is lost is one record."""
     found: dict[_Order, tuple[WorkUnit, CorpusPart]] = {}
@@ -118,7 +126,7 @@ def _make_all(
                 left = _left(place, piece, outcome, tried, job)
                 lost += left
                 part = None if left else _given_up(piece, outcome.reason, job)
-            elif isinstance(outcome.value, Unwritable):
+            elif isinstance(outcome.value, PartNotWritten):
                 raise InfrastructureError(f"{job.out}: {outcome.value.reason}; make room and start it again to go on")
             else:
                 part = outcome.value
@@ -130,11 +138,13 @@ def _make_all(
                     for one in piece.places:
                         progress(one.source, runs, skipped)
         if not lost:
-            return settle(found[place] for place in sorted(found))
+            return with_document_notes(found[place] for place in sorted(found))
         work = lost
 
 
-def _left(place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: Job) -> list[tuple[_Order, WorkUnit]]:
+def _left(
+    place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: AnalysisJob
+) -> list[tuple[_Order, WorkUnit]]:
     """Return what is to be tried of a lost piece: its halves, or itself once more if its worker just died."""
     halves = [((*place, n), half) for n, half in enumerate(piece.halves(job.limits))]
     if halves or not lost.is_death or place in tried:
@@ -144,15 +154,15 @@ def _left(place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: J
 
 
 def _told(
-    job: Job, work: Iterable[tuple[_Order, WorkUnit]], given: list[tuple[_Order, WorkUnit]]
-) -> Iterator[tuple[Job, WorkUnit]]:
+    job: AnalysisJob, work: Iterable[tuple[_Order, WorkUnit]], given: list[tuple[_Order, WorkUnit]]
+) -> Iterator[tuple[AnalysisJob, WorkUnit]]:
     """Yield work for an engine and note what was given, under its number."""
     for place, piece in work:
         given.append((place, piece))
         yield job, piece
 
 
-def _given_up(piece: WorkUnit, reason: str, job: Job) -> CorpusPart:
+def _given_up(piece: WorkUnit, reason: str, job: AnalysisJob) -> CorpusPart:
     """Return a part of nothing but what was lost, which is named however much else is damaged."""
     if not piece.places:
         return CorpusPart("", 0, tuple(item for item in piece.items if isinstance(item, Skipped)))
@@ -192,7 +202,7 @@ def analyze_corpus(
     options: AnalysisOptions,
     count: Counter,
     *,
-    gold: Gold | None = None,
+    gold: GoldPatches | None = None,
     strict: bool = False,
     progress: Progress | None = None,
     logs: LogSources | None = None,
@@ -204,7 +214,7 @@ def analyze_corpus(
         UsageError: `out` is not empty and no analysis of ours, or one of other logs.
     """
     summary = AnalysisSummary()
-    with TableWriter(out, TABLES, logs) as writer, held(out), few_cycles():
+    with TableWriter(out, TABLES, logs) as writer, held(out), fewer_collections():
         for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
                 _refuse([item], strict)

@@ -12,7 +12,7 @@ from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping
 from eirkit.logs.audits.occupancy import Occupancy
 from eirkit.logs.demand.entities import EntityDemand
 from eirkit.logs.demand.goal import Goal, GoalSource
-from eirkit.logs.demand.live import Measured, Visibility
+from eirkit.logs.demand.live_states import MeasuredRun, Visibility
 from eirkit.logs.trajectory import Domain, Recording, Trajectory
 
 Unit = Literal["tokens", "entities"]
@@ -146,7 +146,7 @@ def identity(recording: Recording) -> dict[str, Any]:
     return {name: getattr(recording, name) for name in names}
 
 
-def needs(goal: Goal, run: Measured, visibility: Visibility) -> dict[str, Any]:
+def needs(goal: Goal, run: MeasuredRun, visibility: Visibility) -> dict[str, Any]:
     """Return what a run over files needed for its goal."""
     shown = run.under(visibility)
     return {
@@ -176,7 +176,7 @@ def entity_needs(found: EntityDemand) -> dict[str, Any]:
     }
 
 
-def traffic(trajectory: Trajectory, run: Measured) -> dict[str, Any]:
+def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
     """Return how much a run read, again and in vain, and what it used later whatever for."""
     reads = sum(len(states) for states in run.graph.reads)
     actions = reads + sum(1 for made in run.graph.writes if made)

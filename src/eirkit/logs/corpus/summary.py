@@ -14,7 +14,7 @@ from typing import Any
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 
 QUANTILES = (0.5, 0.9, 0.99)
 LISTED = 10  # runs and files

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from eirkit.logs.demand.graph import ActionGraph
 from eirkit.logs.tokens import Counter
 from eirkit.logs.trajectory import FileRead, FileWrite, Turn
-from eirkit.logs.views import clip_marks
+from eirkit.logs.viewer_output import clip_marks
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedCosts:
     """What a run was shown."""
 
     costs: Sequence[int]  # tokens by state
@@ -34,7 +34,7 @@ def read_tokens(read: FileRead, count: Counter) -> int:
     return count("\n".join(read.lines.values())) if read.lines else 0
 
 
-def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observed:
+def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> ObservedCosts:
     """Go through a run once and note what it saw."""
     ledger = _Ledger(len(graph.paths), count)
     current: dict[str, int] = {}
@@ -49,7 +49,7 @@ def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observ
         for write, state in zip(turn.writes, graph.writes[place], strict=True):
             ledger.write(state, current.get(write.path), write)
             current[write.path] = state
-    return Observed([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
+    return ObservedCosts([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
 
 
 def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from eirkit.logs.demand.graph import Accesses, build, slice_to
-from eirkit.logs.demand.live import demand
+from eirkit.logs.demand.live_states import demand
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
 
 # What a call names: its arguments, and an answer in plain text, such as a user looked up by name. What it shows: these

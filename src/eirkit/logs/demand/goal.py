@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.logs.demand.gold import Patch
+from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Trajectory
 
 GoalSource = Literal["gold", "log", "own-edits"]

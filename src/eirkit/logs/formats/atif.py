@@ -30,7 +30,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import Document, Skipped, open_document
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 Step = Mapping[str, Any]

@@ -22,7 +22,7 @@ from eirkit.logs.formats.run_builder import (
     skipped,
     string_of,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import Recording, formats
 
 Entry = Mapping[str, Any]

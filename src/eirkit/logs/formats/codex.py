@@ -26,7 +26,7 @@ from eirkit.logs.formats.run_builder import (
     skipped,
     string_of,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})

@@ -21,7 +21,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _TRAILER = re.compile(

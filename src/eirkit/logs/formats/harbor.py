@@ -26,7 +26,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Limits, Skipped, open_document
+from eirkit.logs.sources.documents import Document, ReadLimits, Skipped, open_document
 from eirkit.logs.trajectory import Recording, formats
 
 _EPISODE = re.compile(r"episode-([0-9]{1,9})")
@@ -145,7 +145,7 @@ def _summary(compaction: Mapping[str, Any]) -> str:
 
 _RESULT = "result.json"
 _JOB_FILES = frozenset({_RESULT, "config.json", "job.log", "lock.json", "metrics.json", "report.html"})
-_REWARD_LIMITS = Limits(document_bytes=1 << 16)
+_REWARD_LIMITS = ReadLimits(document_bytes=1 << 16)
 
 
 @formats.add("harbor")

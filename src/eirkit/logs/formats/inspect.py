@@ -25,7 +25,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording, formats
 
 _ATTACHED = "attachment://"

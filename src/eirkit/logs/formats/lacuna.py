@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parsing import parse_json
-from eirkit.logs.sources.source import Document, Skipped
-from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.sources.documents import Document, Skipped
+from eirkit.logs.sources.json_parser import parse_json
+from eirkit.logs.sources.streams import open_file
 from eirkit.logs.trajectory import FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
 
 _BEGINNING = b'{"schema":"run/1","run":'
@@ -94,7 +94,7 @@ def _turns(events: Sequence[Mapping[str, Any]], digits: int) -> Iterator[Recorde
         elif event["type"] == "decision":
             yield RecordedTurn(
                 text="\n".join(str(exchange.get("reply", "")) for exchange in said),
-                usage=LoggedUsage.together([_usage(exchange) for exchange in said]),
+                usage=LoggedUsage.total([_usage(exchange) for exchange in said]),
                 touches=_touches(event, values, digits),
             )
             said = []

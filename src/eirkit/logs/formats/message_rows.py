@@ -18,7 +18,7 @@ from eirkit.logs.formats.openhands import OpenHandsCalls, repository_root
 from eirkit.logs.formats.openhands_completions import is_completion
 from eirkit.logs.formats.run_builder import number_of, skipped, string_of
 from eirkit.logs.formats.swe_agent import history_prompt, history_steps, steps_to_turns
-from eirkit.logs.sources.source import HEAD_BYTES, Document, Skipped
+from eirkit.logs.sources.documents import HEAD_BYTES, Document, Skipped
 from eirkit.logs.trajectory import RecordedTurn, Recording, formats
 
 Row = Mapping[str, Any]

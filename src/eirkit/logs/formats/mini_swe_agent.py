@@ -14,7 +14,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, content_of, native_calls, shell_name, text_of, usage_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, formats
 
 Message = Mapping[str, Any]

@@ -15,7 +15,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import message_usage, read_conversation, usage_of
 from eirkit.logs.formats.openhands import OpenHandsCalls, repository_root
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import Document, Skipped, open_document
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _FIRST_KEY = re.compile(rb'\s*\{\s*"messages"\s*:\s*\[\s*\{')

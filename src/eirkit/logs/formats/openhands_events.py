@@ -26,7 +26,7 @@ from eirkit.logs.formats.openhands_sdk import (
     tell_sdk,
 )
 from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, skipped, string_of, whole_document
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 Event = Mapping[str, Any]

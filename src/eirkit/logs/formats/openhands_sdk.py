@@ -16,7 +16,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import RunBuilder, is_own_file, items_of, mapping_of, skipped, string_of
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import Document, Skipped, open_document
 from eirkit.logs.trajectory import LoggedUsage
 
 Event = Mapping[str, Any]

@@ -41,7 +41,7 @@ from eirkit.logs.formats.run_builder import (
     skipped,
     string_of,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import (
     Break,
     FileRead,
@@ -197,7 +197,7 @@ def _memory_records(given: Mapping[str, Any]) -> str:
 def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
     used = [usage for span in group.spans if (usage := usage_of(span)) is not None]
     if used:
-        turn = replace(turn, usage=LoggedUsage.together(used))
+        turn = replace(turn, usage=LoggedUsage.total(used))
     if group.facts is None:
         return turn
     tokens, touched = group.facts.get("tokens"), group.facts.get("touches")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parsing import parse_json
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
+from eirkit.logs.sources.json_parser import parse_json
 from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches, formats
 
 _TURNS = b'"turns"'

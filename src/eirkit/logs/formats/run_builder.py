@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import Break, Call, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')

@@ -15,8 +15,8 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import content_of, text_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, skipped, string_of, whole_document
-from eirkit.logs.formats.swe_agent_actions import SweAgentState, call_of, fenced_action, place_of, split_state
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.formats.swe_agent_actions import SweAgentState, call_of, fenced_action, path_or_none, split_state
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import RecordedTurn, Recording, formats
 
 _STEPS = re.compile(rb'"trajectory"\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages)"\s*:')
@@ -118,7 +118,7 @@ def _state(step: object) -> SweAgentState:
         except (ValueError, RecursionError):
             return SweAgentState()
     known = mapping_of(state)
-    return place_of(known.get("working_dir"), known.get("open_file"))
+    return path_or_none(known.get("working_dir"), known.get("open_file"))
 
 
 def history_steps(history: Sequence[object]) -> list[SweAgentStep]:

@@ -186,10 +186,10 @@ def split_state(text: str) -> tuple[str, SweAgentState]:
     found = _STATE.search(text, max(0, len(text) - _STATE_CHARACTERS))
     if found is None:
         return text, SweAgentState()
-    return text[: found.start()], place_of(found[2], found[1])
+    return text[: found.start()], path_or_none(found[2], found[1])
 
 
-def place_of(folder: object, open_file: object) -> SweAgentState:
+def path_or_none(folder: object, open_file: object) -> SweAgentState:
     """Return a place from what a log gives; `n/a` is nothing."""
     known = [value if isinstance(value, str) and value not in ("", "n/a") else None for value in (folder, open_file)]
     return SweAgentState(*known)

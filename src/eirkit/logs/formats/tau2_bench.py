@@ -12,7 +12,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import read_conversation, shell_name
 from eirkit.logs.formats.run_builder import items_of, mapping_of, number_of, skipped, string_of, whole_document
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import Call, Recording, formats
 
 _KEYS = (b'"num_trials"', b'"user_info"', b'"agent_info"')

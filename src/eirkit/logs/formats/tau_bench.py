@@ -12,7 +12,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import read_conversation, sequence_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, number_of, skipped, string_of
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import Document, Skipped
 from eirkit.logs.trajectory import Recording, formats
 
 _KEYS = (b'"task_id"', b'"reward"', b'"traj"', b'"info"')

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from eirkit.compilation import compiled, has_compiler
 from eirkit.errors import SpecError, TooLargeError
-from eirkit.logs.inference.ascent import Ascent, Point, climb, direction, invert
 from eirkit.logs.inference.design import Codes, Columns, Design, Floats, as_binary, as_codes, as_matrix, standardise
 from eirkit.logs.inference.logistic import assemble
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction, invert
 from eirkit.logs.inference.results import Excluded, Fit, cluster_weights, join_notes, missing, percentile_term
 
 Kernel = Callable[[Floats, Floats, Codes, Codes, Floats, Floats, Floats], float]
@@ -213,14 +213,14 @@ def bootstrap_conditional_logit(
     return _with_percentiles(_report(state, names, y, codes), state, draws, resamples, unit)
 
 
-def log_likelihood(strata: Strata, theta: Floats, weights: Floats, inner: Kernel) -> Point:
+def log_likelihood(strata: Strata, theta: Floats, weights: Floats, inner: Kernel) -> LikelihoodPoint:
     """Return the conditional log-likelihood with its derivatives; weights count strata."""
     width = strata.matrix.shape[1]
     gradient, information = np.zeros(width), np.zeros((width, width))
     linear = strata.matrix @ theta
     below = inner(linear, strata.matrix, strata.starts, strata.cases, weights, gradient, information)
     observed = weights @ strata.observed
-    return Point(float(observed @ theta) - below, observed - gradient, information)
+    return LikelihoodPoint(float(observed @ theta) - below, observed - gradient, information)
 
 
 def arrange(y: Floats, matrix: Floats, codes: Codes) -> Strata:

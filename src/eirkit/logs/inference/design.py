@@ -147,7 +147,7 @@ def _reasons(inner: Floats, noise: Floats, constant: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Imputed:
+class ImputedColumn:
     """A column without holes, and the column that says where they were."""
 
     values: Floats | None  # None where nothing at all is known
@@ -158,7 +158,7 @@ class Imputed:
     note: str = ""
 
 
-def impute_median(values: ArrayLike, groups: Any = None) -> Imputed:
+def impute_median(values: ArrayLike, groups: Any = None) -> ImputedColumn:
     """Return values with the median of the known ones in place of NaN.
 
     Args:
@@ -172,10 +172,12 @@ def impute_median(values: ArrayLike, groups: Any = None) -> Imputed:
     known = _one_each(given, holes, groups)
     if not len(known):
         note = "no rows" if not len(given) else "no value is known, so there is no median to impute"
-        return Imputed(None, holes.astype(np.float64), None, len(given), int(holes.sum()), note)
+        return ImputedColumn(None, holes.astype(np.float64), None, len(given), int(holes.sum()), note)
     median = float(np.median(known))
     note = f"{int(holes.sum())} of {len(given)} values imputed by the median {median:g}" if holes.any() else ""
-    return Imputed(np.where(holes, median, given), holes.astype(np.float64), median, len(given), int(holes.sum()), note)
+    return ImputedColumn(
+        np.where(holes, median, given), holes.astype(np.float64), median, len(given), int(holes.sum()), note
+    )
 
 
 def _one_each(given: Floats, holes: Any, groups: Any) -> Floats:

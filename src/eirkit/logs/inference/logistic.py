@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eirkit.logs.inference.ascent import Ascent, Point, climb, direction
 from eirkit.logs.inference.design import (
     INTERCEPT,
     Codes,
@@ -24,6 +23,7 @@ from eirkit.logs.inference.design import (
     as_matrix,
     standardise,
 )
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction
 from eirkit.logs.inference.results import (
     Excluded,
     Fit,
@@ -66,7 +66,7 @@ def logistic(outcome: ArrayLike, columns: Columns, clusters: Any) -> Fit:
     return _report(y, names, codes, state)
 
 
-def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Floats) -> Point:
+def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Floats) -> LikelihoodPoint:
     """Return the log-likelihood with its derivatives; weights count rows."""
     linear = matrix @ theta
     tail = np.exp(-np.abs(linear))
@@ -75,7 +75,7 @@ def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Flo
     residual, curvature = y - mean, mean * (1 - mean)
     if weights is not None:
         rows, residual, curvature = rows * weights, residual * weights, curvature * weights
-    return Point(float(rows.sum()), matrix.T @ residual, (matrix.T * curvature) @ matrix)
+    return LikelihoodPoint(float(rows.sum()), matrix.T @ residual, (matrix.T * curvature) @ matrix)
 
 
 def maximise(y: Floats, matrix: Floats, weights: Floats | None = None, start: Floats | None = None) -> Ascent:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eirkit.logs.inference.ascent import Ascent, Point, climb, invert
 from eirkit.logs.inference.design import (
     INTERCEPT,
     Codes,
@@ -28,9 +27,10 @@ from eirkit.logs.inference.design import (
     standardise,
 )
 from eirkit.logs.inference.logistic import assemble, maximise
+from eirkit.logs.inference.mcmc import Proposal, effective_draws, r_hat, sample
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, invert
 from eirkit.logs.inference.quadrature import NODES, GroupedRows, collapse, derivatives, log_marginal
 from eirkit.logs.inference.results import LEVEL, Fit, Term, join_notes, missing, wald
-from eirkit.logs.inference.sampling import Proposal, effective_draws, r_hat, sample
 
 GROUP_SD = "group sd"
 INTERCEPT_SCALE, SLOPE_SCALE, SD_SCALE, SD_FREEDOM = 5.0, 2.5, 2.5, 3.0
@@ -47,7 +47,7 @@ _CHAINS, _WARM_UP = 4, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Mixing:
+class ChainMixing:
     """Whether the chains agree on one term."""
 
     name: str
@@ -65,7 +65,7 @@ class Posterior:
     groups: int
     draws: int  # over all chains
     acceptance: float | None
-    mixing: tuple[Mixing, ...]
+    mixing: tuple[ChainMixing, ...]
     converged: bool  # every R-hat ≤ 1.01 and 400 effective draws of every term
     priors: str = PRIORS
     note: str = ""
@@ -173,7 +173,7 @@ def _start(model: _Model) -> Floats:
     return np.append(np.clip(pooled, -5, 5), 0.0)
 
 
-def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], Point]) -> Ascent:
+def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], LikelihoodPoint]) -> Ascent:
     """Return the maximum at as many nodes as the groups need: the more two-sided they are, the fewer."""
     start = _start(model)
     for nodes in (_MANY_NODES, _MOST_NODES):
@@ -203,14 +203,14 @@ def _climb(model: _Model) -> Ascent | None:
     return None if flat else ascent
 
 
-def _tamed(point: Point) -> Point:
+def _tamed(point: LikelihoodPoint) -> LikelihoodPoint:
     """Return the point with an information that leads uphill also where the marginal likelihood is not concave."""
     values, vectors = np.linalg.eigh(point.information)
     if values.min() > 0:
         return point
     floor = 1e-3 * max(1.0, float(np.abs(values).max()))
     lifted = (vectors * np.maximum(np.abs(values), floor)) @ vectors.T
-    return Point(point.value, point.gradient, lifted)
+    return LikelihoodPoint(point.value, point.gradient, lifted)
 
 
 def _without_spread(model: _Model) -> Fit:
@@ -238,7 +238,7 @@ def _sd_term(log_sd: float, error: float) -> Term:
     return Term(GROUP_SD, by_log.estimate, by_log.standard_error, by_log.low, by_log.high, None, by_log.note)
 
 
-def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> Point:
+def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> LikelihoodPoint:
     """Return the log posterior with derivatives."""
     point = derivatives(cells, theta, nodes)
     scales = np.full(len(theta), SLOPE_SCALE)
@@ -248,7 +248,7 @@ def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> Point:
     gradient[-1] = 1 - (SD_FREEDOM + 1) * ratio / (1 + ratio)
     curvature[-1] = 2 * (SD_FREEDOM + 1) * ratio / (1 + ratio) ** 2
     value = point.value + float(log_prior(theta[None])[0])
-    return Point(value, point.gradient + gradient, point.information + np.diag(curvature))
+    return LikelihoodPoint(value, point.gradient + gradient, point.information + np.diag(curvature))
 
 
 def _summarise(model: _Model, values: Floats, acceptance: float) -> Posterior:
@@ -260,7 +260,7 @@ def _summarise(model: _Model, values: Floats, acceptance: float) -> Posterior:
     terms = tuple(Term(name, None, note=dropped[name]) if name in dropped else found[name] for name in model.names)
     chains = {**{name: slopes[..., j] for j, name in enumerate(fitted)}, GROUP_SD: values[..., -1]}
     mixing = tuple(
-        Mixing(name, r_hat(chain) or float("inf"), effective_draws(chain) or 0.0) for name, chain in chains.items()
+        ChainMixing(name, r_hat(chain) or float("inf"), effective_draws(chain) or 0.0) for name, chain in chains.items()
     )
     converged = all(m.r_hat <= _MIXED_R_HAT and m.effective_draws >= _MIXED_DRAWS for m in mixing)
     notes = [f"{t.name} {t.note}" for t in terms if t.note]

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import SpecError
-from eirkit.logs.inference.ascent import Ascent, Point, climb, direction
 from eirkit.logs.inference.design import (
     Codes,
     Columns,
@@ -27,6 +26,7 @@ from eirkit.logs.inference.design import (
     standardise,
 )
 from eirkit.logs.inference.logistic import assemble
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction
 from eirkit.logs.inference.results import Excluded, Fit, cluster_robust, few_clusters_note, join_notes, missing
 
 _ON_THE_FENCE = 1e-6  # of the largest score: rounding in a direction that proves separation
@@ -84,7 +84,9 @@ def poisson(counts: ArrayLike, columns: Columns, groups: Any, clusters: Any, *, 
     return _report(state, excluded)
 
 
-def profile(y: Floats, log_exposure: Floats, matrix: Floats, groups: Codes, theta: Floats) -> tuple[Point, Floats]:
+def profile(
+    y: Floats, log_exposure: Floats, matrix: Floats, groups: Codes, theta: Floats
+) -> tuple[LikelihoodPoint, Floats]:
     """Return the log-likelihood with the groups' effects at their best, up to a constant, and the means."""
     linear = matrix @ theta + log_exposure
     linear -= group_peaks(linear, groups)[groups]  # only differences inside a group count, and none overflows
@@ -94,7 +96,7 @@ def profile(y: Floats, log_exposure: Floats, matrix: Floats, groups: Codes, thet
     mean = rate * np.exp(effects)[groups]
     value = float(y @ (linear + effects[groups])) - float(totals.sum())
     inner = matrix - group_means(matrix, groups, mean)[groups]
-    return Point(value, matrix.T @ (y - mean), (inner.T * mean) @ inner), mean
+    return LikelihoodPoint(value, matrix.T @ (y - mean), (inner.T * mean) @ inner), mean
 
 
 def _informative(data: _Data) -> tuple[Rows, tuple[Excluded, ...]]:

@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.logs.inference.ascent import Point
 from eirkit.logs.inference.design import Codes, Floats
+from eirkit.logs.inference.newton import LikelihoodPoint
 
 NODES = 15
 _MODE_STEPS = 60
@@ -60,7 +60,7 @@ def log_marginal(cells: GroupedRows, slopes: Floats, log_sd: Floats, nodes: int 
     return total
 
 
-def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> Point:
+def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> LikelihoodPoint:
     """Return the log-likelihood at (slopes, log sd) with derivatives, by the moments of the complete-data score."""
     sd = float(np.exp(theta[-1]))
     laid = _lay(cells, theta[None, :-1], np.array([sd]), nodes)
@@ -78,7 +78,7 @@ def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> Point:
     complete[:-1, -1] = cells.matrix.T @ (curvature * per_cell * shift[cells.groups]).sum(axis=1)
     complete[-1, :-1] = complete[:-1, -1]
     complete[-1, -1] = float((weights * (shift**2 * curved - of_sd)).sum())
-    return Point(float(laid.log_integral.sum()), means.sum(axis=1), complete - spread)
+    return LikelihoodPoint(float(laid.log_integral.sum()), means.sum(axis=1), complete - spread)
 
 
 def _lay(cells: GroupedRows, slopes: Floats, sd: Floats, nodes: int) -> _Nodes:

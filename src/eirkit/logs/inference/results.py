@@ -13,8 +13,8 @@ from statistics import NormalDist
 import numpy as np
 
 from eirkit.errors import UnknownNameError
-from eirkit.logs.inference.ascent import invert
 from eirkit.logs.inference.design import Codes, Floats, group_sums
+from eirkit.logs.inference.newton import invert
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)

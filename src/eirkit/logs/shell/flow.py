@@ -58,7 +58,7 @@ OTHER = Flow("other")
 
 
 def window(flow: Flow, first: int, last: int | None) -> Flow:
-    """Return the stream of which only some lines are kept, by their place in it."""
+    """Return the stream of which only some lines are kept, by their position in it."""
     if flow.kind == "text":
         return flow._replace(kind="other", text=None)
     if flow.headed or flow.listed or flow.kind == "mixed":
@@ -117,27 +117,27 @@ def may_complain(output: str) -> bool:
     return "Permission denied" in output or "fatal: " in output
 
 
-def without_complaints(flows: Sequence[Flow], output: str, place: ShellState) -> tuple[Sequence[Flow], str]:
+def without_complaints(flows: Sequence[Flow], output: str, state: ShellState) -> tuple[Sequence[Flow], str]:
     """Return the streams without the files that were complained of, and the output without the complaints."""
-    missing = files_complained_of(output, {path for flow in flows for path in flow.files}, place)
+    missing = files_complained_of(output, {path for flow in flows for path in flow.files}, state)
     output = _COMPLAINT.sub("", output)
     return (tuple(_without(flows, missing)) if missing else flows), output
 
 
-def files_complained_of(output: str, paths: Collection[str], place: ShellState) -> set[str]:
+def files_complained_of(output: str, paths: Collection[str], state: ShellState) -> set[str]:
     """Return those of some files that a complaint names."""
     if not paths or not may_complain(output):
         return set()
     named = {
         word for found in _COMPLAINT.finditer(output) for part in found.groups() if part for word in _NAME.findall(part)
     }
-    found = (_closest(name, paths, place) for name in named)
+    found = (_closest(name, paths, state) for name in named)
     return {path for path in found if path is not None}
 
 
-def _closest(name: str, paths: Collection[str], place: ShellState) -> str | None:
+def _closest(name: str, paths: Collection[str], state: ShellState) -> str | None:
     """Return the file that a name means: spelt as the command line has it, which may have gone elsewhere first."""
-    path = place.relative(place.absolute(name))
+    path = state.relative(state.absolute(name))
     if path in paths:
         return path
     end = f"/{name.removeprefix('./')}"

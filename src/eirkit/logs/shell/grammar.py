@@ -11,14 +11,14 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from eirkit.errors import MissingExtraError
-from eirkit.logs.shell.lifting import MARK, STRING, Body, lift, unquote_double
+from eirkit.logs.shell.skeleton import MARK, STRING, ExtractedText, extract_long_texts, unquote_double
 from eirkit.logs.shell.syntax import (
     EMPTY,
     FED,
     Chain,
     Command,
     Connector,
-    Define,
+    FunctionDefinition,
     Group,
     Loop,
     Node,
@@ -41,7 +41,7 @@ _DEEPEST = 40  # levels of nesting that are followed
 _CACHED = 10_000  # characters of a command worth remembering
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _LISTING = re.compile(r"(?:\$\(|`)\s*(?:e?grep|rg|find|ls|git|echo|seq)\b")
-_PLACE = re.compile(MARK + r"(\d+)")
+_MARK = re.compile(MARK + r"(\d+)")
 
 
 def parse(command: str) -> Node:
@@ -64,7 +64,7 @@ def _parser() -> Parser:
 
 def parse_with_grammar(command: str) -> Node:
     """Return the parts of a command as the grammar sees them, however plain it is."""
-    lifted = lift(command)
+    lifted = extract_long_texts(command)
     parser, nodes = _parser(), []
     for piece in _pieces(lifted.skeleton[:_LONGEST_SKELETON].replace("\0", "")):
         tree = parser.parse(_ascii(piece))
@@ -92,7 +92,7 @@ def _pieces(source: str) -> Iterator[str]:
 class _Builder:
     """Turns the nodes of one tree into our parts; `left` counts down the levels that may still be followed."""
 
-    def __init__(self, source: str, bodies: Sequence[Body]) -> None:
+    def __init__(self, source: str, bodies: Sequence[ExtractedText]) -> None:
         self.source, self.bodies = source, bodies
 
     def text(self, node: TreeNode) -> str:
@@ -158,8 +158,8 @@ class _Builder:
 
     def opened(self, operator: str, target: TreeNode, descriptor: int | None, inner: list[Node], left: int) -> Redirect:
         text = self.text(target)
-        if place := _PLACE.fullmatch(text):
-            body = self.bodies[int(place[1])]
+        if mark := _MARK.fullmatch(text):
+            body = self.bodies[int(mark[1])]
             return Redirect("here", document_word(body.text) if body.expands else body.text)
         word = self.word(target, inner, left)
         if text.startswith(STRING):
@@ -172,8 +172,8 @@ class _Builder:
             return open_word(self.text(node))
         if kind == "raw_string":
             text = self.text(node)[1:-1]
-            place = _PLACE.fullmatch(text)
-            return self.bodies[int(place[1])].text if place and int(place[1]) < len(self.bodies) else text
+            mark = _MARK.fullmatch(text)
+            return self.bodies[int(mark[1])].text if mark and int(mark[1]) < len(self.bodies) else text
         if left <= 0:
             return joined(())
         if kind == "string":
@@ -295,7 +295,7 @@ class _Builder:
 
     def function(self, node: TreeNode, left: int) -> Node:
         name = next((self.text(child) for child in node.children if child.type == "word"), "")
-        return Define(name, self.sequence(node.named_children[1:], left))
+        return FunctionDefinition(name, self.sequence(node.named_children[1:], left))
 
     def lone_assignment(self, node: TreeNode, left: int) -> Node:
         inner: list[Node] = []

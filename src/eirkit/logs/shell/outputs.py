@@ -14,7 +14,7 @@ from eirkit.facts import fact
 from eirkit.logs.shell.flow import SHOWING, Flow, may_complain, without_complaints
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import FileRead, Lines
-from eirkit.logs.views import clip_marks
+from eirkit.logs.viewer_output import clip_marks
 
 _SHORTEST_CLIPPED = 1000  # characters: no scaffold cuts what is shorter
 _LOOK_AHEAD = 20  # streams
@@ -37,17 +37,17 @@ class _Region:
     flows: tuple[Flow, ...]
 
 
-def reads_of(flows: Sequence[Flow], output: str, place: ShellState) -> Iterator[FileRead]:
+def reads_of(flows: Sequence[Flow], output: str, state: ShellState) -> Iterator[FileRead]:
     """Yield the reads that streams and the output they made together come to."""
     if not output or not any(flow.kind in SHOWING for flow in flows):
         return
     clipped = bool(clip_marks(output))
     if may_complain(output):
-        flows, output = without_complaints(flows, output, place)
+        flows, output = without_complaints(flows, output, state)
     if not flows or not output or output.isspace():
         return
     for region in _regions(output, flows) if len(flows) > 1 else (_Region(output, tuple(flows)),):
-        for read in _region_reads(region, place):
+        for read in _region_reads(region, state):
             yield replace(read, clipped=True) if clipped and (len(flows) == 1 or clip_marks(region.text)) else read
 
 
@@ -87,7 +87,7 @@ def _find_line(output: str, text: str, start: int) -> int:
     return at + 1 if at >= 0 else -1
 
 
-def _region_reads(region: _Region, place: ShellState) -> Iterator[FileRead]:
+def _region_reads(region: _Region, state: ShellState) -> Iterator[FileRead]:
     if not region.text or region.text.isspace():
         return
     if len(region.flows) > 1:
@@ -95,7 +95,7 @@ def _region_reads(region: _Region, place: ShellState) -> Iterator[FileRead]:
         region = replace(region, flows=tuple(flow for flow in region.flows if flow.may_be_in(region.text)))
     if len(region.flows) <= 1:
         for flow in region.flows:
-            yield from _flow_reads(flow, region.text, place)
+            yield from _flow_reads(flow, region.text, state)
         return
     if (only := _one_file(region)) is not None:
         yield _file_read(only, only.files[0], region.text)
@@ -104,9 +104,9 @@ def _region_reads(region: _Region, place: ShellState) -> Iterator[FileRead]:
     if parts is not None:
         for flow, text in parts:
             if text.strip():
-                yield from _flow_reads(flow, text, place)
+                yield from _flow_reads(flow, text, state)
         return
-    yield from _shared(region, place)
+    yield from _shared(region, state)
 
 
 def _one_file(region: _Region) -> Flow | None:
@@ -165,19 +165,19 @@ def _runs(lines: list[str]) -> list[int]:
     return runs
 
 
-def _shared(region: _Region, place: ShellState) -> Iterator[FileRead]:
+def _shared(region: _Region, state: ShellState) -> Iterator[FileRead]:
     """Yield the reads of streams that cannot be told apart: those whose text has names in it first."""
     told: dict[str, FileRead] = {}
     telling = 0
     for flow in region.flows:
         if flow.kind in ("search", "diff") or flow.headed:
-            reads = [read for read in _flow_reads(flow, region.text, place) if read.content is not None]
+            reads = [read for read in _flow_reads(flow, region.text, state) if read.content is not None]
             telling += bool(reads)
             told.update((read.path, read) for read in reads if read.path not in told)
     yield from told.values()
     shows = {path: flow for flow in region.flows if flow.kind == "files" for path in flow.files}
     sharing = len(shows) + telling + sum(flow.kind in ("other", "text", "none") for flow in region.flows)
-    tokens = place.count(region.text) // sharing if shows else 0
+    tokens = state.count(region.text) // sharing if shows else 0
     for path, flow in shows.items():
         if path not in told:
             yield FileRead(path, tokens=tokens, requested=_requested(flow))
@@ -191,25 +191,25 @@ def _requested(flow: Flow) -> Lines | None:
     return Lines(flow.first, flow.last if flow.last is not None else 1 << 30)
 
 
-def _flow_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+def _flow_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
     if flow.kind == "search":
-        yield from _search_reads(flow, text, place)
+        yield from _search_reads(flow, text, state)
     elif flow.kind == "diff":
-        yield from _diff_reads(flow, text, place)
+        yield from _diff_reads(flow, text, state)
     elif flow.kind == "files":
         if flow.headed and (headings := list(_HEADING.finditer(text))):
-            yield from _headed_reads(flow, text, headings, place)
+            yield from _headed_reads(flow, text, headings, state)
         elif len(flow.files) == 1:
             yield _file_read(flow, flow.files[0], text)
         else:
-            yield from _shared(_Region(text, (flow._replace(headed=False),)), place)
+            yield from _shared(_Region(text, (flow._replace(headed=False),)), state)
 
 
-def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], place: ShellState) -> Iterator[FileRead]:
+def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], state: ShellState) -> Iterator[FileRead]:
     """Yield the reads of files printed one after the other with `==> name <==` and a blank line between them."""
     most = None if flow.last is None else max(0, flow.last - flow.first + 1)
     for found, after in zip(headings, [*headings[1:], None], strict=True):
-        path = place.resolve(found[1], flow.folder)
+        path = state.resolve(found[1], flow.folder)
         body = text[found.end() : after.start() - 1 if after else len(text)]
         if most is not None and body.count("\n") > most:
             body = "\n".join(body.split("\n", most)[:most]) + "\n"
@@ -240,7 +240,7 @@ def _counted(text: str, flow: Flow) -> dict[int, str] | None:
     return dict(enumerate(lines, flow.first)) or None
 
 
-def _search_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+def _search_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
     resolved: dict[str, str | None] = {}
     found: dict[str, list[tuple[str, str]]] = {}
     accepts = _accepts(flow.bases)
@@ -248,7 +248,7 @@ def _search_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead
         for name, number, line in pattern.findall(text):
             if name not in resolved:
                 known = pattern is _FOUND and accepts(name)
-                resolved[name] = place.resolve(name, flow.folder) if known else None
+                resolved[name] = state.resolve(name, flow.folder) if known else None
             path = resolved[name]
             if path is not None:
                 found.setdefault(path, []).append((number, line))
@@ -274,13 +274,13 @@ def _accepts(bases: tuple[str, ...]) -> Callable[[str], bool]:
     return accepts
 
 
-def _diff_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+def _diff_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
     starts = [found.start() for found in _DIFF_FILE.finditer(text)]
     merged: dict[str, list[str]] = {}
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
         body = text[start:end]
         named = _NEW_NAME.search(body)
-        if named and named[1] != "/dev/null" and (path := place.resolve(named[1].strip(), flow.folder)) is not None:
+        if named and named[1] != "/dev/null" and (path := state.resolve(named[1].strip(), flow.folder)) is not None:
             merged.setdefault(path, []).append(body)
     for path, bodies in merged.items():
         yield FileRead(path, content="".join(bodies), requested=CHOSEN)

@@ -54,13 +54,13 @@ _PREFIXES = ("a", "b", "i", "w", "c", "o", "old", "new", "orig")
 def file_patches(text: str) -> Iterator[FilePatch]:
     """Yield the files of a `*** Begin Patch` text; a move removes one file and makes another."""
     marks = [match for match in _HEADER.finditer(text) if match[3] or match[5]]
-    for place, match in enumerate(marks):
+    for index, match in enumerate(marks):
         if match[3] is None:
             continue
         path = match[4].strip()
-        moved = marks[place + 1][5] if place + 1 < len(marks) else None
-        body_start = marks[place + 1].end() if moved else match.end()
-        after = place + 2 if moved else place + 1
+        moved = marks[index + 1][5] if index + 1 < len(marks) else None
+        body_start = marks[index + 1].end() if moved else match.end()
+        after = index + 2 if moved else index + 1
         body = text[body_start : marks[after].start() if after < len(marks) else len(text)]
         removed, added = _sides(body)
         if moved:

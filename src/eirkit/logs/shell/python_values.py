@@ -16,17 +16,17 @@ GLOB = "\1"  # ends a text that stands for the files which match it
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ProgramValue:
     """A value as far as it is known; all empty: nothing is."""
 
     texts: tuple[str, ...] = ()
     carries: frozenset[str] = frozenset()  # files whose content went into it
     opened: tuple[str, ...] = ()  # of an open file: its paths
-    items: tuple[Value, ...] = ()  # of a list or a tuple that is spelt out; of a dictionary, its keys
-    values: tuple[Value, ...] = ()  # of a dictionary that is spelt out: what its keys stand for
+    items: tuple[ProgramValue, ...] = ()  # of a list or a tuple that is spelt out; of a dictionary, its keys
+    values: tuple[ProgramValue, ...] = ()  # of a dictionary that is spelt out: what its keys stand for
 
 
-UNKNOWN_VALUE = Value()
+UNKNOWN_VALUE = ProgramValue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ProgramEffects:
 NO_EFFECTS = ProgramEffects()
 
 
-def union(values: Iterable[Value]) -> Value:
+def union(values: Iterable[ProgramValue]) -> ProgramValue:
     """Return the value that may be any of several."""
     texts: dict[str, None] = {}
     carries: frozenset[str] = frozenset()
@@ -62,18 +62,18 @@ def union(values: Iterable[Value]) -> Value:
         texts.update(dict.fromkeys(value.texts[: _MOST_TEXTS - len(texts)]))
         carries |= value.carries
         opened.update(dict.fromkeys(value.opened))
-    return Value(tuple(texts), carries, tuple(opened))
+    return ProgramValue(tuple(texts), carries, tuple(opened))
 
 
-def carried(values: Iterable[Value]) -> Value:
+def carried(values: Iterable[ProgramValue]) -> ProgramValue:
     """Return a value made from others of which only the content that it carries is known."""
     carries: frozenset[str] = frozenset()
     for value in values:
         carries |= value.carries
-    return Value(carries=carries) if carries else UNKNOWN_VALUE
+    return ProgramValue(carries=carries) if carries else UNKNOWN_VALUE
 
 
-def combined(make: Callable[..., str], values: Sequence[Value]) -> Value:
+def combined(make: Callable[..., str], values: Sequence[ProgramValue]) -> ProgramValue:
     """Return the value of a function of texts, for every choice of what they may be."""
     choices = [value.texts[:8] for value in values]
     if not all(choices):
@@ -83,7 +83,7 @@ def combined(make: Callable[..., str], values: Sequence[Value]) -> Value:
         if len(made) >= _MOST_TEXTS or sum(map(len, picked)) > _LONGEST_TEXT:
             break
         made[make(*picked)] = None
-    return Value(tuple(made), carried(values).carries)
+    return ProgramValue(tuple(made), carried(values).carries)
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -101,44 +101,44 @@ def parent(path: str) -> str:
     return posixpath.dirname(path) or "."
 
 
-def one_of(source: Value) -> Value:
+def one_of(source: ProgramValue) -> ProgramValue:
     """Return what a loop's variable may be."""
     if not source.items:
         return carried([source])
     width = len(source.items[0].items)
     if width and all(len(item.items) == width for item in source.items):
-        return Value(items=tuple(union(item.items[place] for item in source.items) for place in range(width)))
+        return ProgramValue(items=tuple(union(item.items[index] for item in source.items) for index in range(width)))
     return union([*source.items, carried([source])])
 
 
-def dictionary(pairs: tuple[Value, ...]) -> Value:
+def dictionary(pairs: tuple[ProgramValue, ...]) -> ProgramValue:
     """Return a mapping: a loop over it goes over its keys."""
     keys, values = tuple(pair.items[0] for pair in pairs), tuple(pair.items[1] for pair in pairs)
-    return Value(items=keys, values=values, carries=carried(values).carries)
+    return ProgramValue(items=keys, values=values, carries=carried(values).carries)
 
 
-def viewed(method: str, mapping: Value) -> Value:
+def viewed(method: str, mapping: ProgramValue) -> ProgramValue:
     """Return what `items`, `keys` or `values` give of a dictionary that is spelt out."""
     if method == "keys":
         return replace(mapping, values=())
     if method == "values":
-        return Value(items=mapping.values, carries=mapping.carries)
+        return ProgramValue(items=mapping.values, carries=mapping.carries)
     pairs = zip(mapping.items, mapping.values, strict=True)
-    return Value(items=tuple(Value(items=pair) for pair in pairs), carries=mapping.carries)
+    return ProgramValue(items=tuple(ProgramValue(items=pair) for pair in pairs), carries=mapping.carries)
 
 
-def matching(patterns: Value) -> Value:
+def matching(patterns: ProgramValue) -> ProgramValue:
     """Return the list of files that patterns match: which they are is known only to who knows the files."""
     texts = tuple(text + GLOB for text in patterns.texts if "**" not in text)
-    return Value(items=(Value(texts),)) if texts else UNKNOWN_VALUE
+    return ProgramValue(items=(ProgramValue(texts),)) if texts else UNKNOWN_VALUE
 
 
-def iterated(name: str, arguments: list[Value]) -> Value:
+def iterated(name: str, arguments: list[ProgramValue]) -> ProgramValue:
     """Return what a function that only rearranges its arguments gives."""
     if name == "enumerate":
-        return Value(items=(Value(items=(UNKNOWN_VALUE, one_of(arguments[0]))),))
+        return ProgramValue(items=(ProgramValue(items=(UNKNOWN_VALUE, one_of(arguments[0]))),))
     if name == "zip":
-        return Value(items=(Value(items=tuple(one_of(argument) for argument in arguments)),))
+        return ProgramValue(items=(ProgramValue(items=tuple(one_of(argument) for argument in arguments)),))
     return arguments[0]
 
 

@@ -78,14 +78,14 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Define:
+class FunctionDefinition:
     """A function."""
 
     name: str
     body: Node
 
 
-Node: TypeAlias = Command | Pipeline | Chain | Group | Loop | Define
+Node: TypeAlias = Command | Pipeline | Chain | Group | Loop | FunctionDefinition
 EMPTY = Chain(())
 
 

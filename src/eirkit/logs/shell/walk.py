@@ -49,10 +49,10 @@ class Walk:
     """One call on its way through the shell."""
 
     def __init__(
-        self, place: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
+        self, state: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
     ) -> None:
-        self.place, self.commands, self.output, self.exit_code = place, commands, output, exit_code
-        self.folder = place.folder
+        self.state, self.commands, self.output, self.exit_code = state, commands, output, exit_code
+        self.folder = state.folder
         self.variables: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
         self.shown: list[Flow] = []
@@ -144,7 +144,7 @@ class Walk:
     ) -> None:
         """Note that a command writes the files that words name."""
         for word in words:
-            paths = self.place.resolve_all([word], self.folder)
+            paths = self.state.resolve_all([word], self.folder)
             for path in paths:
                 change = FileWrite(path, kind, content=content, added=added)
                 self.written.append(ShellWrite(change, call.step, call.name, word, firm, line))
@@ -155,14 +155,14 @@ class Walk:
 
     def paths(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the files that words name."""
-        return tuple(self.place.resolve_all(words, self.folder))
+        return tuple(self.state.resolve_all(words, self.folder))
 
     def text_of(self, path: str) -> str | None:
         """Return a file's text where the run itself wrote it, in this call or before."""
         for done in reversed(self.written):
             if done.write.path == path:
                 return done.write.content
-        return self.place.texts.get(path)
+        return self.state.texts.get(path)
 
     def command(self, node: Command, stdin: Flow) -> Flow:
         """Follow a simple command and return its output, as far as it is not redirected."""
@@ -233,7 +233,7 @@ class Walk:
             if words != ["/dev/null"] and words != ["/dev/stderr"]:
                 self._redirected(call, words, redirect.operator.endswith(">>"), None if to_error else content)
             if flow.kind == "diff" and not to_error:
-                self.place.patches.update(dict.fromkeys(self.paths(words), flow.files))
+                self.state.patches.update(dict.fromkeys(self.paths(words), flow.files))
             if not to_error and words not in (["/dev/stderr"], ["/dev/stdout"], ["/dev/tty"]):
                 flow = NOTHING
         return flow
@@ -276,15 +276,15 @@ class Walk:
             return last.may_be_in(self.output)
         if isinstance(node, Pipeline) and len(node.stages) > 1:
             return True  # its end only passes on what it is given
-        if files_complained_of(self.output, last.files, self.place):
+        if files_complained_of(self.output, last.files, self.state):
             return False
         doubtful = self.hushed > step or _TESTS.intersection(self.names[step:])
         return None if doubtful and not self._met(last.files) else True
 
     def _met(self, paths: Sequence[str]) -> bool:
         """True if the run has been shown every one of these files, or has written it."""
-        place = self.place
-        return all(path in place.shown or path in place.changed or path in place.texts for path in paths)
+        state = self.state
+        return all(path in state.shown or path in state.changed or path in state.texts for path in paths)
 
     def _pipeline(self, pipeline: Pipeline, stdin: Flow) -> None:
         folder = self.folder
@@ -298,7 +298,7 @@ class Walk:
     def _loop(self, loop: Loop, stdin: Flow) -> None:
         self.held.pop(loop.variable, None)
         for word in expand(loop.words, self.variables) or [UNKNOWN]:
-            names = self.place.match(word, self.folder) if isinstance(word, Glob) else [word]
+            names = self.state.match(word, self.folder) if isinstance(word, Glob) else [word]
             for name in names:
                 self.rounds += 1  # a round may have no command
                 if max(self.steps, self.rounds) >= _MOST_STEPS:
@@ -308,7 +308,7 @@ class Walk:
 
     def word_for(self, path: str) -> str:
         """Return a path as a word that means it in any folder."""
-        return path if path.startswith(("/", "~")) or not self.place.roots else f"{self.place.roots[0]}/{path}"
+        return path if path.startswith(("/", "~")) or not self.state.roots else f"{self.state.roots[0]}/{path}"
 
     def _group(self, group: Group, stdin: Flow) -> None:
         stdin = self._input(group.redirects, stdin)
@@ -325,7 +325,7 @@ class Walk:
 
     def _function(self, body: Node, call: Invocation) -> Flow:
         outer = self.variables
-        positional = {str(place): word for place, word in enumerate(call.arguments[:9], 1)}
+        positional = {str(index): word for index, word in enumerate(call.arguments[:9], 1)}
         self.variables = {**outer, **positional, "@": " ".join(call.arguments)}
         flow = self.capture(body, call.stdin)
         self.variables = outer

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from eirkit.logs.shell.syntax import Word, WordPiece
 
 
-class Parsed(NamedTuple):
+class ParsedOptions(NamedTuple):
     """Options with their values, and what is left."""
 
     operands: list[str]
@@ -32,7 +32,7 @@ class Parsed(NamedTuple):
         return None
 
 
-def split_options(arguments: Sequence[str], valued: str = "", long_valued: Sequence[str] = ()) -> Parsed:
+def split_options(arguments: Sequence[str], valued: str = "", long_valued: Sequence[str] = ()) -> ParsedOptions:
     """Return options and operands.
 
     Args:
@@ -44,14 +44,14 @@ def split_options(arguments: Sequence[str], valued: str = "", long_valued: Seque
     flags: set[str] = set()
     values: dict[str, list[str]] = {}
     waiting: str | None = None
-    for place, argument in enumerate(arguments):
+    for index, argument in enumerate(arguments):
         if waiting is not None:
             values.setdefault(waiting, []).append(argument)
             waiting = None
         elif not argument.startswith("-") or argument == "-":
             operands.append(argument)
         elif argument == "--":
-            operands.extend(arguments[place + 1 :])
+            operands.extend(arguments[index + 1 :])
             break
         elif argument.startswith("--"):
             name, has_value, value = argument.partition("=")
@@ -67,20 +67,20 @@ def split_options(arguments: Sequence[str], valued: str = "", long_valued: Seque
                 values.setdefault("-#", []).append(argument[1])
         else:
             waiting = _letters(argument, valued, flags, values)
-    return Parsed(operands, flags, values)
+    return ParsedOptions(operands, flags, values)
 
 
 def _letters(argument: str, valued: str, flags: set[str], values: dict[str, list[str]]) -> str | None:
-    for place, letter in enumerate(argument[1:], 1):
+    for index, letter in enumerate(argument[1:], 1):
         name = f"-{letter}"
         flags.add(name)
         if letter in valued:
-            if argument[place + 1 :]:
-                values.setdefault(name, []).append(argument[place + 1 :])
+            if argument[index + 1 :]:
+                values.setdefault(name, []).append(argument[index + 1 :])
                 return None
             return name
         if letter.isdigit():
-            values.setdefault("-#", []).append(argument[place:])
+            values.setdefault("-#", []).append(argument[index:])
             return None
     return None
 
@@ -234,8 +234,8 @@ def _without_end(value: str, sign: str, pattern: str) -> str:
     stop = pattern[:-1]
     if not pattern.endswith("*") or _GLOB.search(stop):
         return UNKNOWN
-    place = value.find(stop) if sign == "%%" else value.rfind(stop)
-    return value[:place] if place >= 0 else value
+    index = value.find(stop) if sign == "%%" else value.rfind(stop)
+    return value[:index] if index >= 0 else value
 
 
 def _without_start(value: str, sign: str, pattern: str) -> str:
@@ -244,8 +244,8 @@ def _without_start(value: str, sign: str, pattern: str) -> str:
     stop = pattern[1:]
     if not pattern.startswith("*") or _GLOB.search(stop):
         return UNKNOWN
-    place = value.rfind(stop) if sign == "##" else value.find(stop)
-    return value[place + len(stop) :] if place >= 0 else value
+    index = value.rfind(stop) if sign == "##" else value.find(stop)
+    return value[index + len(stop) :] if index >= 0 else value
 
 
 def _spelt(name: str, unknown: str) -> str:
@@ -316,11 +316,11 @@ def _choices(inside: str) -> list[str]:
     else:
         start, end = int(first), int(last)
     by = (abs(int(step or 1)) or 1) * (1 if end >= start else -1)
-    places = range(start, end + (1 if by > 0 else -1), by)
-    if len(places) > _MOST_WORDS:
+    steps = range(start, end + (1 if by > 0 else -1), by)
+    if len(steps) > _MOST_WORDS:
         return [UNKNOWN]
     if first.isalpha():
-        return [chr(place) for place in places]
+        return [chr(step) for step in steps]
     padded = any(re.match(r"-?0\d", word) for word in (first, last))
     width = max(len(first), len(last)) if padded else 0
-    return [str(place).zfill(width) for place in places]
+    return [str(step).zfill(width) for step in steps]

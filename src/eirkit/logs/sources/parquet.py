@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import IO, Any
 
 from eirkit.errors import InputFileError, MissingExtraError
-from eirkit.logs.sources.unpacking import LARGEST_RATIO, cause_of
+from eirkit.logs.sources.streams import LARGEST_RATIO, cause_of
 
 _DEEPEST = 32  # a footer needs six levels
 _TAIL_BYTES = 8  # the footer's length and the magic word

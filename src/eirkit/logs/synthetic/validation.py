@@ -20,7 +20,7 @@ from itertools import accumulate, pairwise, product
 
 from eirkit.logs.demand.costs import observe
 from eirkit.logs.demand.graph import build, slice_to
-from eirkit.logs.demand.live import demand
+from eirkit.logs.demand.live_states import demand
 from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Turn
 
 SHAPES = ("chain", "gather", "relay")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import Document, StoredDocument, open_document
+from eirkit.logs.sources.documents import Document, StoredDocument, open_document
 
 _NOWHERE = "/dev/null"
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
@@ -214,7 +214,7 @@ def _byte_of(escape: re.Match[bytes]) -> bytes:
     return _SIMPLE_ESCAPES[code] if code in _SIMPLE_ESCAPES else bytes([int(code, 8) & 0xFF])
 
 
-class Gold:
+class GoldPatches:
     """Reference patches by task; each is read when first asked for."""
 
     def __init__(self, patches: Mapping[str, StoredDocument | str], source: str) -> None:
@@ -239,7 +239,7 @@ class Gold:
         return frozenset(self.patches)
 
 
-def open_gold(path: Path) -> Gold:
+def open_gold_patches(path: Path) -> GoldPatches:
     """Return the reference patches in a folder, or in a file of JSON lines, JSON or Parquet.
 
     Raises:
@@ -250,7 +250,7 @@ def open_gold(path: Path) -> Gold:
         raise InputFileError(
             f"{path} holds no reference patches; give a folder of <task>/gold.patch, or rows of instance_id and patch"
         )
-    return Gold(patches, str(path))
+    return GoldPatches(patches, str(path))
 
 
 def _from_folder(folder: Path) -> dict[str, StoredDocument]:

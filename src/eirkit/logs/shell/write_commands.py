@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from eirkit.logs.shell.copy_commands import ARCHIVERS, copy, make_folder, move
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
-from eirkit.logs.shell.moving import ARCHIVERS, copy, make_folder, move
 from eirkit.logs.shell.patches import file_patches, files_in_diff
-from eirkit.logs.shell.viewing import edit_in_place
+from eirkit.logs.shell.view_commands import edit_in_place
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.words import split_options
 
@@ -33,10 +33,10 @@ def remove(walk: Walk, call: Invocation) -> Flow:
     """`rm`: of a folder, every file in it that the run has written or was shown; a folder itself is no file."""
     options = split_options(call.arguments)
     is_deep = options.has("-r", "-R", "--recursive")
-    known = dict.fromkeys([*_files(walk), *walk.place.shown])
+    known = dict.fromkeys([*_files(walk), *walk.state.shown])
     for word in options.operands:
         for path in walk.paths([word]):
-            walk.place.folders.pop(path, None)
+            walk.state.folders.pop(path, None)
             below = [file for file in known if file.startswith(f"{path}/")]
             for file in below:
                 walk.write_path(call, file, "delete")
@@ -48,13 +48,13 @@ def remove(walk: Walk, call: Invocation) -> Flow:
 def remove_folder(walk: Walk, call: Invocation) -> Flow:
     """`rmdir`: a folder is no file."""
     for path in walk.paths(split_options(call.arguments).operands):
-        walk.place.folders.pop(path, None)
+        walk.state.folders.pop(path, None)
     return NOTHING
 
 
 def _files(walk: Walk) -> list[str]:
     """Return the files that the run has written and that are still there."""
-    before = [path for path in walk.place.changed if path in walk.place.met]
+    before = [path for path in walk.state.changed if path in walk.state.met]
     now = [done.write.path for done in walk.written if done.write.kind != "delete"]
     return list(dict.fromkeys([*before, *now]))
 
@@ -62,7 +62,7 @@ def _files(walk: Walk) -> list[str]:
 def touch(walk: Walk, call: Invocation) -> Flow:
     """`touch` writes a file only where it makes one."""
     options = split_options(call.arguments, "dtr", ("--date", "--reference"))
-    known = {*walk.place.met, *_files(walk)}
+    known = {*walk.state.met, *_files(walk)}
     for word in options.operands:
         for path in walk.paths([word]):
             if path not in known:
@@ -150,8 +150,8 @@ def patched_files(walk: Walk, call: Invocation, source: str | None, strip: int =
     if call.stdin.kind == "diff" and source in (None, "-"):
         return list(call.stdin.files)
     for path in _patch_paths(walk, call, source):
-        if path in walk.place.patches:
-            return list(walk.place.patches[path])
+        if path in walk.state.patches:
+            return list(walk.state.patches[path])
     return []
 
 

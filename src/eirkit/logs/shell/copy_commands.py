@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
 from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import Parsed, split_options
+from eirkit.logs.shell.words import ParsedOptions, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _FOLDERS = frozenset({".", "..", "/", "~", "/tmp", "/root", "/home", "/opt", "/var/tmp", "/usr/local/bin"})
@@ -36,16 +36,16 @@ def move(walk: Walk, call: Invocation) -> Flow:
 def make_folder(walk: Walk, call: Invocation) -> Flow:
     """`mkdir`: a folder is no file, but what is copied to it lands inside."""
     for path in walk.paths(split_options(call.arguments, "mZ", ("--mode",)).operands):
-        walk.place.folders[path] = None
+        walk.state.folders[path] = None
     return NOTHING
 
 
-def _put_all(walk: Walk, call: Invocation, options: Parsed) -> list[tuple[str, str]]:
+def _put_all(walk: Walk, call: Invocation, options: ParsedOptions) -> list[tuple[str, str]]:
     """Note what copies write, and return the files that were copied, each with the word that complaints name it by."""
     given = options.first("-t", "--target-directory")
     sources = options.operands if given else options.operands[:-1]
     target = given or (options.operands[-1] if options.operands else "")
-    goal = walk.place.resolve(target, walk.folder) if sources else None
+    goal = walk.state.resolve(target, walk.folder) if sources else None
     if goal is None:
         return []
     into = bool(given) or len(sources) > 1 or target.endswith(("/", "/.")) or is_folder(walk, goal)
@@ -70,7 +70,7 @@ def _note(walk: Walk, call: Invocation, write: FileWrite, word: str) -> None:
     walk.written.append(ShellWrite(write, call.step, call.name, word))
 
 
-def _pairs(walk: Walk, options: Parsed, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
+def _pairs(walk: Walk, options: ParsedOptions, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
     """Yield each file that a word stands for, and where it goes."""
     for path in walk.paths([word]):
         inside = files_below(walk, path)
@@ -79,10 +79,10 @@ def _pairs(walk: Walk, options: Parsed, word: str, goal: str, into: bool) -> Ite
         deep = options.has("-r", "-R", "-a", "--recursive") and not _is_file(walk, path)
         if inside:
             yield from ((file, _joined(to, file[len(path) + 1 :])) for file in inside)
-        elif path not in walk.place.folders and not deep and (into or _is_file(walk, path, goal)):
+        elif path not in walk.state.folders and not deep and (into or _is_file(walk, path, goal)):
             yield path, to
         else:
-            walk.place.unresolved += 1
+            walk.state.unresolved += 1
 
 
 def _links(walk: Walk, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
@@ -96,17 +96,17 @@ def _joined(folder: str, name: str) -> str:
 
 def is_folder(walk: Walk, path: str) -> bool:
     """True if a path is a folder by its name, by what the run made, or by a file below it that the run has met."""
-    return path in _FOLDERS or path in walk.place.folders or bool(files_below(walk, path))
+    return path in _FOLDERS or path in walk.state.folders or bool(files_below(walk, path))
 
 
 def files_below(walk: Walk, path: str) -> list[str]:
     """Return the files in a folder that the run has named, written or was shown and that are still there."""
     start = "" if path == "." else f"{path}/"
     now = {done.write.path: done.write.kind for done in walk.written if done.write.path.startswith(start)}
-    if any(file.startswith(start) for file in walk.place.texts) or not _has_suffix(path):
-        known = [file for file in walk.place.known() if file.startswith(start)]
+    if any(file.startswith(start) for file in walk.state.texts) or not _has_suffix(path):
+        known = [file for file in walk.state.known() if file.startswith(start)]
     else:
-        known = [file for file in walk.place.met if file.startswith(start)]
+        known = [file for file in walk.state.met if file.startswith(start)]
     made = [file for file, kind in now.items() if kind != "delete"]
     return [file for file in dict.fromkeys([*known, *made]) if now.get(file) != "delete"]
 
@@ -116,7 +116,7 @@ def _is_file(walk: Walk, path: str, goal: str = "") -> bool:
 
     `cp a.py docs` may write `docs` or `docs/a.py`, so a name with an ending that goes to one without is not told.
     """
-    if any(done.write.path == path for done in walk.written) or path in walk.place.met:
+    if any(done.write.path == path for done in walk.written) or path in walk.state.met:
         return not goal or _has_suffix(goal) or not _has_suffix(path)
     if not goal:
         return _has_suffix(path)
@@ -156,7 +156,7 @@ def _unpack(walk: Walk, call: Invocation, names: list[str], folder: str | None) 
     """Note files that came out, if nothing else stands among their names."""
     files = [name for name in names if name and not name.endswith("/")]
     if not files or not all(_NAME.fullmatch(name) for name in files):
-        walk.place.unresolved += 1
+        walk.state.unresolved += 1
         return
     walk.write(call, [f"{folder}/{name}" for name in files] if folder else files, "whole")
 
@@ -175,12 +175,12 @@ def unpack(walk: Walk, call: Invocation) -> Flow:
     if options.has("-l", "-p", "-t", "-v", "-Z"):
         return OTHER
     names = _UNZIPPED.findall(walk.output)
-    walk.place.unresolved += not names
+    walk.state.unresolved += not names
     walk.write(call, names, "whole")
     return OTHER
 
 
-def squeeze(walk: Walk, call: Invocation) -> Flow:
+def compress(walk: Walk, call: Invocation) -> Flow:
     """`gzip` and its like put a packed file in the place of each."""
     options = split_options(call.arguments, "ST")
     if options.has("-c", "-l", "-t", "--stdout", "--list", "--test"):
@@ -197,7 +197,7 @@ def squeeze(walk: Walk, call: Invocation) -> Flow:
 
 def split(walk: Walk, call: Invocation) -> Flow:
     """`split` and `csplit` make files as many as the text asks for, which nobody can tell."""
-    walk.place.unresolved += 1
+    walk.state.unresolved += 1
     return OTHER
 
 
@@ -205,7 +205,7 @@ ARCHIVERS = {
     "tar": tar,
     "zip": pack,
     "unzip": unpack,
-    **dict.fromkeys(_PACKED, squeeze),
+    **dict.fromkeys(_PACKED, compress),
     "split": split,
     "csplit": split,
 }

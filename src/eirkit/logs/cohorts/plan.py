@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.logs.cohorts.cohort_runs import Codes, Floats, Mask, RereadCells, Runs
+from eirkit.logs.cohorts.run_columns import Codes, Floats, Mask, RereadCells, RunColumns
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.results import Excluded
 from eirkit.seeds import name_key
@@ -40,9 +40,9 @@ class Cohort:
     """Runs of one unit, the cells of these runs, and runs of other sets, from which difficulty may be told."""
 
     name: str
-    runs: Runs
+    runs: RunColumns
     cells: RereadCells
-    elsewhere: Runs
+    elsewhere: RunColumns
     settings: Settings
 
     def rng(self, name: str) -> np.random.Generator:
@@ -53,12 +53,14 @@ class Cohort:
     def in_tokens(self) -> bool:
         return bool(len(self.runs)) and self.runs.unit[0] == "tokens"
 
-    def judged(self) -> tuple[Runs, tuple[Excluded, ...]]:
+    def judged(self) -> tuple[RunColumns, tuple[Excluded, ...]]:
         """Return the runs with a known outcome, and how many have none."""
         return known(self.runs, ~np.isnan(self.runs.failed), UNKNOWN)
 
 
-def known(runs: Runs, mask: Mask, reason: str, before: tuple[Excluded, ...] = ()) -> tuple[Runs, tuple[Excluded, ...]]:
+def known(
+    runs: RunColumns, mask: Mask, reason: str, before: tuple[Excluded, ...] = ()
+) -> tuple[RunColumns, tuple[Excluded, ...]]:
     """Return the runs where a mask holds, and what was left out so far."""
     lost = int((~mask).sum())
     return runs.at(mask), (*before, Excluded(reason, lost)) if lost else before

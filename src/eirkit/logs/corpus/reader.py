@@ -22,9 +22,9 @@ from eirkit.logs.corpus.outcomes import (
     outcomes_within,
     read_outcomes,
 )
+from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, find_documents
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import NAMED, Limits, Skipped, StoredDocument, find_documents
-from eirkit.logs.sources.unpacking import as_label
+from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 
@@ -56,7 +56,7 @@ def read_corpus(
     *,
     outcomes: Path | None = None,
     format: str | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
 ) -> Iterator[Recording | Skipped]:
     """Yield the runs at the paths in the order of names, and what was skipped.
 
@@ -68,7 +68,7 @@ def read_corpus(
         InputFileError: a path is missing, a pipe or a device, or `outcomes` cannot be read.
         UnknownNameError: there is no such format.
     """
-    reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), Names()
+    reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), UniqueNames()
     yield from reader.damaged_results(paths)
     for path in paths:
         for document in reader.documents(path):
@@ -83,7 +83,7 @@ class CorpusReader:
         outcomes, format: as `read_corpus` takes them.
     """
 
-    def __init__(self, *, outcomes: Path | None, format: str | None, limits: Limits) -> None:
+    def __init__(self, *, outcomes: Path | None, format: str | None, limits: ReadLimits) -> None:
         readers = {name: formats.get(name)() for name in ([format] if format else formats.names())}
         self.limits = limits
         self._reading = _Reading(readers, forced=format)
@@ -158,7 +158,7 @@ class DocumentTally:
         return self.leading >= GIVEN_UP
 
 
-class Names:
+class UniqueNames:
     """Gives a run whose name another has already taken one that says where it comes from."""
 
     def __init__(self) -> None:
@@ -274,10 +274,10 @@ def _runs(
         yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
         return
     if section is None:
-        yield from last_words(document.source, name, tally)
+        yield from document_notes(document.source, name, tally)
 
 
-def last_words(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:
+def document_notes(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:
     """Yield what is to be said of a document once all of it was read."""
     if tally.is_hopeless:
         yield Skipped(source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")

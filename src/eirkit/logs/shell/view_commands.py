@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import Glob, Parsed, split_options
+from eirkit.logs.shell.words import Glob, ParsedOptions, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _LONGEST_SCRIPT = 4000  # characters that are looked at
@@ -26,7 +26,7 @@ def edit_in_place(walk: Walk, call: Invocation, operands: Sequence[str]) -> None
     walk.write(call, operands)
     for word in operands if suffix else ():
         for path in walk.paths([word]):
-            kept = FileWrite(path + suffix, "whole", content=walk.place.texts.get(path))
+            kept = FileWrite(path + suffix, "whole", content=walk.state.texts.get(path))
             walk.written.append(ShellWrite(kept, call.step, call.name, word))
 
 
@@ -225,7 +225,7 @@ def passing(operands_from: int = 0) -> Handler:
     """Return a filter whose first operands are no files."""
 
     def show(walk: Walk, call: Invocation) -> Flow:
-        options: Parsed = split_options(call.arguments)
+        options: ParsedOptions = split_options(call.arguments)
         return chosen(contents(walk, options.operands[operands_from:], call.stdin))
 
     return show

@@ -25,7 +25,7 @@ _NEGLIGIBLE = 1e-5  # entries of a direction that rounding and the other coeffic
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class LikelihoodPoint:
     """A log-likelihood at one place."""
 
     value: float
@@ -38,13 +38,13 @@ class Ascent:
     """Where the climb ended."""
 
     theta: Floats
-    point: Point
+    point: LikelihoodPoint
     step: Floats  # the Newton step that was not taken any more
     converged: bool
     runaway: bool  # the likelihood is flat and the steps are not: a maximum at infinity
 
 
-def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _STILL) -> Ascent:
+def climb(evaluate: Callable[[Floats], LikelihoodPoint], start: Floats, still: float = _STILL) -> Ascent:
     """Return the maximum of a concave function, or the direction in which it has none.
 
     Args:
@@ -66,7 +66,7 @@ def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _ST
     return Ascent(theta, point, step, converged=False, runaway=False)
 
 
-def newton_step(point: Point) -> Floats:
+def newton_step(point: LikelihoodPoint) -> Floats:
     """Return the step to the maximum of the local parabola."""
     try:
         return np.asarray(np.linalg.solve(point.information, point.gradient), dtype=np.float64)
@@ -90,8 +90,8 @@ def invert(information: Floats) -> Floats:
 
 
 def _advance(
-    evaluate: Callable[[Floats], Point], theta: Floats, point: Point, step: Floats
-) -> tuple[Floats, Point] | None:
+    evaluate: Callable[[Floats], LikelihoodPoint], theta: Floats, point: LikelihoodPoint, step: Floats
+) -> tuple[Floats, LikelihoodPoint] | None:
     fraction = 1.0
     while fraction > _SHORTEST:
         there = theta + fraction * step

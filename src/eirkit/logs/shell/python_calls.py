@@ -10,8 +10,8 @@ from itertools import product
 from eirkit.logs.shell.python_values import (
     GLOB,
     UNKNOWN_VALUE,
+    ProgramValue,
     ProgramWrite,
-    Value,
     carried,
     combined,
     joined_path,
@@ -48,14 +48,14 @@ class ProgramFiles:
             else:
                 yield change
 
-    def place(self, text: str) -> str:
+    def resolve(self, text: str) -> str:
         """Return a path as the program means it where it stands."""
         return joined_path(self.folder, text) if self.folder else text
 
     def change(self, texts: Sequence[str], kind: WriteKind, content: str | None = None) -> None:
         """Note that files are changed."""
         for text in texts:
-            path = self.place(text)
+            path = self.resolve(text)
             # Of files found by a pattern, those that a condition picks cannot be told.
             if (GLOB in path and self.branches) or not path or (path in self.changes and kind == "edit"):
                 continue
@@ -67,69 +67,83 @@ class ProgramFiles:
     def start(self, name: str, *operands: Sequence[str]) -> None:
         """Note that a command of the shell would do what the program does, for every choice of its operands."""
         for chosen in product(*(texts[:_MOST_CHOICES] for texts in operands)):
-            command = (*name.split(), *map(self.place, chosen))
+            command = (*name.split(), *map(self.resolve, chosen))
             self.changes[" ".join(command)] = ProgramWrite(command[-1], "edit", line=self.line, command=command)
 
-    def reading(self, paths: Value) -> Value:
+    def reading(self, paths: ProgramValue) -> ProgramValue:
         """Return the content of files that are read."""
-        files = frozenset(self.place(text) for text in paths.texts)
+        files = frozenset(self.resolve(text) for text in paths.texts)
         self.read |= files
-        return Value(carries=files, opened=paths.texts)
+        return ProgramValue(carries=files, opened=paths.texts)
 
 
-def open_file(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def open_file(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """A file opened for reading carries its content; for writing it is changed."""
     # `Path(x).open("w")` has its path before it, `open(x, "w")` among its arguments.
     own = bool(base.texts)
     paths = base if own else arguments[0] if arguments else keywords.get("file", UNKNOWN_VALUE)
-    place = 0 if own else 1
-    given = arguments[place] if len(arguments) > place else keywords.get("mode", UNKNOWN_VALUE)
+    index = 0 if own else 1
+    given = arguments[index] if len(arguments) > index else keywords.get("mode", UNKNOWN_VALUE)
     mode = given.texts[0] if given.texts else "r"
     if set(mode) & set("wax+"):
         ledger.change(paths.texts, "whole" if "w" in mode or "x" in mode else "edit")
         if "w" in mode:
-            ledger.parts.update({ledger.place(text): [] for text in paths.texts})
-        return Value(opened=paths.texts)
+            ledger.parts.update({ledger.resolve(text): [] for text in paths.texts})
+        return ProgramValue(opened=paths.texts)
     return ledger.reading(paths)
 
 
-def write(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def write(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """What an open file is given, kept while all of it is known; with more than a text, what a library saves."""
     if not base.opened and (len(arguments) > 1 or keywords):
         return save(ledger, base, arguments, keywords)
     for text in base.opened:
-        parts = ledger.parts.get(ledger.place(text))
+        parts = ledger.parts.get(ledger.resolve(text))
         if parts is not None and arguments and len(arguments[0].texts) == 1 and not ledger.loops:
             parts.append(arguments[0].texts[0])
         else:
-            ledger.parts[ledger.place(text)] = None
+            ledger.parts[ledger.resolve(text)] = None
     return UNKNOWN_VALUE
 
 
-def save(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def save(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """A method by which tables, arrays and figures write themselves to a file that is named first."""
     ledger.change([text for text in (arguments[0].texts if arguments else ()) if _FILE_NAME.fullmatch(text)], "whole")
     return UNKNOWN_VALUE
 
 
-def save_alone(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def save_alone(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`save` with a name and nothing else; with a content beside it, a name in somebody's storage."""
     return save(ledger, base, arguments, keywords) if len(arguments) == 1 else UNKNOWN_VALUE
 
 
-def write_text(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def write_text(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`Path.write_text`."""
     text = arguments[0].texts if arguments else ()
     ledger.change(base.texts, "whole", text[0] if len(text) == 1 else None)
     return UNKNOWN_VALUE
 
 
-def read_text(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def read_text(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`Path.read_text`."""
     return replace(ledger.reading(base), opened=())
 
 
-def show(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def show(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`print` shows the content that its arguments carry."""
     if "file" not in keywords:
         ledger.shown.update(dict.fromkeys(sorted(carried(arguments).carries)))
@@ -138,19 +152,23 @@ def show(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: di
     return UNKNOWN_VALUE
 
 
-def delete(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def delete(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """A file removed."""
     ledger.change(arguments[0].texts if arguments else base.texts, "delete")
     return UNKNOWN_VALUE
 
 
-def copy(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def copy(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """A file copied: only the copy is written."""
     _transfer(ledger, "cp", arguments)
     return UNKNOWN_VALUE
 
 
-def _transfer(ledger: ProgramFiles, name: str, arguments: list[Value]) -> None:
+def _transfer(ledger: ProgramFiles, name: str, arguments: list[ProgramValue]) -> None:
     if len(arguments) < 2:
         return
     if arguments[0].texts:
@@ -159,27 +177,35 @@ def _transfer(ledger: ProgramFiles, name: str, arguments: list[Value]) -> None:
         ledger.change([text for text in arguments[1].texts if _FILE_NAME.fullmatch(text)], "whole")
 
 
-def copy_exactly(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def copy_exactly(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """A file copied or linked to a path that is no folder."""
     if len(arguments) > 1:
         ledger.change(arguments[1].texts, "whole")
     return UNKNOWN_VALUE
 
 
-def copy_folder(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def copy_folder(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`shutil.copytree`."""
     if len(arguments) > 1:
         ledger.start("cp -r", [f"{text.rstrip('/')}/." for text in arguments[0].texts], arguments[1].texts)
     return UNKNOWN_VALUE
 
 
-def move(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def move(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """A file moved."""
     _transfer(ledger, "mv", arguments)
     return UNKNOWN_VALUE
 
 
-def rename(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def rename(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`Path.rename` and `Path.replace`; a text's `replace` has two arguments."""
     if len(arguments) == 1 and base.texts:
         ledger.start("mv", base.texts, arguments[0].texts)
@@ -189,42 +215,52 @@ def rename(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: 
     return carried([base, *arguments]) if base.carries else UNKNOWN_VALUE
 
 
-def touch(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def touch(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`Path.touch`."""
     ledger.start("touch", base.texts)
     return UNKNOWN_VALUE
 
 
-def make_folder(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def make_folder(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`os.makedirs` and `Path.mkdir`."""
     ledger.start("mkdir -p", base.texts or (arguments[0].texts if arguments else ()))
     return UNKNOWN_VALUE
 
 
-def remove_folder(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def remove_folder(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`shutil.rmtree`."""
     ledger.start("rm -rf", arguments[0].texts if arguments else ())
     return UNKNOWN_VALUE
 
 
-def edit_in_place(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def edit_in_place(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`fileinput`, which can change the files it goes through."""
     files = arguments[0] if arguments else keywords.get("files", UNKNOWN_VALUE)
     texts = files.texts or tuple(text for item in files.items for text in item.texts)
     if "inplace" in keywords or len(arguments) > 1:
         ledger.change(texts, "edit")
         return UNKNOWN_VALUE  # what it prints goes into the file
-    return ledger.reading(Value(texts))
+    return ledger.reading(ProgramValue(texts))
 
 
-def change_folder(ledger: ProgramFiles, base: Value, arguments: list[Value], keywords: dict[str, Value]) -> Value:
+def change_folder(
+    ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
+) -> ProgramValue:
     """`os.chdir`."""
     if arguments and len(arguments[0].texts) == 1:
-        ledger.folder = ledger.place(arguments[0].texts[0])
+        ledger.folder = ledger.resolve(arguments[0].texts[0])
     return UNKNOWN_VALUE
 
 
-Act = Callable[[ProgramFiles, Value, list[Value], dict[str, Value]], Value]
+Act = Callable[[ProgramFiles, ProgramValue, list[ProgramValue], dict[str, ProgramValue]], ProgramValue]
 ACTS: dict[str, Act] = {
     **dict.fromkeys(("open", "io.open", "codecs.open"), open_file),
     **dict.fromkeys(("print", "pprint", "pprint.pprint", "sys.stdout.write"), show),

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.grammar import parse
-from eirkit.logs.shell.listing import LISTERS
-from eirkit.logs.shell.python_text import effects_of
+from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN, Glob
@@ -29,7 +28,7 @@ def change_folder(walk: Walk, call: Invocation) -> Flow:
     elif words[0] == "-":
         _go(walk, walk.variables.get("OLDPWD", walk.folder))
     elif UNKNOWN not in words[0] and words[0] and len(words[0]) < 1000 and f"cd: {words[0]}: " not in walk.output:
-        _go(walk, walk.place.absolute(words[0], walk.folder))
+        _go(walk, walk.state.absolute(words[0], walk.folder))
     return NOTHING
 
 
@@ -121,7 +120,7 @@ def shell(walk: Walk, call: Invocation) -> Flow:
 
 def script(walk: Walk, call: Invocation) -> Flow:
     """Run a file: if the run itself wrote it, its effects count."""
-    path = walk.place.resolve(call.arguments[0], walk.folder)
+    path = walk.state.resolve(call.arguments[0], walk.folder)
     text = walk.text_of(path) if path is not None else None
     if path is None or text is None:
         return OTHER
@@ -130,7 +129,7 @@ def script(walk: Walk, call: Invocation) -> Flow:
         return _python(walk, call, text)
     if path.endswith((".sh", ".bash")) or first.startswith("#!") or call.name in _SHELLS:
         outer = walk.variables
-        given = {str(place): word for place, word in enumerate(call.arguments[1:10], 1)}
+        given = {str(index): word for index, word in enumerate(call.arguments[1:10], 1)}
         walk.variables = {**outer, **given, "@": " ".join(call.arguments[1:])}
         flow = walk.within(parse(text))
         walk.variables = outer
@@ -140,7 +139,7 @@ def script(walk: Walk, call: Invocation) -> Flow:
 
 def source(walk: Walk, call: Invocation) -> Flow:
     """`source` runs a script in this very shell."""
-    path = walk.place.resolve(call.arguments[0], walk.folder) if call.arguments else None
+    path = walk.state.resolve(call.arguments[0], walk.folder) if call.arguments else None
     text = walk.text_of(path) if path is not None else None
     return walk.capture(parse(text)) if text else NOTHING
 
@@ -218,7 +217,6 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     ".": source,
     "python": python,
     "python3": python,
-    **LISTERS,
     "env": prefix("uCS"),
     "sudo": prefix("ugCp"),
     "nohup": prefix(),

@@ -58,7 +58,7 @@ _REWORK = _NUMBERS[-4:]
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RunColumns:
     """One entry of each column per run."""
 
     number: Codes  # of the run, over all folders
@@ -92,13 +92,13 @@ class Runs:
     def __len__(self) -> int:
         return len(self.number)
 
-    def at(self, rows: Any) -> Runs:
+    def at(self, rows: Any) -> RunColumns:
         """Return the runs at these places, or where a mask holds."""
-        return Runs(*(getattr(self, field.name)[rows] for field in fields(self)))
+        return RunColumns(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def with_more(self, others: Runs) -> Runs:
+    def with_more(self, others: RunColumns) -> RunColumns:
         """Return these runs and others behind them."""
-        joined: Runs = _joined(Runs, [self, others])
+        joined: RunColumns = _joined(RunColumns, [self, others])
         return joined
 
 
@@ -117,7 +117,7 @@ class RereadCells:
         return RereadCells(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def read_runs(folders: Sequence[Path]) -> tuple[Runs, RereadCells]:
+def read_runs(folders: Sequence[Path]) -> tuple[RunColumns, RereadCells]:
     """Return the runs and cells of analysed folders.
 
     Raises:
@@ -134,7 +134,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[Runs, RereadCells]:
         runs.append(replace(_columns(folder, table, names, number, before), identity=same))
         cells.append(_cells(folder, names, before))
         before += len(names)
-    joined = _joined(Runs, runs)
+    joined = _joined(RunColumns, runs)
     return replace(joined, task=codes(joined.task_id)), _joined(RereadCells, cells)
 
 
@@ -147,12 +147,12 @@ def _read(folder: Path, name: str, columns: list[str]) -> Any:
         raise InputFileError(f"cannot read {path}: {cause}; run `eirkit vestige analyze` again") from error
 
 
-def _columns(folder: Path, table: Any, names: Any, number: int, before: int) -> Runs:
+def _columns(folder: Path, table: Any, names: Any, number: int, before: int) -> RunColumns:
     numbers = {name: _floats(table[name]) for name in _NUMBERS}
     texts = {name: _texts(table[name]) for name in _TEXTS}
     runs = len(names)
     gaps = _gaps(folder, names, runs)
-    return Runs(
+    return RunColumns(
         number=np.arange(before, before + runs),
         identity=np.zeros(runs, dtype=np.int64),
         folder=np.full(runs, number),

@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
-from eirkit.logs.sources.parsing import PARSER_NESTING, parse_json
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.unpacking import (
+from eirkit.logs.sources.streams import (
     EMPTY_ZIP_MAGIC,
     PARQUET_MAGIC,
     ZIP_MAGIC,
@@ -39,7 +39,7 @@ _MARK_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """How much of a stranger's file is taken in."""
 
     document_bytes: int = 1 << 30  # of one whole document, decompressed
@@ -65,7 +65,7 @@ class RowRange:
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class MemberRange:
     """Some members of an archive, in the order of their names, and all that do not begin with a prefix."""
 
     start: int  # members before them, of those with the prefix
@@ -73,7 +73,7 @@ class Members:
     prefix: str = ""
 
 
-Section: TypeAlias = LineRange | RowRange | Members
+Section: TypeAlias = LineRange | RowRange | MemberRange
 
 
 NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
@@ -139,7 +139,7 @@ class StoredDocument:
         source: str,
         name: str,
         parent: Path | None,
-        limits: Limits,
+        limits: ReadLimits,
         path: Location | None = None,
         section: Section | None = None,
     ) -> None:
@@ -195,7 +195,9 @@ class StoredDocument:
 
     def members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive; none for anything else."""
-        return _within(self.section, self.all_members()) if isinstance(self.section, Members) else self.all_members()
+        return (
+            _within(self.section, self.all_members()) if isinstance(self.section, MemberRange) else self.all_members()
+        )
 
     def all_members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive, whatever section of it this is."""
@@ -249,7 +251,7 @@ class StoredDocument:
         return True
 
 
-def open_document(path: Location, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+def open_document(path: Location, limits: ReadLimits = ReadLimits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
     """Return the document at a path; nothing is read yet.
 
     Raises:
@@ -264,7 +266,12 @@ def open_document(path: Location, limits: Limits = Limits(), source: str | None 
     return StoredDocument(lambda: open_file(path, source), source, name, beside, limits, path)
 
 
-def open_lines(path: Location, span: LineRange, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+def open_lines(
+    path: Location,
+    span: LineRange,
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
+    source: str | None = None,
+) -> StoredDocument:
     """Return some lines of a file as a document of their own; it must not be compressed."""
     whole = open_document(path, limits, source)
 
@@ -276,7 +283,7 @@ def open_lines(path: Location, span: LineRange, limits: Limits = Limits(), sourc
     return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span)
 
 
-def open_section(path: Location, section: Section | None, limits: Limits, source: str) -> StoredDocument:
+def open_section(path: Location, section: Section | None, limits: ReadLimits, source: str) -> StoredDocument:
     """Return a document, or a section of it as a document of its own."""
     if isinstance(section, LineRange):
         return open_lines(path, section, limits, source)
@@ -291,7 +298,7 @@ Claims = Callable[[Path, Sequence[str]], Collection[str]]
 
 def find_documents(
     paths: Sequence[Location],
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
     claims: Claims | None = None,
 ) -> Iterator[StoredDocument | Skipped]:
     """Yield what lies at the paths and in the folders there, in the order of names.
@@ -315,7 +322,7 @@ def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:
     return ()
 
 
-def _walk(folder: Path, limits: Limits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
+def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
     home = folder.resolve()
     waiting = [(folder, home.name)]
     while waiting:
@@ -336,12 +343,12 @@ def _walk(folder: Path, limits: Limits, claims: Claims) -> Iterator[StoredDocume
             yield _document_or_reason(path, limits, source)
 
 
-def _document_or_reason(path: Path, limits: Limits, source: str) -> StoredDocument | Skipped:
+def _document_or_reason(path: Path, limits: ReadLimits, source: str) -> StoredDocument | Skipped:
     reason = why_not_a_file(path)
     return Skipped(as_label(source), reason) if reason else open_document(path, limits, source)
 
 
-def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: Limits) -> StoredDocument:
+def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: ReadLimits) -> StoredDocument:
     label = as_label(f"{source}:{entry.filename}")
     name = without_compression(as_label(PurePosixPath(entry.filename.replace("\\", "/")).name))
     member = StoredDocument(lambda: archive.open(entry, label), label, name, None, limits)
@@ -349,7 +356,7 @@ def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limi
     return member
 
 
-def _within(section: Members, members: Sequence[StoredDocument]) -> list[StoredDocument]:
+def _within(section: MemberRange, members: Sequence[StoredDocument]) -> list[StoredDocument]:
     chosen, place = [], 0
     for member in members:
         counts = member.inner.startswith(section.prefix)

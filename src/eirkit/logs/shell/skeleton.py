@@ -26,7 +26,7 @@ _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ExtractedText:
     """A text that was taken out."""
 
     text: str
@@ -34,11 +34,11 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
-class Lifted:
+class CommandSkeleton:
     """A command without its long texts."""
 
     skeleton: str
-    bodies: tuple[Body, ...] = ()
+    bodies: tuple[ExtractedText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class _Pending:
     expands: bool
 
 
-def lift(command: str) -> Lifted:
+def extract_long_texts(command: str) -> CommandSkeleton:
     """Return the skeleton of a command and the texts that its marks stand for."""
     command = command.replace("\r\n", "\n")
     if MARK in command or STRING in command:
         command = command.replace(MARK, "\ufffd").replace(STRING, "\ufffd")
     if "<<" not in command and len(command) < 2 * _LONG:
-        return Lifted(command)
+        return CommandSkeleton(command)
     return _Lifting(command).run()
 
 
@@ -70,16 +70,16 @@ class _Lifting:
     def __init__(self, command: str) -> None:
         self.command = command
         self.kept: list[str] = []
-        self.bodies: list[Body] = []
+        self.bodies: list[ExtractedText] = []
         self.pending: list[_Pending] = []
 
-    def run(self) -> Lifted:
+    def run(self) -> CommandSkeleton:
         position, command = 0, self.command
         while found := _TOKEN.search(command, position):
             self.kept.append(command[position : found.start()])
             position = self._take(found)
         self.kept.append(command[position:])
-        return Lifted("".join(self.kept), tuple(self.bodies))
+        return CommandSkeleton("".join(self.kept), tuple(self.bodies))
 
     def _take(self, found: re.Match[str]) -> int:
         token = found[0]
@@ -97,12 +97,12 @@ class _Lifting:
     def _shortened(self, found: re.Match[str]) -> str:
         single, double = found["single"], found["double"]
         if single is not None and len(single) >= _LONG:
-            return f"'{self._mark(Body(single))}'"
+            return f"'{self._mark(ExtractedText(single))}'"
         if double is not None and len(double) >= _LONG and "$" not in double and "`" not in double:
-            return f"'{self._mark(Body(unquote_double(double)))}'"
+            return f"'{self._mark(ExtractedText(unquote_double(double)))}'"
         return found[0]
 
-    def _mark(self, body: Body) -> str:
+    def _mark(self, body: ExtractedText) -> str:
         self.bodies.append(body)
         return f"{MARK}{len(self.bodies) - 1}"
 
@@ -111,7 +111,7 @@ class _Lifting:
         if delimiter.isdigit() and f"\n{delimiter}\n" not in f"{self.command}\n":
             return False  # a shift in arithmetic
         expands = found["bare"] is not None and not found["escape"]
-        mark = self._mark(Body("", expands))
+        mark = self._mark(ExtractedText("", expands))
         self.pending.append(_Pending(delimiter, bool(found["dash"]), len(self.bodies) - 1, expands))
         self.kept.append(f"< {mark} ")
         return True
@@ -122,7 +122,7 @@ class _Lifting:
             text = self.command[position:end]
             if pending.tabs:
                 text = re.sub(r"(?m)^\t+", "", text)
-            self.bodies[pending.index] = Body(text, pending.expands)
+            self.bodies[pending.index] = ExtractedText(text, pending.expands)
             position = after
         self.pending = []
         return position

@@ -52,7 +52,7 @@ class PlantedEffects:
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class PlantedCorpus:
     """A corpus to be drawn; a task's trials follow each other at a distance of `tasks` runs."""
 
     runs: int
@@ -73,7 +73,7 @@ class Planted:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PlantedRuns:
     """Some runs, drawn: what is true of each."""
 
     number: Codes
@@ -92,14 +92,14 @@ class Block:
 
 
 # The sizes of the paper's three cohorts, with its shares of goal access.
-PAPER: tuple[Planted, ...] = (
-    Planted(4_988, 500, 10, "verified", coverage=0.92),
-    Planted(500, 500, 1, "coderforge", coverage=0.99),
-    Planted(67_074, 6_306, 1, "openhands", coverage=0.574),
+PAPER: tuple[PlantedCorpus, ...] = (
+    PlantedCorpus(4_988, 500, 10, "verified", coverage=0.92),
+    PlantedCorpus(500, 500, 1, "coderforge", coverage=0.99),
+    PlantedCorpus(67_074, 6_306, 1, "openhands", coverage=0.574),
 )
 
 
-def draw_blocks(corpus: Planted, seed: int) -> Iterator[Block]:
+def draw_blocks(corpus: PlantedCorpus, seed: int) -> Iterator[PlantedRuns]:
     """Yield the truth about all runs."""
     tasks = _tasks(corpus, _rng(corpus, seed, "tasks"))
     for start in range(0, corpus.runs, BLOCK):
@@ -107,13 +107,13 @@ def draw_blocks(corpus: Planted, seed: int) -> Iterator[Block]:
         yield _block(corpus, tasks, number, _rng(corpus, seed, start))
 
 
-def plain_lines(corpus: Planted, seed: int) -> Iterator[bytes]:
+def plain_lines(corpus: PlantedCorpus, seed: int) -> Iterator[bytes]:
     """Yield the corpus in the `plain` format, one run a line."""
     for block in draw_blocks(corpus, seed):
         yield from _lines(corpus, block, _rng(corpus, seed, "reads", int(block.number[0])))
 
 
-def write_plain(corpus: Planted, seed: int, path: Path) -> Path:
+def write_plain(corpus: PlantedCorpus, seed: int, path: Path) -> Path:
     """Write the corpus as one file of JSON lines and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb", buffering=1 << 20) as stream:
@@ -121,7 +121,7 @@ def write_plain(corpus: Planted, seed: int, path: Path) -> Path:
     return path
 
 
-def _rng(corpus: Planted, seed: int, *names: str | int) -> np.random.Generator:
+def _rng(corpus: PlantedCorpus, seed: int, *names: str | int) -> np.random.Generator:
     return np.random.default_rng([seed, name_key("planted", corpus.name, *names)])
 
 
@@ -135,13 +135,13 @@ class _Tasks:
     models: Floats  # log odds of failure; the first model's are 0
 
 
-def _tasks(corpus: Planted, rng: np.random.Generator) -> _Tasks:
+def _tasks(corpus: PlantedCorpus, rng: np.random.Generator) -> _Tasks:
     log_odds, rates = rng.normal(0, 1, corpus.tasks) * corpus.task_sd, np.exp(rng.normal(0, 0.3, corpus.tasks))
     lines = np.exp2(rng.uniform(*_LINES, corpus.tasks)).astype(np.int64)
     return _Tasks(log_odds, rates, lines, np.append(0.0, rng.normal(0, 0.3, corpus.models - 1)))
 
 
-def _block(corpus: Planted, tasks: _Tasks, number: Codes, rng: np.random.Generator) -> Block:
+def _block(corpus: PlantedCorpus, tasks: _Tasks, number: Codes, rng: np.random.Generator) -> PlantedRuns:
     n, true = len(number), corpus.effects
     task, model = number % corpus.tasks, number // corpus.tasks % corpus.models
     log_odds, lines = tasks.log_odds[task] + tasks.models[model], tasks.lines[task]
@@ -162,7 +162,7 @@ def _block(corpus: Planted, tasks: _Tasks, number: Codes, rng: np.random.Generat
     is_failed = rng.random(n) < _expit(odds)
     rate = np.exp(rng.normal(0, 0.2, n)) * tasks.rates[task]
     drawn = covered, demand, length, gap, lines, is_clipped, is_never, is_rework, is_failed
-    return Block(number, task, model, *drawn, rate)
+    return PlantedRuns(number, task, model, *drawn, rate)
 
 
 def _expit(x: Floats) -> Floats:
@@ -170,7 +170,7 @@ def _expit(x: Floats) -> Floats:
     return made
 
 
-def _lines(corpus: Planted, block: Block, rng: np.random.Generator) -> Iterator[bytes]:
+def _lines(corpus: PlantedCorpus, block: PlantedRuns, rng: np.random.Generator) -> Iterator[bytes]:
     run, file, clock = _reads(corpus, block, rng)
     ends = np.searchsorted(run, np.arange(len(block.number)), "right").tolist()
     files, clocks = file.tolist(), clock.tolist()
@@ -180,7 +180,7 @@ def _lines(corpus: Planted, block: Block, rng: np.random.Generator) -> Iterator[
         start = end
 
 
-def _line(corpus: Planted, block: Block, place: int, files: list[int], clocks: list[int]) -> bytes:
+def _line(corpus: PlantedCorpus, block: PlantedRuns, place: int, files: list[int], clocks: list[int]) -> bytes:
     task, trial = int(block.task[place]), int(block.number[place]) // corpus.tasks
     demand, length = int(block.demand_tokens[place]), int(block.length_tokens[place])
     # All that was read is carried to the one edit, so the peak is the sum over the files.
@@ -200,7 +200,7 @@ def _line(corpus: Planted, block: Block, place: int, files: list[int], clocks: l
     return line.encode()
 
 
-def _reads(corpus: Planted, block: Block, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
+def _reads(corpus: PlantedCorpus, block: PlantedRuns, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
     """Return run, file and clock of every read, in the order of the log."""
     n = len(block.number)
     run, file = np.repeat(np.arange(n), FILES), np.tile(np.arange(FILES), n)
@@ -254,7 +254,7 @@ _PADDING = 250  # tokens of a planted length for each line of another file
 _WARNING = "<warning>\nThe output of your last command was too long.\n</warning>"
 
 
-def write_logs(corpus: Planted, seed: int, out: Path) -> Path:
+def write_logs(corpus: PlantedCorpus, seed: int, out: Path) -> Path:
     """Write the corpus below a folder and return the folder of its logs."""
     logs = out / "logs"
     patched: dict[str, int] = {}
@@ -277,7 +277,7 @@ def write_logs(corpus: Planted, seed: int, out: Path) -> Path:
     return logs
 
 
-def _document(block: Block, place: int, task: str) -> dict[str, Any]:
+def _document(block: PlantedRuns, place: int, task: str) -> dict[str, Any]:
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You work in a shell."},
         {"role": "user", "content": f"Solve {task}."},
@@ -290,7 +290,7 @@ def _document(block: Block, place: int, task: str) -> dict[str, Any]:
     return {"info": info, "messages": messages, "trajectory_format": "mini-swe-agent-1", "instance_id": task}
 
 
-def _steps(block: Block, place: int) -> Iterator[tuple[str, str]]:
+def _steps(block: PlantedRuns, place: int) -> Iterator[tuple[str, str]]:
     lines = int(block.base_lines[place])
     changed = lines // 2
     # Of a length of its own, so that a run's tokens do not give away what else it did.

@@ -12,20 +12,20 @@ from itertools import chain
 from zipfile import ZipInfo
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus.corpus import CorpusReader
-from eirkit.logs.sources.parquet import RowGroup, row_groups
-from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import (
-    Limits,
+from eirkit.logs.corpus.reader import CorpusReader
+from eirkit.logs.sources.documents import (
     LineRange,
-    Members,
+    MemberRange,
+    ReadLimits,
     RowRange,
     Section,
     Skipped,
     StoredDocument,
     open_section,
 )
-from eirkit.logs.sources.unpacking import Archive, open_file
+from eirkit.logs.sources.parquet import RowGroup, row_groups
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.logs.sources.streams import Archive, open_file
 from eirkit.logs.trajectory import formats
 
 _CHUNK_BYTES = 1 << 22
@@ -33,17 +33,17 @@ _LINES = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True)
-class Sections:
+class DocumentSections:
     """How a document is cut."""
 
     format: str | None  # None: every section is a document of its own, or several
     cuts: Iterable[tuple[Section, int]]  # with their bytes, unpacked
 
 
-WHOLE = Sections(None, ())
+WHOLE = DocumentSections(None, ())
 
 
-def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> Sections:
+def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> DocumentSections:
     """Return the sections of about a size in which a document can be read; none where it is to be read whole."""
     try:
         if _is_compressed(document):
@@ -51,7 +51,9 @@ def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, 
         if document.is_parquet:
             name = _format(reader, root, document, "run_per_row")
             sizes = [(group.stop - group.start, group.claimed_bytes) for group in _groups(document)] if name else []
-            return Sections(name, [(RowRange(start, stop), weight) for start, stop, weight in _joined(sizes, size)])
+            return DocumentSections(
+                name, [(RowRange(start, stop), weight) for start, stop, weight in _joined(sizes, size)]
+            )
         if document.is_archive:
             return _members(reader, root, document, size)
         name = _format(reader, root, document, "run_per_line") if document.name.lower().endswith(_LINES) else None
@@ -59,7 +61,7 @@ def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, 
             return WHOLE
     except InputFileError:
         return WHOLE  # whoever reads it will say what is wrong
-    return Sections(name, ((span, span.stop - span.start) for span in spans(document, size)))
+    return DocumentSections(name, ((span, span.stop - span.start) for span in spans(document, size)))
 
 
 def halves_of(document: StoredDocument, section: Section) -> list[Section]:
@@ -72,14 +74,14 @@ def halves_of(document: StoredDocument, section: Section) -> list[Section]:
     if middle == section.start:
         return []
     ends = ((section.start, middle), (middle, section.stop))
-    return [RowRange(*pair) if isinstance(section, RowRange) else Members(*pair, section.prefix) for pair in ends]
+    return [RowRange(*pair) if isinstance(section, RowRange) else MemberRange(*pair, section.prefix) for pair in ends]
 
 
 def name_of(document: StoredDocument, section: Section | None) -> str:
     """Return what the first thing in a section is called."""
     if section is None:
         return document.source
-    if isinstance(section, Members):
+    if isinstance(section, MemberRange):
         chosen = [one for one in document.members() if one.inner.startswith(section.prefix)]
         return chosen[0].source if chosen else document.source
     return f"{document.source}:{(section.lines_before if isinstance(section, LineRange) else section.start) + 1}"
@@ -127,14 +129,16 @@ def _format(reader: CorpusReader, root: Location, document: StoredDocument, verb
     return name if name is not None and getattr(formats.get(name), verb, False) else None
 
 
-def _members(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> Sections:
+def _members(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> DocumentSections:
     name = reader.format_of(document, root)
     prefix = "" if name is None else getattr(formats.get(name), "run_per_member", None)
     if prefix is None:
         return WHOLE
     named = zip(document.all_members(), _archive(document).members(), strict=True)
     sizes = [(1, entry.file_size) for member, entry in named if member.inner.startswith(prefix)]
-    return Sections(name, [(Members(start, stop, prefix), weight) for start, stop, weight in _joined(sizes, size)])
+    return DocumentSections(
+        name, [(MemberRange(start, stop, prefix), weight) for start, stop, weight in _joined(sizes, size)]
+    )
 
 
 def _joined(sizes: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int, int]]:
@@ -186,7 +190,7 @@ class DocumentRange:
     section: Section | None = None  # None: all of it
     format: str | None = None  # of a section
 
-    def open(self, limits: Limits) -> StoredDocument:
+    def open(self, limits: ReadLimits) -> StoredDocument:
         """Return the document; nothing is read yet."""
         return open_section(self.path, self.section, limits, self.source)
 
@@ -207,7 +211,7 @@ class WorkUnit:
         first = self.items[0]
         return first if isinstance(first, DocumentRange) and first.section is not None else None
 
-    def halves(self, limits: Limits) -> tuple[WorkUnit, ...]:
+    def halves(self, limits: ReadLimits) -> tuple[WorkUnit, ...]:
         """Return the piece in smaller parts; a piece that cannot be cut further gives none."""
         if len(self.items) > 1:
             middle = len(self.items) // 2
@@ -219,7 +223,7 @@ class WorkUnit:
         return tuple(WorkUnit((replace(place, section=half),)) for half in halves)
 
 
-def plan_pieces(reader: CorpusReader, paths: Sequence[Location]) -> Iterator[WorkUnit]:
+def plan_work_units(reader: CorpusReader, paths: Sequence[Location]) -> Iterator[WorkUnit]:
     """Yield the pieces of a corpus in the order of its documents."""
     items: list[DocumentRange | Skipped] = [*reader.damaged_results(paths)]
     size = 0

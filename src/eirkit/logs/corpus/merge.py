@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.logs.corpus.analysis import Analysis
-from eirkit.logs.corpus.corpus import DocumentTally, Names, last_words
-from eirkit.logs.corpus.partition import DocumentRange, WorkUnit
 from eirkit.logs.corpus.parts import CorpusPart
+from eirkit.logs.corpus.reader import DocumentTally, UniqueNames, document_notes
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.corpus.summary import AnalysisSummary
-from eirkit.logs.sources.source import NAMED
+from eirkit.logs.corpus.work_units import DocumentRange, WorkUnit
+from eirkit.logs.sources.documents import NAMED
 from eirkit.logs.tables import FILE, RUN, SCHEMA, TableWriter, arrow, read_table
 from eirkit.records import read_document
 
@@ -27,7 +27,7 @@ _SUMMED = ("breaks", "files")  # the tables that a summary looks into
 
 def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisSummary) -> None:
     """Copy the rows of all parts into the writer's tables, and sum them up."""
-    names = Names()
+    names = UniqueNames()
     for folder in folders:
         tables = {name: read_table(folder, name) for name in writer.rows}
         renamed = _renamed(tables["runs"], read_document(folder / FILE, SCHEMA)["renamed"], names)
@@ -39,7 +39,7 @@ def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisS
             summary.add(analysis)
 
 
-def _renamed(runs: Any, before: Mapping[str, str], names: Names) -> dict[str, str]:
+def _renamed(runs: Any, before: Mapping[str, str], names: UniqueNames) -> dict[str, str]:
     """Return the new names of runs whose own is taken; those that were renamed in their part are named anew."""
     pairs = zip(runs[RUN].to_pylist(), runs["source"].to_pylist(), strict=True)
     unique = {run: names.unique(before.get(run, run), source) for run, source in pairs}
@@ -73,7 +73,7 @@ def _rows_of(columns: dict[str, list[Any]], ends: tuple[int, int] | None) -> dic
     return {name: values[first:last] for name, values in columns.items() if name != RUN}
 
 
-def settle(made: Iterable[tuple[WorkUnit, CorpusPart]]) -> list[CorpusPart]:
+def with_document_notes(made: Iterable[tuple[WorkUnit, CorpusPart]]) -> list[CorpusPart]:
     """Return the parts with what is to be said of them; one that would not have been read has no runs."""
     done: list[CorpusPart] = []
     for document, group in groupby(made, lambda one: _document(one[0])):
@@ -105,5 +105,5 @@ def _joined(document: DocumentRange, parts: Sequence[CorpusPart]) -> list[Corpus
         done.append(replace(part, runs=part.runs if keeps_runs else 0, skipped=tuple(kept)))
         if not keeps_runs:
             break
-    words = tuple(last_words(document.source, document.format or "", tally))
+    words = tuple(document_notes(document.source, document.format or "", tally))
     return [*done[:-1], replace(done[-1], skipped=(*done[-1].skipped, *words))]

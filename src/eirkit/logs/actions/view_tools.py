@@ -13,7 +13,7 @@ from eirkit.logs.shell.flow import Flow
 from eirkit.logs.shell.outputs import CHOSEN, reads_of
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, FileRead, Lines, Touches
-from eirkit.logs.views import clip_marks, numbered, untitled, view_of
+from eirkit.logs.viewer_output import clip_marks, numbered, untitled, view_of
 
 Tool = Callable[[Call, ShellState], Touches]
 
@@ -95,10 +95,10 @@ def text_of(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
 
 
-def path_of(call: Call, place: ShellState) -> str | None:
+def path_of(call: Call, state: ShellState) -> str | None:
     """Return the file that a call names, or the one that is open."""
     named = first_of(call.arguments, PATHS)
-    return place.resolve(named) if named is not None else place.open_file
+    return state.resolve(named) if named is not None else state.open_file
 
 
 _NO_MATCH = ("No match", "Found 0 ", "No files found")
@@ -110,42 +110,42 @@ _LISTED = re.compile(r"(?m)^File: ([^\n]{1,1000})\n(?=L\d)")
 _BARE_LINE = re.compile(r"\d{1,9}[:-]")
 
 
-def view(call: Call, place: ShellState) -> Touches:
+def view(call: Call, state: ShellState) -> Touches:
     """A file shown whole or in part; a folder shows names only."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     if path is None or shows_nothing(call):
         return NOTHING_TOUCHED
     seen = view_of(call)
     if not seen.text.strip():
         return NOTHING_TOUCHED
-    place.note_read(path)
+    state.note_read(path)
     asked = CHOSEN if seen.picked or "tail" in call.arguments else seen.asked
     lines = None if "tail" in call.arguments else seen.lines
     return Touches((FileRead(path, content=seen.text, lines=lines, requested=asked, clipped=seen.clipped),))
 
 
-def view_many(call: Call, place: ShellState) -> Touches:
+def view_many(call: Call, state: ShellState) -> Touches:
     """Several files shown one after the other, each after its name."""
     if call.failed:
         return NOTHING_TOUCHED
     names = list((_MANY if _MANY.search(call.output) else _NAMED).finditer(call.output))
     reads = []
     for found, after in zip(names, [*names[1:], None], strict=False):
-        path = place.resolve(found[1].strip())
+        path = state.resolve(found[1].strip())
         text = call.output[found.end() : after.start() if after else len(call.output)].strip("\n")
         if path is not None and text:
             reads.append(FileRead(path, content=text, clipped=bool(clip_marks(text))))
     return Touches(tuple(reads))
 
 
-def windowed(call: Call, place: ShellState) -> Touches:
+def windowed(call: Call, state: ShellState) -> Touches:
     """SWE-agent's windowed viewer: which file is open, its output says best."""
     found = _OPENED.search(call.output[-200_000:])
     named = first_of(call.arguments, PATHS)
-    path = place.resolve(found[1]) if found else place.resolve(named) if named else place.open_file
+    path = state.resolve(found[1]) if found else state.resolve(named) if named else state.open_file
     if path is None or (failed(call) and not found):
         return NOTHING_TOUCHED
-    place.open_file = path
+    state.open_file = path
     lines = numbered(call.output)
     if not lines:
         return NOTHING_TOUCHED
@@ -154,16 +154,16 @@ def windowed(call: Call, place: ShellState) -> Touches:
     return Touches((FileRead(path, content=text, lines=lines, requested=shown, clipped=bool(clip_marks(text))),))
 
 
-def search_file(call: Call, place: ShellState) -> Touches:
+def search_file(call: Call, state: ShellState) -> Touches:
     """A search in one file, with the lines it found."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     found = {int(number): line for number, line in _MATCHED.findall(call.output)}
     if path is None or failed(call) or not found:
         return NOTHING_TOUCHED
     return Touches((FileRead(path, content=call.output, lines=found, requested=CHOSEN),))
 
 
-def search(call: Call, place: ShellState) -> Touches:
+def search(call: Call, state: ShellState) -> Touches:
     """A search in a folder: the names before the lines say which files were shown."""
     if shows_nothing(call) or call.output.lstrip().startswith(_NO_MATCH):
         return NOTHING_TOUCHED
@@ -173,28 +173,28 @@ def search(call: Call, place: ShellState) -> Touches:
         return NOTHING_TOUCHED  # its default gives names only
     named = first_of(call.arguments, (*PATHS, "dir_path"))
     if _LISTED.search(call.output):
-        return _listed(call, place, named)
-    if named is not None and _is_file(named, call.output, place):
-        flow = Flow("files", files=tuple(place.resolve_all([named])), chosen=True, numbering="colon")
+        return _listed(call, state, named)
+    if named is not None and _is_file(named, call.output, state):
+        flow = Flow("files", files=tuple(state.resolve_all([named])), chosen=True, numbering="colon")
     else:
-        flow = Flow("search", folder=place.folder)
-    return Touches(tuple(reads_of([flow], call.output, place)) if flow.files or flow.kind == "search" else ())
+        flow = Flow("search", folder=state.folder)
+    return Touches(tuple(reads_of([flow], call.output, state)) if flow.files or flow.kind == "search" else ())
 
 
-def _is_file(named: str, output: str, place: ShellState) -> bool:
+def _is_file(named: str, output: str, state: ShellState) -> bool:
     """True if a search looked through one file: by its name, by lines without a name before them, or as seen before."""
     if "." in named.rpartition("/")[2].strip(".") or _BARE_LINE.match(output):
         return True
-    return place.resolve(named) in place.shown
+    return state.resolve(named) in state.shown
 
 
-def _listed(call: Call, place: ShellState, named: str | None) -> Touches:
+def _listed(call: Call, state: ShellState, named: str | None) -> Touches:
     """Matches under the name of each file, which is told from the folder that was searched."""
-    folder = place.absolute(named) if named and not _is_file(named, "", place) else None
+    folder = state.absolute(named) if named and not _is_file(named, "", state) else None
     reads: dict[str, dict[int, str]] = {}
     for part in call.output.split("\n---\n"):
         found = _LISTED.match(part)
-        path = place.resolve(found[1], folder) if found else None
+        path = state.resolve(found[1], folder) if found else None
         lines = {int(number): line for number, line in _MATCHED.findall(part)} if path is not None else {}
         if path is not None and lines:
             reads.setdefault(path, {}).update(lines)
