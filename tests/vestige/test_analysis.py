@@ -192,7 +192,7 @@ def test_strict_refuses_what_is_skipped(tmp_path):
 def test_nothing_to_read_is_an_error(tmp_path):
     with pytest.raises(InputFileError, match="no runs found; give files"):
         corpus(tmp_path, [])
-    with pytest.raises(InputFileError, match="no run could be read; 1 skipped, the first is x: why"):
+    with pytest.raises(InputFileError, match="no run could be read: 1 skipped, the first one is x: why"):
         corpus(tmp_path, [Skipped("x", "why")])
 
 

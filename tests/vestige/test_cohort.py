@@ -206,7 +206,7 @@ def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
     both = by_name(document(first, analyses=("demand",), disjoint=[second, copy]))["demand-failure-difficulty"]
     alone = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
     assert both["estimate"] == alone["estimate"]
-    said = "24 runs given as others are of the analysed set itself and left out of difficulty"
+    said = "24 runs are left out of the difficulty estimate, being in the analysed set itself"
     assert said in both["note"]
     only = by_name(document(first, analyses=("demand",), disjoint=[copy]))["demand-failure-difficulty"]
     assert only["estimate"] is None
@@ -269,7 +269,7 @@ def test_a_degenerate_cohort_is_described_and_never_nan(name, tmp_path):
     assert len(found["tests"]) >= 3
     if name in ("all resolved", "all failed", "nobody says", "one run"):
         assert row["failure_auc"] is None
-        assert "nothing to tell apart" in row["note"]
+        assert "nothing to compare" in row["note"]
     if name == "no goal access":
         assert row["mean_peak_tokens"] == 0
         assert "missing coverage" in row["note"]

@@ -240,7 +240,7 @@ def test_what_is_no_gold_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="no such file"):
         open_gold_patches(tmp_path / "absent")
     (tmp_path / "t.patch").write_text("not a diff")
-    with pytest.raises(InputFileError, match="the patch of t is no unified diff"):
+    with pytest.raises(InputFileError, match="the patch of t is not a unified diff"):
         open_gold_patches(tmp_path).get("t")
     (tmp_path / "rows.jsonl").write_text('{"instance_id": "a", "patch": ""}\n[')
     with pytest.raises(InputFileError, match=r"rows\.jsonl:2: not JSON"):

@@ -96,7 +96,7 @@ def test_an_observation_in_other_words_is_kept_as_it_is():
 def test_damage_is_named(tmp_path):
     broken = {**sample.V1, "messages": [*sample.V1["messages"], "torn"]}
     assert read_with(FORMAT, as_json(tmp_path / "x.traj.json", broken)) == [
-        Skipped("x.traj.json", "message 13 is no JSON object; repair it or leave the run out")
+        Skipped("x.traj.json", "message 13 is not a JSON object; repair it or leave the run out")
     ]
     assert isinstance(read_with(FORMAT, as_json(tmp_path / "y.traj.json", {"info": {}}))[0], Skipped)
 

@@ -1,7 +1,7 @@
-"""What a call of an agent's own tool read and wrote, by a table of tools: editors, viewers, searchers, patches.
+"""The table of agent tools: what a call of each editor, viewer, search or patch tool read and wrote.
 
-Tools are known by their names and arguments as the scaffolds give them. A tool that says itself that it failed has
-written nothing, and shown at most the lines as they still are. Shell commands are not here: `shell/` follows those.
+Tools are identified by the names and arguments that scaffolds give them. A tool that reports its own failure has
+written nothing, and shown at most the unchanged lines. Shell commands are interpreted in `logs/shell`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AS_IT_IS = "This is the original code before your edit"
 
 
 def create(call: Call, state: ShellState) -> Touches:
-    """A file made or overwritten whole."""
+    """A file created or overwritten as a whole."""
     path = path_of(call, state)
     if path is None or failed(call):
         return NOTHING_TOUCHED
@@ -65,12 +65,12 @@ def _edit(path: str, arguments: Mapping[str, Any]) -> FileWrite:
     if removed is None and added is None:
         added = text_of(arguments, _CONTENT)
     if removed == "" and added is not None:
-        return FileWrite(path, "whole", content=added)  # replacing nothing makes the file
+        return FileWrite(path, "whole", content=added)  # replacing the empty text creates the file
     return FileWrite(path, "edit", removed=removed, added=added)
 
 
 def insert(call: Call, state: ShellState) -> Touches:
-    """Lines put into a file."""
+    """Lines inserted into a file."""
     path = path_of(call, state)
     if path is None or failed(call):
         return NOTHING_TOUCHED
@@ -78,7 +78,7 @@ def insert(call: Call, state: ShellState) -> Touches:
 
 
 def change(call: Call, state: ShellState) -> Touches:
-    """An edit that shows neither what left nor what came, such as an undone one."""
+    """An edit that shows neither the old nor the new text, such as an undo."""
     path = path_of(call, state)
     return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path),))
 
@@ -90,7 +90,7 @@ def delete(call: Call, state: ShellState) -> Touches:
 
 
 def move(call: Call, state: ShellState) -> Touches:
-    """A file put elsewhere."""
+    """A file moved."""
     ends = [first_of(call.arguments, (name,)) for name in ("source", "destination")]
     old, new = (state.resolve(end) if end else None for end in ends)
     if old is None or new is None or failed(call):
@@ -99,13 +99,13 @@ def move(call: Call, state: ShellState) -> Touches:
 
 
 def editor(call: Call, state: ShellState) -> Touches:
-    """`str_replace_editor` and its relatives, whose `command` says which of several tools they are."""
+    """`str_replace_editor` and similar tools, whose `command` argument selects one of several tools."""
     verb = _EDITOR_VERBS.get(str(call.arguments.get("command", "")))
     return verb(call, state) if verb else NOTHING_TOUCHED
 
 
 def edit_event(call: Call, state: ShellState) -> Touches:
-    """`edit` as OpenHands and SWE-agent mean it: by command, by lines, or by texts."""
+    """`edit` as OpenHands and SWE-agent use it: by command, by line range, or by text."""
     if "command" in call.arguments:
         return editor(call, state)
     path = path_of(call, state)
@@ -115,7 +115,7 @@ def edit_event(call: Call, state: ShellState) -> Touches:
 
 
 def _refused(call: Call, path: str | None) -> Touches:
-    """SWE-agent refuses an edit that does not compile, and shows the lines as they are."""
+    """SWE-agent rejects an edit that does not compile and shows the unchanged lines."""
     _, _, text = call.output.partition(_AS_IT_IS)
     lines = numbered(text)
     if path is None or not lines:
@@ -132,7 +132,7 @@ def make_file(call: Call, state: ShellState) -> Touches:
 
 
 def patch(call: Call, state: ShellState) -> Touches:
-    """`apply_patch`: the files of its patch, whatever the name of the argument that holds it."""
+    """`apply_patch`: the files of its patch, whatever argument holds it."""
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
     text = max(texts, key=len, default="")
     if failed(call):
@@ -206,7 +206,7 @@ TOOLS: Mapping[str, Tool] = {
 
 
 def tool_named(name: str) -> Tool | None:
-    """Return the tool that goes by a name, whatever its case; a server of files offers its own under a prefix."""
+    """Return the tool of that name, ignoring case and the prefix of an MCP server."""
     own = TOOLS.get(name)
     if own is None:
         own = TOOLS.get(_SERVER.sub("", name.lower()))

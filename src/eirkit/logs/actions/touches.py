@@ -1,7 +1,7 @@
-"""From what a log recorded to what each turn read and wrote: a `Recording` comes in, a `Trajectory` goes out.
+"""Turns a `Recording` into a `Trajectory`: which files each turn read and wrote, and how many tokens it took.
 
-A read is a file whose content the action put before the agent; a write is a file whose content it changed. What exactly
-counts is set down in `docs/design/what-an-action-touched.md`.
+A read is a file whose content the action showed to the agent; a write is a file whose content it changed.
+`docs/design/what-an-action-touched.md` defines what counts.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Traje
 
 SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
 PYTHONS = frozenset({"python", "ipython", "run_ipython", "execute_ipython_cell"})
-_END = "end of the program"  # of a here-document
+_END = "end of the program"  # delimiter of the here-document that feeds a Python program
 _RAISED = "Traceback (most recent call last)"
-_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # a command that was never run
-_FRESH = ("mini", "codex", "gemini")  # scaffolds that start every command anew
+_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # the command never ran
+_FRESH = ("mini", "codex", "gemini")  # scaffolds that run every command in a new shell
 _CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
 _USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
-_LOOKED_AT = 2000  # characters of an argument in which folders are looked for
+_LOOKED_AT = 2000  # characters of an argument that are searched for directories
 
 
 def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
-    """Return a run with what its turns read and wrote.
+    """Return a run with the files that its turns read and wrote.
 
     Args:
-        recording: the run as its log tells it.
-        count: the number of tokens of a text.
+        recording: the run as its log records it.
+        count: counts the tokens of a text.
     """
     state = initial_state(recording, count)
     touched = [_turn_touches(turn, state) for turn in recording.turns]
-    # All texts of a run are counted one after the other: the vocabulary is large, and leaves the caches in between.
+    # All texts of a run are counted in one pass, which keeps the large vocabulary in the CPU cache.
     counting = count if isinstance(count, CachedCounter) else CachedCounter(count)
     sizes = [
         _tokens(turn, touches, counting) if turn.tokens is None else turn.tokens
@@ -51,7 +51,7 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
 
 
 def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
-    """Return where a run begins: its repository, as the log says or as its commands show, and its folder."""
+    """Return the shell state at the start of a run: its repository, as the log or its commands name it, and folder."""
     roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
     scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
     keeps = recording.details.get("keeps_folder") is not False and not any(name in scaffold for name in _FRESH)
@@ -59,7 +59,7 @@ def initial_state(recording: Recording, count: Callable[[str], int] = len) -> Sh
 
 
 def touches_of(call: Call, state: ShellState) -> Touches:
-    """Return what one call touched, and leave in `state` what later calls need to know."""
+    """Return what one call touched, and update `state` for later calls."""
     began, command = state.folder, _command(call)
     if command is not None and call.failed and call.output.startswith(_REFUSED):
         return NOTHING_TOUCHED
@@ -72,14 +72,14 @@ def touches_of(call: Call, state: ShellState) -> Touches:
         if folder and isinstance(folder, str):
             state.folder = _folder(folder, state)
         touches = shell_touches(command, call.output, _exit_code(call), state)
-    # A program in Python cannot move the shell, and where every command starts anew none can.
+    # A Python program cannot change the shell's directory, nor can a command whose shell ends with it.
     if not state.keeps_folder or call.tool in PYTHONS:
         state.folder = began
     return touches
 
 
 def _command(call: Call) -> str | None:
-    """Return the shell command that a call is; a program in Python is one that is fed to its interpreter."""
+    """Return the shell command of a call; a Python program becomes input of its interpreter."""
     if call.tool in SHELLS or call.tool.lower() in SHELLS:
         command = call.arguments.get("command", call.arguments.get("cmd"))
         return command if isinstance(command, str) else None
@@ -95,7 +95,7 @@ def _folder(named: str, state: ShellState) -> str:
 def _exit_code(call: Call) -> int:
     if call.exit_code is not None:
         return call.exit_code
-    # A notebook gives no code, only the error that ended a cell.
+    # A notebook reports no exit code, only the error that ended a cell.
     return int(call.failed or (call.tool in PYTHONS and _RAISED in call.output))
 
 
@@ -123,12 +123,12 @@ def _turn_touches(turn: RecordedTurn, state: ShellState) -> Touches:
 
 
 def _tokens(turn: RecordedTurn, touches: Touches, count: CachedCounter) -> int:
-    """Return the tokens of a turn; what it shows and writes of files is counted apart, since the graph asks for it."""
+    """Return the tokens of a turn; file texts in it are counted separately too, because the graph needs their size."""
     text, tokens = turn.text, count(turn.text)
     written = [write.content for write in touches.writes if write.content]
     for call in turn.calls:
         for value in call.arguments.values():
-            # A reply that holds its command in its text is not counted twice.
+            # A command that is part of the reply's text is not counted twice.
             if isinstance(value, str) and value not in text:
                 tokens += count.with_parts(value, written) if written else count(value)
         shown = [read.content for read in touches.reads if read.content] if len(touches.reads) > 1 else ()
@@ -137,7 +137,7 @@ def _tokens(turn: RecordedTurn, touches: Touches, count: CachedCounter) -> int:
 
 
 def _roots(recording: Recording) -> list[str]:
-    """Return the names of the repository's folder that a run uses: the usual ones, else where it most often goes."""
+    """Return the names of the repository's folder in a run: the usual ones, else the most frequent target of `cd`."""
     usual: Tally[str] = Tally(_USUAL_ROOT.findall(recording.prompt[:20_000]))
     went: Tally[str] = Tally()
     for turn in recording.turns:
@@ -160,5 +160,5 @@ def _note_folders(text: str, usual: Tally[str], went: Tally[str]) -> None:
 
 
 def _linked(root: str) -> list[str]:
-    # OpenHands links a folder of its workspace to the place where SWE-bench keeps the repository.
+    # OpenHands links a directory of its workspace to the path where SWE-bench keeps the repository.
     return [root, "/testbed"] if root.startswith("/workspace/") and "__" in root else [root]

@@ -1,7 +1,7 @@
-"""Statistics over analysed runs: folders of tables come in, a row for each cohort and every test on it go out.
+"""Splits analysed runs into cohorts and computes for each a summary row and the chosen statistical tests.
 
-Runs in tokens and runs in entities are never pooled. What was fixed in advance comes from a suite file; those tests are
-corrected for being several, all others are exploratory and say so.
+Runs measured in tokens and in entities are never pooled. Tests planned in a suite file are corrected for multiple
+testing; all others are marked as exploratory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_COVERAGE = "no run touched a goal file, so every measured demand is 0: missin
 
 
 def cohort_row(cohort: Cohort) -> dict[str, Any]:
-    """Return the line; a figure that does not exist is None and `note` says why."""
+    """Return the summary row of a cohort; a figure that does not exist is None and `note` says why."""
     runs = cohort.runs
     return {
         "cohort": cohort.name,
@@ -55,7 +55,7 @@ def _demand(runs: RunColumns, *, in_tokens: bool) -> dict[str, Any]:
 
 
 def _areas(cohort: Cohort) -> dict[str, Any]:
-    """Return the failure AUC over all runs, no coverage as 0, and over covered runs alone."""
+    """Return the failure AUC over all runs, with demand 0 where no goal file was touched, and over covered runs."""
     runs = cohort.runs
     score = runs.demand if cohort.in_tokens else runs.later_used
     judged = ~np.isnan(runs.failed) & ~np.isnan(score)
@@ -83,10 +83,10 @@ def _covered_area(found: Auc, *, in_tokens: bool) -> dict[str, Any]:
 
 
 def _note(cohort: Cohort, whole: Auc, covered: Auc) -> str:
-    """Return why the area that is shown, over covered runs where there are goals, or its interval is missing."""
+    """Return why the AUC that is shown (over covered runs where there are goals) or its interval is missing."""
     if not cohort.in_tokens or covered.n == whole.n:
         return whole.note
-    none = "" if whole.estimate is not None else whole.note  # then nothing is to be said of a part
+    none = "" if whole.estimate is not None else whole.note  # the reason for the whole cohort is enough
     if not cohort.runs.covered.any():
         return join_notes([none, NO_COVERAGE])
     return none or (covered.note and f"of runs that touched a goal file: {covered.note}")
@@ -106,7 +106,7 @@ ANALYSES: Mapping[str, Analyse] = {
     "mediation": size_failure.analyse,
     "later": used_later.analyse,
 }
-OF_ENTITIES = ("later",)  # the others need files
+OF_ENTITIES = ("later",)  # the other analyses need files
 TESTS: tuple[str, ...] = tuple(
     question.name
     for module in (demand_failure, reread_rate, gap_failure, recovery, size_failure, used_later)
@@ -124,21 +124,21 @@ def analyse_cohorts(
     disjoint: Sequence[Path] = (),
     analyses: Sequence[str] = tuple(ANALYSES),
 ) -> dict[str, Any]:
-    """Return cohorts and tests of analysed folders.
+    """Return the cohorts and tests of analysed folders.
 
     Args:
         base_lines: source lines of the gold files by task.
-        disjoint: analysed folders whose runs tell how hard tasks are, and nothing else.
+        disjoint: analysed folders whose runs are used only to estimate how hard tasks are.
 
     Raises:
-        InputFileError: a folder is no complete analysis, or all are empty.
+        InputFileError: a folder holds no complete analysis, or none holds a run.
     """
     runs, cells = read_runs([*folders, *disjoint])
     runs = with_base_lines(runs, base_lines or {})
     is_own = runs.folder < len(folders)
     own, others = runs.at(is_own), runs.at(~is_own)
     if not len(own):
-        raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that has some")
+        raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that contains some")
     rows, tests = [], []
     for cohort in split_cohorts(own, cells, others, by, plan.settings, folder_names(folders)):
         rows.append(cohort_row(cohort))
@@ -154,7 +154,7 @@ def analyse_cohorts(
 
 
 def folder_names(folders: Sequence[Path]) -> list[str]:
-    """Return the folders' own names, or their paths where two have the same."""
+    """Return the folders' own names, or their paths where two names are the same."""
     names = [folder.resolve().name for folder in folders]
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
@@ -162,7 +162,7 @@ def folder_names(folders: Sequence[Path]) -> list[str]:
 def split_cohorts(
     runs: RunColumns, cells: RereadCells, others: RunColumns, by: By, settings: Settings, folders: Sequence[str]
 ) -> Iterator[Cohort]:
-    """Yield the cohorts, the largest first; whatever is in another one tells of difficulty."""
+    """Yield the cohorts, the largest first; runs of the other cohorts serve to estimate difficulty."""
     labels = _labels(runs, by, folders)
     names, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
     for place in np.argsort(-counts, kind="stable"):
@@ -174,16 +174,16 @@ def split_cohorts(
 
 
 def findings(cohort: Cohort, analyses: Sequence[str] = tuple(ANALYSES)) -> list[Finding]:
-    """Return what the chosen analyses find in a cohort."""
+    """Return the results of the chosen analyses for a cohort."""
     apt = [name for name in analyses if cohort.in_tokens or name in OF_ENTITIES]
     return [found for name in apt for found in ANALYSES[name](cohort)]
 
 
 def not_run(tests: Sequence[Mapping[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the planned tests that have no row: left out by choice, or meant for runs that are not here.
+    """Return the planned tests without a row: not chosen, or meant for runs that are absent.
 
     Args:
-        units: of every cohort.
+        units: the unit of every cohort.
     """
     made = {(test["cohort"], test["name"]) for test in tests}
     missing = []
@@ -196,9 +196,9 @@ def not_run(tests: Sequence[Mapping[str, Any]], plan: AnalysisPlan, units: Mappi
 
 
 def mark_planned(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the tests with whether each was planned, and the planned ones corrected over all cohorts.
+    """Return the tests, each marked as planned or not, with p values of planned ones corrected over all cohorts.
 
-    A planned test that was not run counts as one without a p value: otherwise leaving tests out would sharpen the rest.
+    A planned test that was not run counts as one without a p value; otherwise leaving tests out would sharpen the rest.
     """
     places = [place for place, test in enumerate(tests) if test["name"] in plan.planned]
     values = [tests[place]["p"] for place in places] + [None] * len(not_run(tests, plan, units))

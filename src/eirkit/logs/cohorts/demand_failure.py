@@ -1,7 +1,7 @@
-"""Whether runs with a larger peak demand fail more often: odds ratios per doubling, bare and adjusted.
+"""Tests whether runs with a larger peak demand fail more often: odds ratios per doubling, raw and adjusted.
 
-Over all runs of a cohort, and over those whose clipped views left out lines that mattered. Difficulty comes from runs
-outside the analysed set: for the latter the cohort's other runs are outside, for the former only other cohorts are.
+Over all runs of a cohort, and over runs whose clipped views hid lines that mattered. Difficulty is estimated from runs
+outside the analysed set: for the second group these are the cohort's other runs, for the first only other cohorts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from eirkit.logs.inference.results import Excluded, join_notes
 
 DEMAND, LENGTH, EASE = "log2 demand", "log2 tokens", "success of others"
 SCALE = "odds ratio of failure per doubling of peak demand"
-NO_OTHERS = "their tasks have no other runs to tell difficulty from"
+NO_OTHERS = "their tasks have no other runs from which to estimate difficulty"
 REMEDY = "no other runs of these tasks; give analysed ones after --disjoint, or split the cohort with --by"
 _SHOWS = "whether runs that needed more at their peak failed more often"
-_LIMITS = "that demand causes failure: it is read off the finished run, and a failing run's extra work raises it"
+_LIMITS = (
+    "that demand causes failure: it is measured on the finished run, and the extra work of a failing run raises it"
+)
 
 
 def _question(name: str, given: str) -> Question:
@@ -39,7 +41,7 @@ CLIPPED = tuple(
 COVERED = Question(
     "demand-failure-covered",
     SCALE,
-    f"{_SHOWS}, among runs of equal length that touched a goal file; where it differs, runs without coverage decide",
+    f"{_SHOWS}, among runs of equal length that touched a goal file; if it differs, runs without coverage drive it",
     _LIMITS,
 )
 QUESTIONS = (BARE, LONG, HARD, COVERED, *CLIPPED)

@@ -1,7 +1,8 @@
-"""Whether runs that saw a clipped line later succeed more often than runs that never did.
+"""Tests whether runs that later saw a clipped line succeed more often than runs that never did.
 
-Raw difference, mixed model with a random intercept per task, the same with each task's share of never-recovered runs,
-and a regression on how often other runs solve the task. Every ratio is of success, never recovered against recovered.
+The raw difference; a mixed model with a random intercept per task; the same with each task's share of never-recovered
+runs; and a regression on how often other runs solve the task. Odds ratios are of success, never recovered against
+recovered.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ NEVER, TASK_SHARE = "never recovered", "task's share never recovered"
 NEWCOMBE = "95% Newcombe, runs as independent"
 CREDIBLE = "95% credible, equal tails of the posterior"
 SCALE = "odds ratio of success: never recovered against recovered"
-ROUNDING = 1e-12  # of an error: residuals that cancel inside every cluster tell nothing
+ROUNDING = 1e-12  # below it an error is rounding: the residuals cancel in every cluster
 MIXED_R_HAT, MIXED_DRAWS = 1.01, 400.0
-MORE_DRAWS = 4  # times as many, where the chains have not mixed
-FEWEST_RUNS = 20  # of a group, below which a normal interval of its share is not to be trusted
-_LIMITS = "an effect of clipping: recovering is itself something that better runs do"
+MORE_DRAWS = 4  # factor for the second attempt if the chains have not mixed
+FEWEST_RUNS = 20  # smallest group for which a normal interval of a share is used
+_LIMITS = "an effect of clipping: better runs are more likely to recover lines"
 RAW = Question(
     "clipping-raw-difference",
     "difference in the share of resolved runs: never recovered minus recovered",
-    "how much less often runs succeed that never saw a clipped line again, whatever the reason",
-    "anything net of which tasks clip: harder tasks have longer files",
+    "how much less often runs succeed that never saw a clipped line again, for whatever reason",
+    "an effect net of the task: harder tasks have longer files and are clipped more",
 )
-MIXED = Question("clipping-mixed", SCALE, "the same within tasks of equal size, tasks differing freely", _LIMITS)
+MIXED = Question("clipping-mixed", SCALE, "the same for tasks of equal size, with an intercept per task", _LIMITS)
 CRE = Question(
     "clipping-correlated-effects",
     SCALE,
-    "the same where a task's own share of never-recovered runs may go with its difficulty",
+    "the same where a task's share of never-recovered runs may depend on its difficulty",
     _LIMITS,
 )
 DISJOINT = Question(
@@ -76,7 +77,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
 
 
 def risk_difference(outcome: Floats, exposed: Floats, clusters: Codes) -> Term:
-    """Return the difference of two shares with an error that allows for clusters."""
+    """Return the difference of two proportions with a cluster-robust error."""
     inside = exposed == 1
     shares = [float(outcome[rows].mean()) for rows in (inside, ~inside)]
     sizes = [int(rows.sum()) for rows in (inside, ~inside)]
@@ -88,13 +89,13 @@ def risk_difference(outcome: Floats, exposed: Floats, clusters: Codes) -> Term:
 
 
 def independent_interval(first: float, n: int, second: float, m: int) -> tuple[float, float]:
-    """Return Wald's 95% interval of a difference of shares, as if every run stood alone."""
+    """Return Wald's 95% interval of a difference of proportions, with runs as independent."""
     half = Z * sqrt(first * (1 - first) / n + second * (1 - second) / m)
     return first - second - half, first - second + half
 
 
 def newcombe_interval(first: float, n: int, second: float, m: int) -> tuple[float, float]:
-    """Return Newcombe's 95% interval of a difference of shares, from Wilson's of each; it holds in small groups."""
+    """Return Newcombe's 95% interval of a difference of proportions, which holds in small groups."""
     (a, b), (c, d) = _wilson(first, n), _wilson(second, m)
     apart = first - second
     return apart - hypot(first - a, d - second), apart + hypot(b - first, second - c)
@@ -114,7 +115,10 @@ def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Fin
     interval = CLUSTERED
     if min(sizes) < FEWEST_RUNS:
         score = newcombe_interval(shares[0], sizes[0], shares[1], sizes[1])
-        interval, note = NEWCOMBE, f"the smaller group has {min(sizes)}: the interval takes runs as independent, no p"
+        interval, note = (
+            NEWCOMBE,
+            f"the smaller group has {min(sizes)}: the interval treats runs as independent and there is no p value",
+        )
         term = Term("difference", shares[0] - shares[1], None, *score, note=note)
     return finding_of_term(
         RAW,
@@ -155,7 +159,7 @@ def _mixed(
 
 
 def _sampled(success: Floats, columns: Columns, runs: RunColumns, rng: np.random.Generator, draws: int) -> Posterior:
-    """Return a posterior; chains that do not agree on the ratio in question get more draws, once."""
+    """Return a posterior; if the chains disagree on the ratio in question, sample once more with more draws."""
     found = mixed_posterior(success, columns, runs.task, rng, draws=draws)
     own = _own_mixing(found)
     if own is None or (own.r_hat <= MIXED_R_HAT and own.effective_draws >= MIXED_DRAWS):
@@ -164,7 +168,7 @@ def _sampled(success: Floats, columns: Columns, runs: RunColumns, rng: np.random
 
 
 def _own_mixing(found: Posterior) -> ChainMixing | None:
-    """Return how the chains mixed in the ratio in question; None where there is no such number."""
+    """Return the mixing of the ratio in question; None if it has no estimate."""
     own = next((mixing for mixing in found.mixing if mixing.name == NEVER), None)
     return own if own is not None and np.isfinite(own.r_hat) else None
 

@@ -1,7 +1,7 @@
-"""Whether the size of what must be read works on failure through lines never recovered, or through rework.
+"""Tests whether large files lead to failure through lines never recovered or through rework (mediation analysis).
 
-Over runs in one of the two clipping groups. The exposure is log2 of the base lines of the gold files; where nobody
-gives them the run's own peak demand stands in, and the note says so.
+Over runs in one of the two clipping groups. The exposure is log2 of the base lines of the gold files; where they are
+unknown the run's own peak demand replaces them, and the note says so.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from eirkit.logs.inference.results import Excluded, join_notes
 
 SIZE, IMPUTED, MEDIATOR = "log2 size", "size imputed", "mediator"
 STANDARDISED = "95% percentile, bootstrap of whole tasks"
-_NO_CAUSE = "a causal path: whatever drives both the mediator and failure is in it too"
+_NO_CAUSE = "a causal path: it includes whatever drives both the mediator and failure"
 SIZE_LENGTH = Question(
     "size-failure-tokens",
-    "odds ratio of failure per doubling of size: base lines of the gold files, or peak demand where nobody gives them",
-    "whether larger gold files go with failure, among runs of equal length",
-    "a cause: large files belong to other projects and other bugs",
+    "odds ratio of failure per doubling of size: base lines of the gold files, or peak demand where they are unknown",
+    "whether larger gold files are associated with failure, among runs of equal length",
+    "a cause: large files belong to different projects and bugs",
 )
 SIZE_HARD = Question(
     "size-failure-difficulty",
@@ -52,26 +52,26 @@ TO_NEVER = Question(
 NEVER_FAILS = Question(
     "never-recovered-failure",
     "odds ratio of failure: never recovered against recovered, at equal size",
-    "whether not recovering goes with failure beside the files' size",
+    "whether not recovering is associated with failure, adjusted for the files' size",
     _NO_CAUSE,
 )
 INDIRECT = Question(
     "mediation-never-recovered",
     "difference in the risk of failure through the mediator, from the 25th to the 75th percentile of size",
-    "how much of the size's association with failure runs through lines never recovered, if both models are right",
+    "how much of the association between size and failure runs through lines never recovered, if both models are right",
     _NO_CAUSE,
 )
 REWORK_FAILS = Question(
     "rework-failure",
     "odds ratio of failure: any of four rework signatures against none, at equal size",
-    "whether repeated commands, failed or repeated edits or ignored failing tests go with failure",
+    "whether repeated commands, failed or repeated edits or ignored failing tests are associated with failure",
     _NO_CAUSE,
 )
 REWORK_INDIRECT = Question(
     "mediation-rework", INDIRECT.scale, "the same through rework instead of lines never recovered", _NO_CAUSE
 )
 DEMAND_AS_SIZE = (
-    "size is the run's own peak demand, which is no pre-run exposure; give --base-lines for the files' size"
+    "size is the run's own peak demand, which is not known before the run; give --base-lines for the files' size"
 )
 QUESTIONS = (SIZE_LENGTH, SIZE_HARD, TO_NEVER, NEVER_FAILS, INDIRECT, REWORK_FAILS, REWORK_INDIRECT)
 

@@ -1,7 +1,7 @@
-"""One run measured: a recording comes in, its rows of every table go out.
+"""Measures one run: turns its recording into its rows of every table.
 
-Pure, and all that it takes and gives can be sent to another process. Runs over files are measured in tokens against a
-goal; runs over typed entities in entities that later calls used, since they have no goal files.
+Pure functions; inputs and results can be sent to another process. Runs over files are measured in tokens against a
+goal; runs over typed entities have no goal files and are measured in entities that later calls used.
 """
 
 from __future__ import annotations
@@ -65,22 +65,22 @@ TABLES: Mapping[str, type] = {
 class AnalysisOptions:
     """How runs are measured; equal options and equal input give equal tables."""
 
-    windows: ContextWindows  # sizes of the models' context windows
+    windows: ContextWindows  # context windows of models
     visibility: Visibility = "seen"
-    goal_tests: bool = False  # test files of a reference patch are goal files too
-    own_edits: OwnEdits = "last"  # what stands in where nobody says what the goal was
+    goal_tests: bool = False  # count test files of a reference patch as goal files
+    own_edits: OwnEdits = "last"  # the goal where neither a patch nor the log names one
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One run's rows: its own, and columns by table and name."""
+    """The rows of one run: its own row, and columns by table and name."""
 
     run: RunRow
     tables: Mapping[str, Columns]
 
 
 def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
-    """Return the analysis of a run as it was recorded."""
+    """Return the analysis of a recorded run."""
     count = CachedCounter(count)
     trajectory = interpret(recording, count)
     if recording.domain == "entities":
@@ -143,7 +143,7 @@ def _row(
 
 
 def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
-    """Tell whether a run used a file from which what it needed at a break can be told."""
+    """Return whether a run used a file that shows what it needed at a break."""
     if goal.source == "own-edits":
         return any(run.graph.reads) or any(run.graph.writes)
     return run.needed.sinks > 0
@@ -152,7 +152,7 @@ def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
 def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
     """Return what was live at each compaction.
 
-    Where the goal is only the run's last edit, whatever was used later counts: a long session serves many ends.
+    Where the goal is only the run's last edit, every later use counts, because a long session serves many goals.
     """
     needed = run.used if goal.source == "own-edits" else run.needed
     return {
@@ -161,13 +161,13 @@ def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dic
     }
 
 
-_PATCHES = 1 << 10  # that are kept taken apart; runs of one task often follow each other
-_YOUNG = 20_000  # objects between two looks for cycles
+_PATCHES = 1 << 10  # parsed patches that are cached; runs of one task often follow each other
+_YOUNG = 20_000  # allocations between two garbage collections
 
 
 @contextmanager
 def fewer_collections() -> Iterator[None]:
-    """Look for cycles less often meanwhile: a run is a hundred thousand small facts, and none refers back."""
+    """Collect garbage less often: a run has about a hundred thousand small objects and no cycles."""
     before = gc.get_threshold()
     gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
     try:
@@ -179,7 +179,7 @@ def fewer_collections() -> Iterator[None]:
 def measured(
     items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: GoldPatches | None
 ) -> Iterator[Analysis | Skipped]:
-    """Yield the analysis of each run; what was skipped stays so."""
+    """Yield the analysis of each run; skipped items pass unchanged."""
     patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)
     for item in items:
         yield item if isinstance(item, Skipped) else measured_or_skipped(item, patch_of(item.task_id), options, count)
@@ -188,7 +188,7 @@ def measured(
 def measured_or_skipped(
     recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter
 ) -> Analysis | Skipped:
-    """Return a run's analysis, or why there is none."""
+    """Return a run's analysis, or the reason why it could not be measured."""
     try:
         return measure(recording, patch, options, count)
     except (MissingExtraError, MemoryError):

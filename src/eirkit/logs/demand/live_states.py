@@ -1,7 +1,7 @@
-"""What a run's later, goal-connected work needed at each cut: live sets, demand, and its peak.
+"""Computes which file states were live at each cut, the demand in tokens with its peak, and the tables of the graph.
 
-In: a graph, a slice of it, and what each state costs. Out: tokens and live states for each cut; cut t lies just before
-turn t. docs/vestige-demand.md gives the definitions.
+Cut t lies just before turn t. A state is live while later work that leads to the goal still uses it;
+docs/vestige-demand.md gives the definitions.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ VISIBILITIES: tuple[Visibility, ...] = ("seen", "environment")
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Demand and number of live states by cut; place 0 is the cut before turn 1."""
+    """Demand and number of live states by cut; index 0 is the cut before turn 1."""
 
     costs: Sequence[int]
     live: Sequence[int]
     peak: int
-    peak_cut: int | None  # the first with the peak; None where nothing is ever live
+    peak_cut: int | None  # the first cut with the peak; None if nothing is ever live
 
 
 def demand(graph: ActionGraph, needed: Slice, costs: Sequence[int], visibility: Visibility) -> Demand:
     """Return the summed cost of live states at every cut.
 
-    A state is live from the turn after it was first seen, or made, to the last turn in the slice that consumes it: a
-    version is never consumed after the next one was made, so no cut counts two versions of a file.
+    A state is live from the turn after it was first seen or made to the last turn in the slice that uses it. A version
+    is never used after the next one was made, so no cut counts two versions of a file.
     """
     starts = graph.first_seen if visibility == "seen" else graph.made_at
     changes, counts = [0] * (graph.turns + 1), [0] * (graph.turns + 1)
@@ -58,7 +58,7 @@ def live_at(graph: ActionGraph, needed: Slice, cut: int, visibility: Visibility)
     return [state for state, last in enumerate(needed.last_used) if starts[state] < cut <= last]
 
 
-MOST_TOKENS = 1 << 53  # a run of more is no run, and its sums would not fit a table
+MOST_TOKENS = 1 << 53  # a larger run is an error in its log, and its sums would not fit a table
 
 
 @dataclass(slots=True)
@@ -67,15 +67,15 @@ class FileUse:
 
     path: str
     goal: bool
-    versions: int = 0  # that the run made
+    versions: int = 0  # versions that the run made
     reads: int = 0
     writes: int = 0
     read_tokens: int = 0
-    repeat_reads: int = 0  # reads that showed something of this version again
-    repeat_tokens: int = 0  # what they showed again
-    needed_reads: int = 0  # those in the slice
-    dead_tokens: int = 0  # shown by reads outside the slice
-    peak_tokens: int = 0  # its dearest version
+    repeat_reads: int = 0  # reads that showed part of a version again
+    repeat_tokens: int = 0  # tokens that they showed again
+    needed_reads: int = 0  # reads in the slice
+    dead_tokens: int = 0  # tokens shown by reads outside the slice
+    peak_tokens: int = 0  # tokens of its largest version
     live_from: int | None = None  # the first cut at which a version of it is live
     live_until: int | None = None
     live_cuts: int = 0  # cuts at which a version of it is live
@@ -84,11 +84,11 @@ class FileUse:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """The graph of a run with what it cost."""
+    """The graph of a run with its costs and demand."""
 
     graph: ActionGraph
-    needed: Slice  # what leads to the goal
-    used: Slice  # what any later action used
+    needed: Slice  # the slice that leads to the goal
+    used: Slice  # the slice in which every later use counts
     shown: ObservedCosts
     seen: Demand
     environment: Demand
@@ -100,7 +100,7 @@ class MeasuredRun:
 
 
 def measure_touches(trajectory: Trajectory, goal: Goal | None, count: Counter) -> MeasuredRun:
-    """Return a run's graph, its slices and its demand; without a goal every later use is a need."""
+    """Return a run's graph, its slices and its demand; without a goal every later use counts as needed."""
     turns = trajectory.turns
     graph = build(([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns)
     used = slice_to(graph, None)
@@ -126,7 +126,7 @@ def paths_of(goal: Goal | None) -> frozenset[str]:
 
 
 def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) -> dict[str, Columns]:
-    """Return a run's rows of the four tables that its graph fills."""
+    """Return a run's rows of the four tables that come from its graph."""
     return {
         "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
         "states": state_columns(run),
@@ -163,7 +163,7 @@ def state_columns(run: MeasuredRun) -> Columns:
 def file_uses(
     trajectory: Trajectory, graph: ActionGraph, needed: Slice, shown: ObservedCosts, goal: frozenset[str]
 ) -> list[FileUse]:
-    """Return a row for every file that the run touched, in the order in which it met them."""
+    """Return a row for every file that the run touched, in order of appearance."""
     uses: dict[str, FileUse] = {}
     for state, path in enumerate(graph.paths):
         use = uses.get(path) or uses.setdefault(path, FileUse(path, path in goal))
@@ -203,7 +203,7 @@ def _add_read(use: FileUse, tokens: int, share: float, kept: bool) -> None:
 def action_columns(
     graph: ActionGraph, needed: Slice, tokens: Sequence[Sequence[int]], goal: frozenset[str]
 ) -> Mapping[str, Sequence[object]]:
-    """Return the table of actions: every read, and every file of every write action; necessary means in the slice."""
+    """Return the table of actions: every read, and every file of a write action; necessary means in the slice."""
     rows: list[tuple[int, str, str, int, int | None, bool, bool, int | None]] = []
     for place in range(graph.turns):
         turn, carrier = place + 1, needed.carriers[place] or None

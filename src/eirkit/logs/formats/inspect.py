@@ -1,8 +1,7 @@
-"""Inspect logs: `.eval`, a zip of a header and one file for each sample, and the older single JSON file.
+"""Reads Inspect logs: `.eval` archives with one file per sample, and the older single JSON file.
 
-A log comes in; one run for each sample and epoch goes out. Of a log that was never finished the journal takes the
-place of the header. The turns are the sample's messages; where a context was compacted, or only events were kept, the
-events of the model and its tools.
+Each sample and epoch is a run. In an unfinished log the journal replaces the header. The turns come from the sample's
+messages, or, where the context was compacted or only events were kept, from the events of the model and its tools.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def sample_turns(sample: Mapping[str, Any]) -> tuple[str, tuple[RecordedTurn, ..
     events = items_of(sample.get("events"))
     replies = [event for event in events if event.get("event") == "model" and _reply(event)]
     spoken = sum(message.get("role") == "assistant" for message in items_of(messages))
-    # The final messages of a compacted sample are what was left of it; its events tell the whole.
+    # The final messages of a compacted sample are only the remainder; its events are complete.
     if not spoken or (len(replies) > spoken and any(event.get("event") == "compaction" for event in events)):
         return _from_events(events, items_of(messages), attachments)
     conversation = read_conversation(_openai_style(messages, attachments), make_call=_call)
@@ -52,7 +51,7 @@ def sample_turns(sample: Mapping[str, Any]) -> tuple[str, tuple[RecordedTurn, ..
 
 
 def has_session(sample: Mapping[str, Any]) -> bool:
-    """True if commands were typed into a shell that stays."""
+    """Return whether commands were typed into a persistent shell."""
     said = [*items_of(sample.get("messages")), *map(_reply, items_of(sample.get("events")))]
     return any(call.get("function") == _SESSION for message in said for call in items_of(message.get("tool_calls")))
 
@@ -80,7 +79,7 @@ def _call(tool: str, arguments: Mapping[str, Any], output: str, answer: Mapping[
 
 
 def _printed(tool: str, output: str) -> str:
-    """Return what a session printed, without the prompt at which it waits."""
+    """Return what a session printed, without the trailing shell prompt."""
     return _PROMPT.sub("", output) if tool == _SESSION and output.rstrip().endswith(("$", "#")) else output
 
 
@@ -147,13 +146,13 @@ def _usage(event: Mapping[str, Any]) -> LoggedUsage | None:
     written = count_of(counts.get("input_tokens_cache_write"))
     total = count_of(counts.get("total_tokens"))
     answer = count_of(counts.get("output_tokens"))
-    # Some servers count cached input within the input and some beside it; the total tells which.
+    # Some servers include cached input in the input and some do not; the total shows which.
     whole = fresh if total and total < fresh + answer + cached + written else fresh + cached + written
     return LoggedUsage(whole, answer, min(whole, cached))
 
 
 def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Put attachments back into a call's arguments, one level deep, which is where events keep them."""
+    """Resolve attachments in a call's arguments, one level deep, where events keep them."""
     if isinstance(value, dict):
         return {name: _resolved(inner, attachments) for name, inner in value.items()}
     return _resolved(value, attachments)
@@ -185,10 +184,10 @@ _LOG_KEYS = (b'"eval"', b'"status"', b'"run_id"', b'"version"')
 class Inspect:
     """Logs of Inspect."""
 
-    run_per_member = "samples/"  # in an archive
+    run_per_member = "samples/"  # folder of an archive with one run per file
 
     def recognises(self, document: Document) -> bool:
-        """True for an archive with a header and samples, or for an object with an evaluation's facts at the top."""
+        """Return whether the archive has a header and samples, or the object has an evaluation at the top level."""
         head = document.head
         if begins_with_info(head):
             return False
@@ -222,7 +221,7 @@ class Inspect:
             sample = whole_document(member)
             yield sample if isinstance(sample, Skipped) else _run(member, header, sample)
         if not samples:
-            yield skipped(document, "holds no sample; there is nothing to analyse")
+            yield skipped(document, "holds no sample; leave it out")
 
 
 def _read_json_log(document: Document) -> Iterator[Recording | Skipped]:
@@ -235,9 +234,9 @@ def _read_json_log(document: Document) -> Iterator[Recording | Skipped]:
         if isinstance(sample, dict):
             yield _run(document, log, sample, str(number))
         else:
-            yield skipped(document, "is no sample; restore the log", str(number))
+            yield skipped(document, "is not a sample; restore the log", str(number))
     if not samples:
-        yield skipped(document, "holds no sample; there is nothing to analyse")
+        yield skipped(document, "holds no sample; leave it out")
 
 
 def _is_sample_or_journal(name: str) -> bool:
@@ -281,7 +280,7 @@ def _recording(document: Document, header: Mapping[str, Any], sample: Mapping[st
             "scores": scores,
             "model_usage": usage,
             "error": string_of(mapping_of(sample.get("error")).get("message")),
-            "keeps_folder": has_session(sample),  # its other shells start every command anew
+            "keeps_folder": has_session(sample),  # other tools of Inspect run every command in a new shell
         },
     )
 

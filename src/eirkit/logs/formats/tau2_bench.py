@@ -1,7 +1,7 @@
-"""tau2-bench results: one object with the tasks and a list of simulations.
+"""Reads tau2-bench results: one object with the tasks and a list of simulations, each of which is a run.
 
-A file comes in; one run for each simulation goes out, its state database entities. In some domains the user has tools
-too: those calls are the world's, not the agent's, and are left out of the turns.
+The state of a run consists of database entities. In some domains the user has tools too; these calls are not the
+agent's and are left out of the turns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Tau2Bench:
     """Result files of tau2-bench."""
 
     def recognises(self, document: Document) -> bool:
-        """True for an object whose info tells of trials, user and agent, or that begins with its simulations."""
+        """Return whether the object's info has trials, user and agent, or it begins with its simulations."""
         head = document.head.lstrip()
         told = all(key in head for key in _KEYS)
         simulated = b'"simulations"' in head and b'"reward_info"' in head and b'"task_id"' in head
@@ -81,7 +81,7 @@ def _recording(
 
 
 def _agents_side(messages: list[Any]) -> Iterator[object]:
-    """Yield the messages that the agent takes part in, each tool's answer under the id of its call."""
+    """Yield the messages of the agent's side, with each tool result under the id of its call."""
     for message in messages:
         if not isinstance(message, dict):
             yield message
@@ -106,7 +106,7 @@ def _details(domain: str, simulation: str, task: Mapping[str, Any]) -> Mapping[s
         if action.get("requestor") != "user"
     ]
     told = {"domain": domain, "simulation": simulation, "instruction": _instruction(task)}
-    return {**told, "actions": actions} if task else told  # a task that the file leaves out names no entities
+    return {**told, "actions": actions} if task else told  # a task missing from the file names no entities
 
 
 def _instruction(task: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
-"""tau-bench results: a list of runs with task, trial, reward and the messages between agent, user and tools.
+"""Reads tau-bench results: a list of runs with task, trial, reward and the messages between agent, user and tools.
 
-A file comes in; one run for each task and trial goes out, its state database entities rather than files. The task's own
-instruction and actions are in the details, for counting the entities that the task itself names.
+The state of a run consists of database entities rather than files. The task's instruction and reference actions are
+kept in the details, to count the entities that the task itself names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eirkit.logs.trajectory import Recording, formats
 
 _KEYS = (b'"task_id"', b'"reward"', b'"traj"', b'"info"')
 _DOMAINS = ("airline", "retail", "telecom", "banking")
-_PROMPT_CHARACTERS = 200  # of the policy, whose title names the domain
+_PROMPT_CHARACTERS = 200  # characters of the policy that are searched for the domain
 
 
 @formats.add("tau-bench")
@@ -25,7 +25,7 @@ class TauBench:
     """Result files of tau-bench."""
 
     def recognises(self, document: Document) -> bool:
-        """True for a list whose first run has a task, a reward and a trajectory."""
+        """Return whether the document is a list whose first run has a task, a reward and a trajectory."""
         head = document.head.lstrip()
         return head.startswith(b"[") and all(key in head for key in _KEYS)
 

@@ -1,8 +1,7 @@
 """Logistic regression with a random intercept per group: maximum likelihood, and a posterior for credible intervals.
 
-A 0/1 outcome, named columns and groups come in. The intercepts are integrated out by quadrature; the posterior of what
-is left is sampled by Markov chains whose mixing is reported. The correlated-random-effects variant is one more column:
-the group's mean of the exposure.
+The intercepts are integrated out by quadrature; the posterior of the other parameters is sampled by Markov chains whose
+mixing is reported. The correlated-random-effects variant adds one column: the group's mean of the exposure.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ PRIORS = (
     f"intercept at the columns' means ~ normal(0, {INTERCEPT_SCALE:g}); a column's log odds per standard deviation ~ "
     f"normal(0, {SLOPE_SCALE:g}); sd of the group intercepts ~ half Student t({SD_FREEDOM:g}, 0, {SD_SCALE:g})"
 )
-_ALL_SPREAD = 4.0  # log sd beyond which the groups alone decide nearly every row
-_NO_SPREAD = -5.0  # log sd below which intercepts differ by less than anything that can be told
+_ALL_SPREAD = 4.0  # log sd above which the groups alone determine nearly every row
+_NO_SPREAD = -5.0  # log sd below which the intercepts are practically equal
 _MIXED_R_HAT, _MIXED_DRAWS = 1.01, 400.0
 _MANY_NODES, _MOST_NODES = 63, 127
-_FINE_ENOUGH = 1e-2  # of log-likelihood, which no interval can show
+_FINE_ENOUGH = 1e-2  # difference in log-likelihood too small to affect an interval
 _CHAINS, _WARM_UP = 4, 200
 
 
@@ -60,7 +59,7 @@ class Posterior:
     """Posterior medians, standard deviations and equal-tailed intervals; p is twice the smaller tail beyond zero."""
 
     terms: tuple[Term, ...]
-    group_sd: Term  # on the scale of log odds
+    group_sd: Term  # on the log-odds scale
     n: int
     groups: int
     draws: int  # over all chains
@@ -113,7 +112,7 @@ def mixed_posterior(
         return _no_posterior(model)
     ascent = _climb_finely(model, lambda theta, nodes: _penalised(model.cells, theta, nodes))
     spread = invert(ascent.point.information)
-    # Steep groups need the most nodes, so count them where the posterior is about to end.
+    # Steep groups need the most nodes, so their number is chosen near the posterior's mode.
     steep = ascent.theta + np.append(np.zeros(len(spread) - 1), 2 * np.sqrt(spread[-1, -1]))
     nodes = _fewest_nodes(model.cells, steep)
     root = np.asarray(np.linalg.cholesky(spread + 1e-12 * np.eye(len(spread))), dtype=np.float64)
@@ -136,7 +135,7 @@ def log_prior(points: Floats) -> Floats:
     normal = -0.5 * (points[:, :-1] / scales) ** 2 - np.log(scales) - 0.5 * log(2 * pi)
     ratio = np.exp(2 * points[:, -1]) / (SD_FREEDOM * SD_SCALE**2)
     constant = log(2 / SD_SCALE) + lgamma((SD_FREEDOM + 1) / 2) - lgamma(SD_FREEDOM / 2) - 0.5 * log(pi * SD_FREEDOM)
-    # The last summand is the Jacobian of the logarithm.
+    # The last summand is the Jacobian of the log transform.
     half_t: Floats = constant - (SD_FREEDOM + 1) / 2 * np.log1p(ratio) + points[:, -1]
     whole: Floats = normal.sum(axis=1) + half_t
     return whole
@@ -161,7 +160,7 @@ def _hopeless(y: Floats, codes: Codes) -> str:
     if groups == 1:
         return "all rows belong to one group, so groups cannot be compared"
     if groups == len(y):
-        return "every row is its own group, so the spread between groups cannot be told from chance"
+        return "every row is its own group, so the spread between groups cannot be distinguished from chance"
     wins = np.bincount(codes, y)
     if not ((wins > 0) & (wins < np.bincount(codes))).any():
         return "in every group all rows agree, so the spread between groups is infinite"
@@ -174,7 +173,7 @@ def _start(model: _Model) -> Floats:
 
 
 def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], LikelihoodPoint]) -> Ascent:
-    """Return the maximum at as many nodes as the groups need: the more two-sided they are, the fewer."""
+    """Return the maximum, with as many nodes as the groups need."""
     start = _start(model)
     for nodes in (_MANY_NODES, _MOST_NODES):
         ascent = climb(lambda theta, nodes=nodes: _tamed(evaluate(theta, nodes)), start)  # type: ignore[misc]
@@ -186,7 +185,7 @@ def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], LikelihoodPoi
 
 
 def _fewest_nodes(cells: GroupedRows, theta: Floats) -> int:
-    """Return a number of nodes that is as good as the most there can be."""
+    """Return the smallest number of nodes that is as accurate as the largest."""
     slopes, log_sd = theta[None, :-1], theta[-1:]
     best = log_marginal(cells, slopes, log_sd, _MOST_NODES)[0]
     for nodes in (NODES, 2 * NODES + 1, _MANY_NODES):
@@ -196,7 +195,7 @@ def _fewest_nodes(cells: GroupedRows, theta: Floats) -> int:
 
 
 def _climb(model: _Model) -> Ascent | None:
-    """Return the maximum, None where it lies at no spread between groups."""
+    """Return the maximum, or None if it lies at zero spread between groups."""
     pooled = maximise(model.outcome, model.design.with_intercept())
     ascent = _climb_finely(model, lambda theta, nodes: derivatives(model.cells, theta, nodes))
     flat = ascent.theta[-1] < _NO_SPREAD or (pooled.converged and ascent.point.value <= pooled.point.value + 1e-6)
@@ -204,7 +203,7 @@ def _climb(model: _Model) -> Ascent | None:
 
 
 def _tamed(point: LikelihoodPoint) -> LikelihoodPoint:
-    """Return the point with an information that leads uphill also where the marginal likelihood is not concave."""
+    """Return the point with an information matrix that leads uphill even where the likelihood is not concave."""
     values, vectors = np.linalg.eigh(point.information)
     if values.min() > 0:
         return point
@@ -227,13 +226,13 @@ def _fitted(model: _Model, terms: tuple[Term, ...], log_likelihood: float, note:
 
 
 def _lost(model: _Model) -> Fit:
-    note = "separation, or the fit did not converge; leave out columns that predict every row of their kind"
+    note = "the data are separated or the fit did not converge; leave out columns that predict the outcome perfectly"
     names = (*model.names, GROUP_SD)
     return missing(names, note, n=len(model.outcome), clusters=len(model.cells.starts))
 
 
 def _sd_term(log_sd: float, error: float) -> Term:
-    """Return the sd with an interval by its logarithm, and no p value: zero is the edge of what it can be."""
+    """Return the sd with an interval on the log scale, and no p value, since zero is on the boundary."""
     by_log = wald(GROUP_SD, log_sd, error).ratio()
     return Term(GROUP_SD, by_log.estimate, by_log.standard_error, by_log.low, by_log.high, None, by_log.note)
 
@@ -264,7 +263,7 @@ def _summarise(model: _Model, values: Floats, acceptance: float) -> Posterior:
     )
     converged = all(m.r_hat <= _MIXED_R_HAT and m.effective_draws >= _MIXED_DRAWS for m in mixing)
     notes = [f"{t.name} {t.note}" for t in terms if t.note]
-    notes += [] if converged else ["the chains have not mixed; ask for more draws"]
+    notes += [] if converged else ["the chains have not mixed; increase the number of draws"]
     count, groups = values.shape[0] * values.shape[1], len(model.cells.starts)
     spread = _credible(GROUP_SD, sd, has_sign=False)
     return Posterior(

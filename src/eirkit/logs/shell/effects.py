@@ -1,4 +1,7 @@
-"""One shell call: its command, its output and its exit code come in; what it read and wrote goes out."""
+"""Returns what one shell call read and wrote, from its command, output and exit code, and updates the shell's state.
+
+It holds the table of commands, and decides which of the requested writes failed.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +47,9 @@ _GIT_REFUSED = re.compile(
     r"(?m)^error: (?:patch failed|corrupt patch|unrecognized input|No valid patches|[^\n]*: patch does not apply)"
 )
 
-# Commands that end badly whenever they complain.
+# Commands whose error message always means a non-zero exit code.
 _STRICT = frozenset({"rm", "cp", "mv", "sed", "cat", "cd", "mkdir", "touch", "ln", "head", "tail", "ls", "patch"})
-# The shell refused the whole command: a first line that it cannot parse, or a quote that is never closed.
+# The shell rejected the whole command: a syntax error in its first line, or an unclosed quote.
 _UNPARSED = re.compile(
     r"(?m)^(?:/bin/|/usr/bin/)?(?:ba|da|z)?sh: (?:-c: )?(?:line )?"
     r"(?:1: [Ss]yntax error|\d+: unexpected EOF|\d+: Syntax error: Unterm)"
@@ -54,7 +57,7 @@ _UNPARSED = re.compile(
 
 
 def shell_touches(command: str, output: str, exit_code: int, state: ShellState) -> Touches:
-    """Return what a command touched, and leave in `state` what the next one needs to know."""
+    """Return what a command touched, and update `state` for the next one."""
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
     if state.folder[:1] == "/":
@@ -63,7 +66,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
         walk.run(parse(command))
     reads = tuple(reads_of(walk.shown, output, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
-    # Reads are noted last: a file that this very call made and showed was not there before.
+    # Reads are recorded last: a file that this call created and showed did not exist before.
     for write in writes:
         remember(state, write)
     gone = {write.path for write in writes if write.kind == "delete"} if writes else ()
@@ -82,7 +85,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
 
 
 def _clean(state: ShellState, walk: Walk, written: set[str]) -> None:
-    """Forget changes that git undid or committed, save those that were to be undone and were not."""
+    """Forget changes that git undid or committed, except those whose undo failed."""
     asked = {done.write.path for done in walk.written}
     for path in walk.cleaned:
         if path in written or path not in asked:
@@ -91,7 +94,7 @@ def _clean(state: ShellState, walk: Walk, written: set[str]) -> None:
 
 
 def remember(state: ShellState, write: FileWrite) -> None:
-    """Keep what a write tells about a file: its text, and that it differs from the last commit."""
+    """Record what a write reveals about a file: its text, and that it differs from the last commit."""
     path = write.path
     if write.kind == "delete":
         state.forget(path)
@@ -105,7 +108,7 @@ def remember(state: ShellState, write: FileWrite) -> None:
         state.keep_text(path, write.content)
     elif path in state.texts:
         state.keep_text(path, _edited(state.texts[path], write))
-    # What was shown before is overwritten, not made.
+    # A file shown before is overwritten, not created.
     if write.kind == "whole" and path not in state.changed and path not in state.shown:
         state.created[path] = None
     state.changed[path] = None
@@ -115,7 +118,7 @@ def remember(state: ShellState, write: FileWrite) -> None:
 def _edited(text: str, write: FileWrite) -> str:
     if write.removed is not None and write.added is not None:
         return text.replace(write.removed, write.added, 1)
-    # An edit that cannot be followed rarely changes which files a script writes, so the old text is kept.
+    # An edit that cannot be reproduced rarely changes which files a script writes, so the old text stays.
     return text + (write.added or "")
 
 
@@ -128,7 +131,7 @@ def _completed_writes(walk: Walk, output: str, exit_code: int) -> list[ShellWrit
 
 
 def _skipped(step: int, walk: Walk, output: str) -> bool:
-    """True if a command before `&&` failed by its own words, so that this one never ran."""
+    """Return whether a command before `&&` reported a failure, so that this one never ran."""
     while step := walk.guards.get(step, 0):
         name = walk.names[step - 1]
         if name in _STRICT and _complains(name, "", output):
@@ -148,13 +151,13 @@ def _failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bo
         return True
     if _complains(name, done.word, output):
         return True
-    # A command that complains of one of its files has dealt with the others.
+    # A command that reports an error about one file has processed the others.
     selective = name != "git" and _complains(name, "", output)
     return exit_code != 0 and done.step == last_step and not selective
 
 
 def _refused(word: str, output: str) -> bool:
-    """True if the shell could not open the target of a redirection."""
+    """Return whether the shell could not open the target of a redirection."""
     index = output.find(f"{word}: ")
     while index >= 0:
         rest = output[index + len(word) + 2 : index + len(word) + 60]
@@ -178,7 +181,7 @@ def _complains(name: str, word: str, output: str) -> bool:
 
 
 def _python_failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bool:
-    """A program that was stopped by an error did what stands before the line that raised it."""
+    """Return whether a write comes after the line that raised an error; a program does what precedes that line."""
     if "Traceback (most recent call last)" in output:
         frame = _FRAME.search(output, output.find("Traceback (most recent call last)"))
         return frame is not None and exit_code != 0 and done.line >= int(frame[1])

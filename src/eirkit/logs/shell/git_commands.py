@@ -1,6 +1,6 @@
-"""git: what it shows of files' content, and what it puts back, applies, moves or removes.
+"""git: what its commands show of files, and what they restore, apply, move or remove.
 
-What `git diff` shows are lines of the present files, so these count as read; old commits and their diffs do not.
+`git diff` shows lines of the current files, so these count as read; old commits and their diffs do not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STAT = re.compile(r"(?m)^ (\S[^\n|]*?) +\| +(?:\d+ [+-]*|Bin .*)$")
 
 
 def git(walk: Walk, call: Invocation) -> Flow:
-    """Follow a git command."""
+    """Interpret a git command."""
     arguments, folder = list(call.arguments), walk.folder
     while arguments and arguments[0].startswith("-"):
         option = arguments.pop(0)
@@ -50,7 +50,7 @@ def _diff(walk: Walk, call: Invocation) -> Flow:
     words = _after_dashes(call.arguments)
     before = call.arguments[: call.arguments.index("--")] if "--" in call.arguments else call.arguments
     if any(word != "HEAD" and _REVISION.fullmatch(word) for word in before):
-        # What differs from an older commit is known only where it is asked for by name.
+        # Differences from an older commit are known only for files named explicitly.
         return Flow("diff", files=walk.paths([word for word in words if "." in word.strip("./")]), folder=_top(walk))
     return Flow(
         "diff", files=_changed(walk, words), folder=walk.folder if "--relative" in call.arguments else _top(walk)
@@ -58,7 +58,7 @@ def _diff(walk: Walk, call: Invocation) -> Flow:
 
 
 def _top(walk: Walk) -> str:
-    """Return the folder that names in a diff start from."""
+    """Return the folder to which names in a diff are relative."""
     return walk.state.roots[0] if walk.state.roots else walk.folder
 
 
@@ -69,7 +69,7 @@ def _after_dashes(arguments: list[str]) -> list[str]:
 
 
 def _changed(walk: Walk, words: list[str]) -> tuple[str, ...]:
-    """Return the changed files at or below some paths; all of them where none is given."""
+    """Return the changed files at or below the given paths; all of them if none is given."""
     now = [*walk.state.changed, *(done.write.path for done in walk.written)]
     inside = [path for path in dict.fromkeys(now) if not path.startswith(("/", "~"))]
     if not words:
@@ -93,7 +93,7 @@ def _blame(walk: Walk, call: Invocation) -> Flow:
 
 
 def _checkout(walk: Walk, call: Invocation) -> Flow:
-    """`git checkout`: files put back; a branch puts back nothing that can be told, unless it is forced."""
+    """`git checkout`: restored files; switching branches restores nothing that can be known, unless forced."""
     options = split_options(call.arguments)
     if options.has("-b", "-B", "--orphan", "-p", "--patch"):
         return NOTHING
@@ -107,7 +107,7 @@ def _checkout(walk: Walk, call: Invocation) -> Flow:
 
 
 def _restore(walk: Walk, call: Invocation) -> Flow:
-    """`git restore`: files put back, unless it is told to change the index alone."""
+    """`git restore`: restored files, unless it changes only the index."""
     options = split_options(call.arguments, "s", ("--source",))
     index_alone = options.has("--staged", "-S") and not options.has("--worktree", "-W")
     if not index_alone and not options.has("-p", "--patch"):
@@ -123,7 +123,7 @@ def _switch(walk: Walk, call: Invocation) -> Flow:
 
 
 def _undo(walk: Walk, call: Invocation, paths: Iterable[str]) -> None:
-    """Note that files are put back to what the last commit has; those that the run made stay as they are."""
+    """Record that files are restored from the last commit; files that the run created stay as they are."""
     for path in paths:
         if path not in walk.state.created:
             walk.write_path(call, path, "edit")
@@ -131,7 +131,7 @@ def _undo(walk: Walk, call: Invocation, paths: Iterable[str]) -> None:
 
 
 def _put_back(walk: Walk, call: Invocation, word: str) -> bool:
-    """Note the files that a word puts back; False if it names no file."""
+    """Record the files that an operand restores; False if it names no file."""
     below = _changed(walk, [word])
     paths = walk.paths([word])
     _admit(walk, paths)
@@ -148,7 +148,7 @@ def _put_back(walk: Walk, call: Invocation, word: str) -> bool:
 
 
 def _admit(walk: Walk, paths: Iterable[str]) -> None:
-    """Take it that a commit has files which git took by their names: the run did not make them but write over them."""
+    """Assume that a commit contains files that git accepted by name: the run overwrote them and did not create them."""
     if walk.exit_code == 0 or _UPDATED.search(walk.output):
         for path in paths:
             walk.state.created.pop(path, None)
@@ -171,7 +171,7 @@ def _stash(walk: Walk, call: Invocation) -> Flow:
 
 
 def _set_aside(walk: Walk, call: Invocation, words: list[str], untracked: bool) -> None:
-    """Put changed files back and keep what they were; of files that the run made, only if it is asked to."""
+    """Stash changed files; of files that the run created, only if the command includes untracked ones."""
     files = _changed(walk, words)
     if words and not untracked:
         _admit(walk, walk.paths(words))
@@ -197,7 +197,7 @@ def _steps(back: re.Match[str]) -> int:
 
 
 def _take_back(walk: Walk, call: Invocation) -> None:
-    """Note that the last commit is undone, if the run made it and its files are known."""
+    """Record that the last commit is undone, if the run made it and its files are known."""
     files = walk.state.committed.pop() if walk.state.committed else ()
     walk.state.unresolved += not files
     for path in files:
@@ -206,7 +206,7 @@ def _take_back(walk: Walk, call: Invocation) -> None:
 
 
 def _revert(walk: Walk, call: Invocation) -> Flow:
-    """`git revert HEAD` names no file: they are known where the run made that commit."""
+    """`git revert HEAD` names no files; they are known if the run made that commit."""
     if split_options(call.arguments, "m").operands == ["HEAD"]:
         _take_back(walk, call)
     else:
@@ -217,7 +217,7 @@ def _revert(walk: Walk, call: Invocation) -> Flow:
 def _clean(walk: Walk, call: Invocation) -> Flow:
     options = split_options(call.arguments, "e")
     if options.has("-f", "--force") and not options.has("-n", "--dry-run"):
-        # Without -d it leaves folders alone of which no commit has a file.
+        # Without -d it skips folders that contain no tracked file.
         new = () if options.has("-d") else tuple(f"{folder}/" for folder in walk.state.folders)
         for path in _changed(walk, options.operands):
             if path in walk.state.created and not path.startswith(new):
@@ -247,8 +247,8 @@ def _apply(walk: Walk, call: Invocation) -> Flow:
 def _from_top(walk: Walk, name: str, by_git: bool) -> str | None:
     """Return the file that a name in a patch means to `git apply`.
 
-    Names start from the top. Where it runs in a folder, it leaves out git's own patches of files elsewhere, and takes
-    such names in other patches from that folder.
+    Names are relative to the top of the repository. Run in a subfolder, it skips files of git patches elsewhere, and
+    takes names in other patches as relative to that folder.
     """
     path = walk.state.resolve(name, _top(walk))
     here = walk.state.resolve(walk.folder, walk.folder) if walk.folder else "."
@@ -258,7 +258,7 @@ def _from_top(walk: Walk, name: str, by_git: bool) -> str | None:
 
 
 def _merging(walk: Walk, call: Invocation) -> Flow:
-    """A merge names the files that it changed in the summary that it prints."""
+    """A merge lists the files that it changed in its summary."""
     for name in _STAT.findall(walk.output):
         if (path := walk.state.resolve(name.strip(), _top(walk))) is not None:
             walk.write_path(call, path, "edit")
@@ -266,7 +266,7 @@ def _merging(walk: Walk, call: Invocation) -> Flow:
 
 
 def _commit(walk: Walk, call: Invocation) -> Flow:
-    """After a commit nothing differs from the last one; its files are known where git counts as many."""
+    """After a commit nothing differs from it; its files are known if git reports the same number."""
     if walk.exit_code == 0:
         files, counted = _changed(walk, []), _COUNT.search(walk.output)
         walk.state.committed.append(files if counted and int(counted[1]) == len(files) else ())

@@ -1,4 +1,4 @@
-"""The calls by which a Python program touches files, and the ledger in which they are noted."""
+"""Python calls that touch files (open, shutil, os, pathlib), and the record of what a program did to files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from eirkit.logs.shell.python_values import (
 )
 from eirkit.logs.trajectory import WriteKind
 
-# Methods by which libraries write a file that is named; what is no file name was meant otherwise.
+# Methods by which libraries save to a named file; other arguments mean something else.
 SAVING = ("savefig", "savetxt", "savez", "to_csv", "to_excel", "to_json", "to_parquet", "to_pickle", "writeto")
-_MOST_CHOICES = 8  # of an operand
+_MOST_CHOICES = 8  # values of one operand that are followed
 _FILE_NAME = re.compile(r"[\w./~+-]{1,200}\.[A-Za-z][A-Za-z0-9]{0,7}")
 
 
@@ -31,12 +31,12 @@ class ProgramFiles:
     def __init__(self) -> None:
         self.changes: dict[str, ProgramWrite] = {}
         self.shown: dict[str, None] = {}  # files whose content was printed
-        self.said: set[str] = set()  # lines printed as they are spelt out
+        self.said: set[str] = set()  # literal lines printed
         self.read: set[str] = set()
-        self.parts: dict[str, list[str] | None] = {}  # what was written to an open file, while all of it is known
+        self.parts: dict[str, list[str] | None] = {}  # text written to an open file, as long as all of it is known
         self.folder = ""
-        self.line = 0  # of the statement at the program's own level
-        self.loops = 0  # around the present statement
+        self.line = 0  # line of the current top-level statement
+        self.loops = 0  # loops around the current statement
         self.branches = 0
 
     def settled(self) -> Iterator[ProgramWrite]:
@@ -49,14 +49,14 @@ class ProgramFiles:
                 yield change
 
     def resolve(self, text: str) -> str:
-        """Return a path as the program means it where it stands."""
+        """Return a path relative to the program's current folder."""
         return joined_path(self.folder, text) if self.folder else text
 
     def change(self, texts: Sequence[str], kind: WriteKind, content: str | None = None) -> None:
-        """Note that files are changed."""
+        """Record that files are changed."""
         for text in texts:
             path = self.resolve(text)
-            # Of files found by a pattern, those that a condition picks cannot be told.
+            # Which of the files found by a pattern a condition selects is unknown.
             if (GLOB in path and self.branches) or not path or (path in self.changes and kind == "edit"):
                 continue
             is_edit = kind == "whole" and path in self.read
@@ -65,7 +65,7 @@ class ProgramFiles:
             )
 
     def start(self, name: str, *operands: Sequence[str]) -> None:
-        """Note that a command of the shell would do what the program does, for every choice of its operands."""
+        """Record the shell command that is equivalent to a call, for every combination of its operands."""
         for chosen in product(*(texts[:_MOST_CHOICES] for texts in operands)):
             command = (*name.split(), *map(self.resolve, chosen))
             self.changes[" ".join(command)] = ProgramWrite(command[-1], "edit", line=self.line, command=command)
@@ -81,7 +81,7 @@ def open_file(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
     """A file opened for reading carries its content; for writing it is changed."""
-    # `Path(x).open("w")` has its path before it, `open(x, "w")` among its arguments.
+    # `Path(x).open("w")` has its path before the call, `open(x, "w")` in its arguments.
     own = bool(base.texts)
     paths = base if own else arguments[0] if arguments else keywords.get("file", UNKNOWN_VALUE)
     index = 0 if own else 1
@@ -98,7 +98,7 @@ def open_file(
 def write(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
-    """What an open file is given, kept while all of it is known; with more than a text, what a library saves."""
+    """Text written to an open file, kept while all of it is known; with more arguments, a library's save method."""
     if not base.opened and (len(arguments) > 1 or keywords):
         return save(ledger, base, arguments, keywords)
     for text in base.opened:
@@ -113,7 +113,7 @@ def write(
 def save(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
-    """A method by which tables, arrays and figures write themselves to a file that is named first."""
+    """A method by which tables, arrays and figures are saved to a file named first."""
     ledger.change([text for text in (arguments[0].texts if arguments else ()) if _FILE_NAME.fullmatch(text)], "whole")
     return UNKNOWN_VALUE
 
@@ -121,7 +121,7 @@ def save(
 def save_alone(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
-    """`save` with a name and nothing else; with a content beside it, a name in somebody's storage."""
+    """`save` with a name only; with content beside it the name belongs to some storage API."""
     return save(ledger, base, arguments, keywords) if len(arguments) == 1 else UNKNOWN_VALUE
 
 
@@ -173,14 +173,14 @@ def _transfer(ledger: ProgramFiles, name: str, arguments: list[ProgramValue]) ->
         return
     if arguments[0].texts:
         ledger.start(name, arguments[0].texts, arguments[1].texts)
-    else:  # of a file of unknown name only a goal that names a file is certain
+    else:  # if the source is unknown, only a target that names a file is certain
         ledger.change([text for text in arguments[1].texts if _FILE_NAME.fullmatch(text)], "whole")
 
 
 def copy_exactly(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
-    """A file copied or linked to a path that is no folder."""
+    """A file copied or linked to a path that is not a folder."""
     if len(arguments) > 1:
         ledger.change(arguments[1].texts, "whole")
     return UNKNOWN_VALUE
@@ -206,7 +206,7 @@ def move(
 def rename(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
-    """`Path.rename` and `Path.replace`; a text's `replace` has two arguments."""
+    """`Path.rename` and `Path.replace`; the `replace` of a string has two arguments."""
     if len(arguments) == 1 and base.texts:
         ledger.start("mv", base.texts, arguments[0].texts)
         return arguments[0]
@@ -242,12 +242,12 @@ def remove_folder(
 def edit_in_place(
     ledger: ProgramFiles, base: ProgramValue, arguments: list[ProgramValue], keywords: dict[str, ProgramValue]
 ) -> ProgramValue:
-    """`fileinput`, which can change the files it goes through."""
+    """`fileinput`, which can change the files that it reads."""
     files = arguments[0] if arguments else keywords.get("files", UNKNOWN_VALUE)
     texts = files.texts or tuple(text for item in files.items for text in item.texts)
     if "inplace" in keywords or len(arguments) > 1:
         ledger.change(texts, "edit")
-        return UNKNOWN_VALUE  # what it prints goes into the file
+        return UNKNOWN_VALUE  # its printed output goes into the file
     return ledger.reading(ProgramValue(texts))
 
 

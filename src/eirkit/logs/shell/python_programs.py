@@ -1,7 +1,7 @@
-"""The file effects of a Python program, told from its syntax tree: files written, files whose content it prints.
+"""Infers from the syntax tree of a Python program which files it writes and which file content it prints.
 
-Nothing is run. Names bound to spelt-out texts are followed through assignments, loops over lists, `with`, functions
-called with known arguments, and joins of paths. A program that does not parse has no effects.
+Nothing is executed. Names bound to literal texts are followed through assignments, loops over lists, `with`, functions
+called with known arguments, and path joins. A program that does not parse has no effects.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _RUNS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call",
 
 
 def effects_of(text: str, arguments: tuple[str, ...] = ()) -> ProgramEffects:
-    """Return the effects of a program started with arguments, of which the first is its own name."""
+    """Return the effects of a program started with arguments, the first of which is its own name."""
     if len(text) > LONGEST_PROGRAM or not _may_touch(text):
         return NO_EFFECTS
     return _remembered(text, arguments)
@@ -76,7 +76,7 @@ def _remembered(text: str, arguments: tuple[str, ...]) -> ProgramEffects:
 
 
 class _Program:
-    """One program, followed statement by statement."""
+    """One program, interpreted statement by statement."""
 
     def __init__(self, arguments: tuple[str, ...]) -> None:
         self.arguments = arguments
@@ -93,7 +93,7 @@ class _Program:
         return ProgramEffects(tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
 
     def block(self, statements: Sequence[ast.stmt]) -> bool:
-        """Follow statements in order; True if one of them leaves, so that what stands after it never runs."""
+        """Interpret statements in order; return True if one of them leaves the block, so that the rest never runs."""
         for statement in statements:
             self.statements += 1
             if self.statements > _MOST_STATEMENTS:
@@ -150,7 +150,7 @@ class _Program:
         self.ledger.branches -= 1
 
     def _class(self, node: ast.ClassDef) -> None:
-        """Keep a class's methods by their names alone: of whose class a value is, nobody asks."""
+        """Keep a class's methods by name only; the class of a value is not tracked."""
         for inner in node.body:
             if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 own = f"{node.name}()" if inner.name == "__init__" else inner.name
@@ -193,7 +193,7 @@ class _Program:
         self.names[name] = value
 
     def value(self, node: ast.expr, left: int = _DEEPEST_EXPRESSION) -> ProgramValue:
-        """Return what is known of an expression, and note the effects of the calls in it."""
+        """Return what is known of an expression, and record the effects of the calls in it."""
         if left <= 0:
             return UNKNOWN_VALUE
         handler = _EXPRESSIONS.get(type(node))
@@ -298,7 +298,7 @@ class _Program:
             self._grow(node.func.value, arguments)
         if method in NOT_CONTENT:
             return UNKNOWN_VALUE
-        # What a function of the program's own world makes of a content need not show it; texts and patterns do.
+        # The result of an unknown function need not show the content it was given; that of texts does.
         passes = base.carries or name.partition(".")[0] in PASSING or method in PASSING
         return carried([base, *arguments, *keywords.values()]) if passes else UNKNOWN_VALUE
 

@@ -1,7 +1,8 @@
-"""The names that one command lists for another: `grep -l`, `find` and `ls` before `xargs`, `-exec` or in `$(…)`.
+"""Shell commands that search for lines or list names: grep, rg, find, ls, xargs, seq, basename.
 
-What a listing prints into a pipe stands in no log. It is known where the run ran the same search before and was shown
-its answer, where a glob matches files that the run has met, or where the words spell it out; else nobody can tell.
+Which files a search shows follows from the names before the lines that it printed. The names that one command passes to
+another (`xargs`, `-exec`, `$(…)`) are not in the log; they are known if the run was shown the result of the same search
+before, if a glob matches files that the run has met, or if the command spells them out.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ _NAMES_ONLY = (
     "--silent",
     "--files",
 )
-_LITERAL = re.compile(r"[\w\s\"'=,:;/<>@#%&!~-]+")  # in any dialect
-_BASIC_LITERAL = re.compile(r"[\w\s\"'=,:;/<>@#%&!~(){}+?|-]+")  # without -E brackets stand for themselves
-_MOST_NAMES = 64  # of one listing; an edit of more files is a sweep that leaves most of them as they were
+_LITERAL = re.compile(r"[\w\s\"'=,:;/<>@#%&!~-]+")  # literal in any regular expression syntax
+_BASIC_LITERAL = re.compile(r"[\w\s\"'=,:;/<>@#%&!~(){}+?|-]+")  # without -E brackets are literal
+_MOST_NAMES = 64  # names taken from one listing; an edit of more leaves most files unchanged
 _MOST_NUMBERS = 64
 _FOUND = re.compile(r"([^:\n]{1,400}):")
 _LISTERS = frozenset({"grep", "egrep", "fgrep", "rgrep", "rg", "find"})
@@ -47,7 +48,7 @@ _CONTEXT = ("-A", "-B", "-C", "-h", "-c", "-q", "-o", "-m", "--max-count")
 
 
 def grep(walk: Walk, call: Invocation) -> Flow:
-    """Search files; where only names are printed, say which they are if the run has been told before."""
+    """Search files; where only names are printed, return them if the run has seen them before."""
     flow = _grep_lines(walk, call)
     if flow.kind == "other" and ("l" in "".join(word for word in call.arguments if word.startswith("-"))):
         return flow._replace(listed=_recalled(walk, [call.name, *call.arguments]))
@@ -72,7 +73,7 @@ def _grep_lines(walk: Walk, call: Invocation) -> Flow:
 
 
 def _sought(name: str, options: ParsedOptions, patterns: list[str]) -> tuple[str, ...]:
-    """Return texts of which each matching line has one; none where the pattern says no more than a program can tell."""
+    """Return texts of which every matching line contains one; none if the pattern is not literal."""
     if options.has("-i", "-v", "-f", "-x", "--ignore-case", "--invert-match", "--file", "-S", "--smart-case"):
         return ()
     if options.has("-F", "--fixed-strings") or name == "fgrep":
@@ -114,12 +115,12 @@ def _looks_like_file(word: str) -> bool:
 
 
 def grep_tracked(walk: Walk, call: Invocation) -> Flow:
-    """`git grep`, which looks through the whole folder unless it is told where."""
+    """`git grep`, which searches the current folder unless paths are given."""
     return grep(walk, call._replace(name="rgrep", stdin=NOTHING))
 
 
 def find(walk: Walk, call: Invocation) -> Flow:
-    """`find` shows names; `-exec` starts a command on files that are known only where they have been listed."""
+    """`find` shows names; `-exec` runs a command on files that are known only if they were listed before."""
     words = call.arguments
     names = _recalled(walk, ["find", *words]) or _by_name(walk, words)
     for option in ("-exec", "-execdir", "-ok"):
@@ -136,7 +137,7 @@ def find(walk: Walk, call: Invocation) -> Flow:
 
 
 def xargs(walk: Walk, call: Invocation) -> Flow:
-    """`xargs` starts a command with words from its input, where these are known."""
+    """`xargs` runs a command with words from its input, where these are known."""
     words = list(call.arguments)
     replaces = None
     while words and words[0].startswith("-") and len(words[0]) > 1:
@@ -159,7 +160,7 @@ def _on_each(walk: Walk, words: Sequence[str], mark: str, names: Sequence[str], 
 
 
 def ls(walk: Walk, call: Invocation) -> Flow:
-    """`ls` shows names: of globs, those that the run has met."""
+    """`ls` shows names; of globs, those that the run has met."""
     options = split_options(call.arguments, "I")
     if options.has("-l", "-R", "-s", "-i") or not any(isinstance(word, Glob) for word in options.operands):
         return OTHER
@@ -168,7 +169,7 @@ def ls(walk: Walk, call: Invocation) -> Flow:
 
 
 def seq(walk: Walk, call: Invocation) -> Flow:
-    """`seq` spells out numbers."""
+    """`seq` prints numbers."""
     words = split_options(call.arguments, "sf").operands
     if len(words) != len(call.arguments) or not all(re.fullmatch(r"\d{1,9}", word) for word in words) or not words:
         return OTHER
@@ -178,7 +179,7 @@ def seq(walk: Walk, call: Invocation) -> Flow:
 
 
 def name_part(walk: Walk, call: Invocation) -> Flow:
-    """`basename` and `dirname` of one path spell it out."""
+    """`basename` and `dirname` of one path."""
     words = call.arguments
     if not words or words[0].startswith("-") or any(UNKNOWN in word or isinstance(word, Glob) for word in words):
         return OTHER
@@ -191,7 +192,7 @@ def name_part(walk: Walk, call: Invocation) -> Flow:
 
 
 def _by_name(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that `find DIR -name NAME` finds, where the name is spelt out and the run has met one."""
+    """Return the files that `find DIR -name NAME` finds, if the name is literal and the run has met one."""
     plain = [word for word in words if word not in ("-type", "f", "-print")]
     if len(plain) < 3 or plain[1] != "-name" or (len(plain) > 3 and plain[3] not in _ACTIONS):
         return ()
@@ -204,13 +205,13 @@ def _by_name(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _recalled(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
-    """Return what a search printed when the run was last shown its answer, as paths that hold in any folder."""
+    """Return what a search printed when the run last saw its result, as paths valid in any folder."""
     wanted = _key(walk, words, walk.folder)
     if wanted is None:
         return ()
     sign = max((word for word in _before_actions(words)[1:] if word[0] != "-"), key=len, default="")
     for command, output, folder in reversed(walk.state.listings):
-        if sign not in command:  # a quick look, before it is parsed
+        if sign not in command:  # a quick check before parsing
             continue
         earlier, at = _alone(parse(command), folder, walk)
         if earlier and _key(walk, earlier, at) == wanted:
@@ -220,7 +221,7 @@ def _recalled(walk: Walk, words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _alone(node: Node, folder: str, walk: Walk) -> tuple[list[str], str]:
-    """Return the words of the one search in a command that does nothing else but `cd`, and the folder it ran in."""
+    """Return the words of the only search in a command that does nothing else but `cd`, and its folder."""
     parts = [part for _, part in node.items] if isinstance(node, Chain) else [node]
     for part in parts[:-1]:
         if not isinstance(part, Command) or part.words[:1] != ("cd",) or len(part.words) != 2:
@@ -233,7 +234,7 @@ def _alone(node: Node, folder: str, walk: Walk) -> tuple[list[str], str]:
 
 
 def _key(walk: Walk, words: Sequence[str], folder: str) -> tuple[object, ...] | None:
-    """Return what decides which files a search finds: two searches of one key find the same."""
+    """Return what determines the files that a search finds: two searches with one key find the same files."""
     if not all(words) or any(UNKNOWN in word for word in words):
         return None
     if words[0] == "find":
@@ -255,7 +256,7 @@ def _before_actions(words: Sequence[str]) -> Sequence[str]:
 
 
 def _names(words: Sequence[str], output: str) -> Iterator[str]:
-    """Yield the files that a search's answer names."""
+    """Yield the files that a search's output names."""
     options = split_options(words[1:], _VALUED.get(words[0], _VALUED["grep"]), _LONG_VALUED)
     lines = [line for line in output.split("\n") if line]
     if words[0] == "find" or options.has("-l", "--files-with-matches"):

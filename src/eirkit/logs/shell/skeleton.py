@@ -1,7 +1,7 @@
-"""Takes here-documents and long quoted texts out of a command, so that a small skeleton is left for the grammar.
+"""Replaces here-documents and long quoted texts in a command by marks, so that the grammar parses a short skeleton.
 
-A here-document becomes `< MARK0`, a here-string `< STRING…`, a long quoted text `'MARK1'`. Bodies end where bash ends
-them: at a line that is the delimiter and nothing else. Linear in the command's length.
+A here-document becomes `< MARK0`, a here-string `< STRING…`, a long quoted text `'MARK1'`. Here-documents end where
+bash ends them: at a line that consists of the delimiter. Linear in the command's length.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MARK = "\ue000"  # private-use characters, which no shell gives a meaning
+MARK = "\ue000"  # private-use characters, which have no meaning in a shell
 STRING = "\ue001"
-_LONG = 120  # characters from which a quoted text is taken out
+_LONG = 120  # shortest quoted text that is replaced
 _TOKEN = re.compile(
     r"'(?P<single>[^']*)'"
     r'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"'
@@ -27,10 +27,10 @@ _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """A text that was taken out."""
+    """A text that was replaced by a mark."""
 
     text: str
-    expands: bool = False  # variables in it are replaced: a here-document whose delimiter is not quoted
+    expands: bool = False  # variables in it are expanded: a here-document with an unquoted delimiter
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class _Pending:
 
 
 def extract_long_texts(command: str) -> CommandSkeleton:
-    """Return the skeleton of a command and the texts that its marks stand for."""
+    """Return the skeleton of a command and the texts that its marks represent."""
     command = command.replace("\r\n", "\n")
     if MARK in command or STRING in command:
         command = command.replace(MARK, "\ufffd").replace(STRING, "\ufffd")
@@ -60,7 +60,7 @@ def extract_long_texts(command: str) -> CommandSkeleton:
 
 
 def unquote_double(text: str) -> str:
-    """Return what stands between double quotes with its escapes undone."""
+    """Return the text between double quotes with its escapes resolved."""
     if "\\" not in text:
         return text
     return _DOUBLE_ESCAPE.sub(r"\1", text.replace("\\\n", ""))
@@ -109,7 +109,7 @@ class _Lifting:
     def _announce(self, found: re.Match[str]) -> bool:
         delimiter = found["raw"] or found["quoted"] or found["bare"]
         if delimiter.isdigit() and f"\n{delimiter}\n" not in f"{self.command}\n":
-            return False  # a shift in arithmetic
+            return False  # an arithmetic shift
         expands = found["bare"] is not None and not found["escape"]
         mark = self._mark(ExtractedText("", expands))
         self.pending.append(_Pending(delimiter, bool(found["dash"]), len(self.bodies) - 1, expands))
@@ -129,7 +129,7 @@ class _Lifting:
 
 
 def _body_end(command: str, start: int, pending: _Pending) -> tuple[int, int]:
-    """Return where a body ends and where the command goes on; an unfinished one takes the rest."""
+    """Return where a here-document ends and where the command continues; an unterminated one takes the rest."""
     delimiter, position = pending.delimiter, start
     while (position := command.find(delimiter, position)) >= 0:
         line = command.rfind("\n", 0, position) + 1

@@ -1,7 +1,7 @@
-"""Opens what people have: files, folders, `.gz`, `.zst`, `.zip` and Parquet, each read in place and within bounds.
+"""Finds and opens log files: plain files, folders, `.gz`, `.zst`, `.zip` and Parquet, read in place within limits.
 
-Paths come in; documents go out, one for every log file, whose bytes are read only when a format asks for them. Nothing
-is unpacked to disk and nothing is written.
+There is one document per log file, and its bytes are read only when a format needs them. Nothing is unpacked to disk or
+written.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _MARK_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How much of a stranger's file is taken in."""
+    """How much of an untrusted file is read."""
 
-    document_bytes: int = 1 << 30  # of one whole document, decompressed
-    line_bytes: int = 1 << 28  # of one line of JSON lines
-    nesting: int = PARSER_NESTING  # levels of JSON; fewer cost a walk through every document
+    document_bytes: int = 1 << 30  # one whole document, decompressed
+    line_bytes: int = 1 << 28  # one line of JSON lines
+    nesting: int = PARSER_NESTING  # nesting levels of JSON; a lower limit costs a pass over every document
 
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Whole lines of a file."""
+    """A range of complete lines of a file."""
 
     start: int  # bytes
     stop: int
@@ -58,17 +58,17 @@ class LineRange:
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Some rows of a Parquet file."""
+    """A range of rows of a Parquet file."""
 
-    start: int  # rows before them
+    start: int  # rows before the range
     stop: int
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRange:
-    """Some members of an archive, in the order of their names, and all that do not begin with a prefix."""
+    """A range of an archive's members in name order, and all members without the prefix."""
 
-    start: int  # members before them, of those with the prefix
+    start: int  # members with the prefix before the range
     stop: int
     prefix: str = ""
 
@@ -76,7 +76,7 @@ class MemberRange:
 Section: TypeAlias = LineRange | RowRange | MemberRange
 
 
-NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
+NAMED = 100  # damaged parts of one document that are reported one by one; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +88,26 @@ class Skipped:
 
 
 class Document(Protocol):
-    """One log file, wherever it lies; every verb raises InputFileError with the source and the remedy."""
+    """One log file, wherever it is stored; every method raises InputFileError with the source and a remedy."""
 
     @property
     def source(self) -> str:
-        """How people call it: a path relative to what was given, with the member of an archive after a colon."""
+        """Its display name: a path relative to the given one, with the member of an archive after a colon."""
         ...
 
     @property
     def name(self) -> str:
-        """The last part of its path, without the endings of compression."""
+        """The last component of its path, without suffixes of compression."""
         ...
 
     @property
     def head(self) -> bytes:
-        """Its first 64 KiB, decompressed; of an archive or a Parquet file only the mark at its beginning."""
+        """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
         ...
 
     @property
     def parent(self) -> Path | None:
-        """The folder it lies in, for files beside it; None inside an archive."""
+        """The folder that contains it, for files beside it; None inside an archive."""
         ...
 
     def json(self) -> Any:
@@ -117,7 +117,7 @@ class Document(Protocol):
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
 
-        Blank lines are left out, but counted.
+        Blank lines are skipped but counted.
         """
         ...
 
@@ -145,18 +145,18 @@ class StoredDocument:
     ) -> None:
         self.open_stored, self.limits = open_stored, limits
         self.source, self.name, self.parent = source, name, parent
-        self.path = path  # where it lies; None inside an archive
-        self.section = section  # None: it is all of the file
-        self.inner = ""  # of a member: its path inside the archive
+        self.path = path  # its location; None inside an archive
+        self.section = section  # None: the whole file
+        self.inner = ""  # of a member: its path in the archive
         self._head: bytes | None = None
 
     @property
     def head(self) -> bytes:
-        """Its first 64 KiB, decompressed; of an archive or a Parquet file only the mark at its beginning."""
+        """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
         if self._head is None:
             with self._open() as stream:
                 beginning = stream.read(HEAD_BYTES)
-            # What is stored in them uncompressed must not make them look like what they hold.
+            # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head
 
@@ -168,7 +168,7 @@ class StoredDocument:
             raise InputFileError(self._named(error)) from error
 
     def text(self) -> str:
-        """Return the whole document as text, whatever is no UTF-8 replaced."""
+        """Return the whole document as text, with invalid UTF-8 replaced."""
         return self._content().decode("utf-8-sig", "replace")
 
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
@@ -225,7 +225,7 @@ class StoredDocument:
             raise InputFileError(f"{self.source}: cannot be read ({cause_of(error)}); restore the file") from error
 
     def open_seekable(self) -> IO[bytes]:
-        """Open what is stored of a Parquet file."""
+        """Open the stored bytes of a Parquet file."""
         stored = self.open_stored()
         if stored.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC and stored.seekable():
             return stored
@@ -241,7 +241,7 @@ class StoredDocument:
         return text if text.startswith(self.source) else f"{self.source}: {text}"
 
     def _finds_next_line(self, stream: IO[bytes], line: bytes) -> bool:
-        # Past an endless line there may be another, but not for any price.
+        # Another line may follow an endless one, but the search for it is bounded.
         passed = len(line)
         while not line.endswith(b"\n"):
             line = stream.readline(HEAD_BYTES)
@@ -252,7 +252,7 @@ class StoredDocument:
 
 
 def open_document(path: Location, limits: ReadLimits = ReadLimits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
-    """Return the document at a path; nothing is read yet.
+    """Return the document at a path without reading it.
 
     Raises:
         InputFileError: the path is missing, a folder, a pipe, a socket or a device.
@@ -272,7 +272,7 @@ def open_lines(
     limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
     source: str | None = None,
 ) -> StoredDocument:
-    """Return some lines of a file as a document of their own; it must not be compressed."""
+    """Return some lines of an uncompressed file as a document of their own."""
     whole = open_document(path, limits, source)
 
     def open_span() -> IO[bytes]:
@@ -293,7 +293,7 @@ def open_section(path: Location, section: Section | None, limits: ReadLimits, so
 
 
 Claims = Callable[[Path, Sequence[str]], Collection[str]]
-"""Says which of a folder's names are read together with another document there."""
+"""Returns which of a folder's names are read together with another document there."""
 
 
 def find_documents(
@@ -301,13 +301,13 @@ def find_documents(
     limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
     claims: Claims | None = None,
 ) -> Iterator[StoredDocument | Skipped]:
-    """Yield what lies at the paths and in the folders there, in the order of names.
+    """Yield the documents at the paths and in the folders there, in name order.
 
-    Names that begin with a dot and claimed ones are left out, and links inside a folder are not followed: one that
-    leads out of the folder is yielded as skipped, the others are read where their target lies.
+    Names that begin with a dot and claimed names are left out. Links inside a folder are not followed: a link that
+    leads out of the folder is yielded as skipped, and the target of any other is read at its own path.
 
     Raises:
-        InputFileError: a path that was given is missing, a pipe, a socket or a device, or a store says no.
+        InputFileError: a given path is missing, a pipe, a socket or a device, or a store reports an error.
     """
     for path in paths:
         if not path.is_dir():
@@ -367,7 +367,7 @@ def _within(section: MemberRange, members: Sequence[StoredDocument]) -> list[Sto
 
 
 def _pass_blank_lines(stream: BufferedReader) -> int:
-    """Read on while there are only blank lines, in large steps, and return how many there were."""
+    """Skip blank lines in large steps, and return how many there were."""
     passed = 0
     while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
         end = waiting.rindex(b"\n") + 1
