@@ -152,7 +152,7 @@ def test_foreign_hosts_and_pages_are_refused(guard, header):
     proxy, _ = guard
     status, _, reply = post(proxy, {"messages": [TASK]}, **header)
     assert status == 403
-    assert b"this machine only" in reply
+    assert b"only programs on this machine" in reply
 
 
 def test_a_page_of_this_machine_may_ask(guard):

@@ -63,7 +63,7 @@ def test_a_cohort_by_hand(tmp_path):
     assert row["covered_failure_auc"] == 1.0  # 300 against 100 and 200
     assert row["auc_n"] == 4
     # The area that is shown is that of covered runs, and so is the reason why it has no interval.
-    assert row["note"].startswith("of runs that touched a goal file: the score orders the two classes")
+    assert row["note"].startswith("of runs that touched a goal file: the score separates the two classes")
 
 
 def test_a_cohort_whose_runs_all_need_the_same_says_so(tmp_path):
@@ -378,7 +378,7 @@ def test_base_lines_are_read_from_json_or_csv(text, tmp_path):
 @pytest.mark.parametrize("text", ['{"t1": "many"}', "a,b\n1,2\n", '{"t1": -1}', '{"t1": NaN}', "{"])
 def test_base_lines_that_are_none_are_refused(text, tmp_path):
     (tmp_path / "lines").write_text(text)
-    with pytest.raises(InputFileError, match="JSON object of task to lines"):
+    with pytest.raises(InputFileError, match="JSON object that maps tasks to lines"):
         read_base_lines(tmp_path / "lines")
 
 

@@ -137,7 +137,7 @@ def test_too_few_draws_are_said_not_to_have_mixed():
     runs = samples.runs(tasks=20)
     found = mixed_posterior(runs.failed, {"never": runs.never}, runs.task, np.random.default_rng(0), draws=20)
     assert not found.converged
-    assert "more draws" in found.note
+    assert "increase the number of draws" in found.note
 
 
 def test_the_same_generator_gives_the_same_posterior():

@@ -117,7 +117,7 @@ def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Fin
         score = newcombe_interval(shares[0], sizes[0], shares[1], sizes[1])
         interval, note = (
             NEWCOMBE,
-            f"the smaller group has {min(sizes)}: the interval treats runs as independent and there is no p value",
+            f"the smaller group has n = {min(sizes)}: the interval treats runs as independent and there is no p value",
         )
         term = Term("difference", shares[0] - shares[1], None, *score, note=note)
     return finding_of_term(

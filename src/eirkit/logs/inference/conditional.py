@@ -316,7 +316,7 @@ def _report(state: _State, names: tuple[str, ...], y: Floats, codes: Codes) -> F
     covariance = invert(state.ascent.point.information)
     terms = assemble(names, state.design, state.ascent.theta, covariance, state.separated)
     notes = [f"{t.name} {t.note}" for t in terms if t.note]
-    notes += [f"{part.rows} rows left out: {part.reason}" for part in excluded]
+    notes += [str(part) for part in excluded]
     value = state.ascent.point.value
     return Fit(terms, len(state.rows), len(state.strata.cases), True, value, excluded, join_notes(notes))
 

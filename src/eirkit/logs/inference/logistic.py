@@ -149,7 +149,7 @@ def _report(y: Floats, names: tuple[str, ...], codes: Codes, state: _State) -> F
     covariance = cluster_robust(state.ascent.point.information, scores, inner, matrix.shape[1])
     terms = assemble((INTERCEPT, *names), state.design, state.ascent.theta, covariance, state.separated)
     notes = [few_clusters_note(clusters), *(f"{t.name} {t.note}" for t in terms if t.note)]
-    notes += [f"{lost} rows left out: {reason}"] if lost else []
+    notes += [str(part) for part in excluded]
     value = state.ascent.point.value
     return Fit(terms, len(rows), clusters, True, value, excluded, join_notes(notes))
 

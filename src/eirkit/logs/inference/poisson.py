@@ -158,5 +158,5 @@ def _report(state: _State, excluded: tuple[Excluded, ...]) -> Fit:
     terms = assemble(data.names, design, theta, covariance, state.separated)
     clusters = int(data.clusters.max()) + 1
     notes = [few_clusters_note(clusters), *(f"{t.name} {t.note}" for t in terms if t.note)]
-    notes += [f"{part.rows} rows left out: {part.reason}" for part in excluded]
+    notes += [str(part) for part in excluded]
     return Fit(terms, len(data.counts), clusters, True, state.ascent.point.value, excluded, join_notes(notes))

@@ -48,6 +48,9 @@ class Excluded:
     reason: str
     rows: int
 
+    def __str__(self) -> str:
+        return f"{self.rows} {'row' if self.rows == 1 else 'rows'} left out: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
