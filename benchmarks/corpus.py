@@ -27,7 +27,7 @@ import numpy as np
 import orjson
 from tests.vestige.recorded import find_recorded
 
-from eirkit.logs.synthetic.planting import PAPER, Planted, write_plain
+from eirkit.logs.synthetic.planted_corpus import PAPER, PlantedCorpus, write_plain
 
 SIZES = (1_000, 10_000, sum(cohort.runs for cohort in PAPER))
 WORKERS = 2
@@ -60,7 +60,7 @@ class Measured:
         return 1000 * self.cpu_seconds / self.runs
 
 
-def paper_cohorts(runs: int) -> list[Planted]:
+def paper_cohorts(runs: int) -> list[PlantedCorpus]:
     """Return the paper's cohorts at their proportions, with so many runs in all."""
     whole = sum(cohort.runs for cohort in PAPER)
     ends = [round(runs * sum(cohort.runs for cohort in PAPER[: place + 1]) / whole) for place in range(len(PAPER))]
@@ -92,7 +92,7 @@ def copy_recorded(folder: Path) -> Path | None:
     return recorded and folder
 
 
-def long_runs(cohort: Planted, rng: np.random.Generator) -> Iterator[str]:
+def long_runs(cohort: PlantedCorpus, rng: np.random.Generator) -> Iterator[str]:
     """Yield runs in the `plain` format, one a line."""
     paths = [f"src/package/module_{file}.py" for file in range(FILES)]
     drawn = zip(rng.integers(FILES, size=_TOUCHES), rng.integers(40, 3_000, _TOUCHES), strict=True)

@@ -21,9 +21,9 @@ from tests.vestige.recorded import find_recorded
 
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.corpus import read_corpus
 from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.logs.tokens import exact_counter
 
 ROUNDS = 3
@@ -44,7 +44,7 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 def analyse(paths: list[Path], gold: Path | None = None) -> dict[str, object]:
     """Do what the command line does, without starting an interpreter."""
     with TemporaryDirectory() as folder:
-        patches = None if gold is None else open_gold(gold)
+        patches = None if gold is None else open_gold_patches(gold)
         options = AnalysisOptions(read_windows())
         return analyze_corpus(read_corpus(paths), Path(folder) / "out", options, exact_counter(), gold=patches)
 

@@ -27,12 +27,19 @@ from eirkit.engine.processes import Processes
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.setting import AnalysisPlan, Settings
+from eirkit.logs.cohorts.plan import AnalysisPlan, Settings
 from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.corpus import read_corpus
 from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.demand.gold import open_gold
-from eirkit.logs.synthetic.planting import CENTRE_LINES, Planted, PlantedEffects, draw_blocks, plain_lines, write_logs
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.demand.gold_patches import open_gold_patches
+from eirkit.logs.synthetic.planted_corpus import (
+    CENTRE_LINES,
+    PlantedCorpus,
+    PlantedEffects,
+    draw_blocks,
+    plain_lines,
+    write_logs,
+)
 from eirkit.logs.tokens import estimating_counter
 from eirkit.show.table import Column, Table
 from eirkit.show.terminal import table_lines
@@ -50,12 +57,12 @@ CLIPPING = ("clipping-mixed", "clipping-correlated-effects", "clipping-disjoint-
 class Scenario:
     """One kind of cohort: what is planted, which analyses look, and what each test should find."""
 
-    corpus: Planted
+    corpus: PlantedCorpus
     analyses: tuple[str, ...]
     truths: dict[str, float]  # by test
     logs: bool = False  # shell logs instead of plain lines
     settings: Settings = SETTINGS
-    moving: Callable[[Planted, int], dict[str, float]] | None = None  # truths that depend on the cohort drawn
+    moving: Callable[[PlantedCorpus, int], dict[str, float]] | None = None  # truths that depend on the cohort drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ def all_at(value: float, *tests: str) -> dict[str, float]:
     return dict.fromkeys(tests, value)
 
 
-def indirect(corpus: Planted, seed: int) -> dict[str, float]:
+def indirect(corpus: PlantedCorpus, seed: int) -> dict[str, float]:
     """Return the planted indirect risk difference of one cohort; the size has no effect of its own on failure."""
     (block,) = draw_blocks(corpus, seed)
     true, lines = corpus.effects, np.log2(1 + block.base_lines[block.is_clipped])
@@ -86,7 +93,7 @@ def indirect(corpus: Planted, seed: int) -> dict[str, float]:
     return {"mediation-never-recovered": (high - low) * (struck - spared)}
 
 
-def _risk(corpus: Planted, never: int) -> float:
+def _risk(corpus: PlantedCorpus, never: int) -> float:
     odds = corpus.intercept - never * log(corpus.effects.never_odds)
     return 0.7 * _expit(odds) + 0.3 * _expit(odds + log(corpus.effects.rework_odds))
 
@@ -95,8 +102,8 @@ def _expit(x: float) -> float:
     return 1 / (1 + exp(-x))
 
 
-NULL = Planted(300, 60, name="null")
-LOGS = Planted(200, 40, 1, "logs", clipped=0.7)
+NULL = PlantedCorpus(300, 60, name="null")
+LOGS = PlantedCorpus(200, 40, 1, "logs", clipped=0.7)
 CLIPPED = replace(LOGS, name="clipped", effects=PlantedEffects(never_odds=0.5))
 PATHS = replace(
     LOGS, name="paths", task_sd=0.0, effects=PlantedEffects(never_odds=0.5, rework_odds=2, size_never_odds=1.5)
@@ -183,7 +190,7 @@ def _tests(scenario: Scenario, seed: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
-    patches = None if gold is None else open_gold(gold)
+    patches = None if gold is None else open_gold_patches(gold)
     analyze_corpus(read_corpus([corpus]), out, AnalysisOptions(read_windows(None)), estimating_counter(), gold=patches)
 
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.live.guard import LIKELY, FileHistory, Loss, Monitor, counted, known_files, reuse_chance
+from eirkit.live.guard import LIKELY, FileHistory, Loss, Monitor, count_reuse, known_files, reuse_chance
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.formats.message_rows import read_messages
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
@@ -124,7 +124,7 @@ def study(data: Path) -> dict[str, Any]:
     halves: dict[bool, list[tuple[FileHistory, bool]]] = {True: [], False: []}
     for run in trajectories(data, COUNTED_SETS):
         halves[is_counted(run.recording.task_id)].extend(pasts(run))
-    counts = counted(halves[True])
+    counts = count_reuse(halves[True])
     document: dict[str, Any] = {"counts": counts, "pasts": len(halves[True]), "sets": {}}
     for name in REPLAYED_SETS:
         judged = [one for task, messages in recorded_messages(data, name) for one in replayed(task, messages)]

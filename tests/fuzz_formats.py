@@ -29,18 +29,18 @@ from typing import Any
 from eirkit.errors import EirkitError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions, measure
-from eirkit.logs.corpus.corpus import read_corpus
 from eirkit.logs.corpus.outcomes import read_outcomes
 from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.demand.gold import Patch, read_patch
-from eirkit.logs.sources.source import Document, Limits, open_document
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.demand.gold_patches import Patch, read_patch
+from eirkit.logs.sources.documents import LogDocument, ReadLimits, open_document
 from eirkit.logs.tokens import estimating_counter, exact_counter
 from eirkit.logs.trajectory import Format, Recording, formats
 from tests.vestige.formats.samples import run_paths, sample_files
 
 SLOWEST_CPU_SECONDS = 30  # for a log of some kilobytes, on a slow machine: whatever takes longer does not end in time
 WHOLE_EVERY = 50  # one case in so many goes through the whole pipeline, to the tables on disk
-LIMITS = Limits(document_bytes=1 << 24, line_bytes=1 << 22)
+LIMITS = ReadLimits(document_bytes=1 << 24, line_bytes=1 << 22)
 PATCH = "--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n"
 RESULTS = {
     "results.json": b'{"instances": [{"instance_id": "a__b-1", "resolved": true}]}',
@@ -225,7 +225,7 @@ def _try_whole(folder: Path) -> None:
         assert not broken, broken
 
 
-def _readers_of(document: Document, name: str) -> list[Format]:
+def _readers_of(document: LogDocument, name: str) -> list[Format]:
     """Return the format that the log had, and those that take it for theirs now."""
     try:
         assert document.head is not None
@@ -234,7 +234,7 @@ def _readers_of(document: Document, name: str) -> list[Format]:
     return [reader for each, reader in READERS.items() if reader.recognises(document) or each == name]
 
 
-def _recordings(reader: Format, document: Document) -> list[Recording]:
+def _recordings(reader: Format, document: LogDocument) -> list[Recording]:
     try:
         return [item for item in reader.read(document) if isinstance(item, Recording)]
     except EirkitError:

@@ -22,7 +22,7 @@ from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import row_tables
 from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
 from eirkit.paper.studies import judging as shapes
@@ -288,7 +288,7 @@ def test_another_model_is_judged_and_not_excused(tmp_path):
 
 
 def test_recorded_runs_are_judged_where_they_are_given(tmp_path):
-    logs = write_logs(Planted(60, 20, clipped=1.0), 0, tmp_path)
+    logs = write_logs(PlantedCorpus(60, 20, clipped=1.0), 0, tmp_path)
     corpus = Corpus((logs,), tmp_path / "gold")
     (tmp_path / "data").mkdir()
     analyze_here(

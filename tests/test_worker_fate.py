@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.engine.processes import Processes
-from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from tests.processes import PATIENCE_SECONDS, completed, running, wait_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
@@ -78,7 +78,13 @@ def sweeping(folder: Path) -> Iterator[str]:
 
 
 def analysing(folder: Path) -> Iterator[str]:
-    yield from ("vestige", "analyze", str(write_logs(Planted(3_000, 100), 0, folder)), "--out", str(folder / "out"))
+    yield from (
+        "vestige",
+        "analyze",
+        str(write_logs(PlantedCorpus(3_000, 100), 0, folder)),
+        "--out",
+        str(folder / "out"),
+    )
 
 
 @pytest.mark.parametrize("command", [reproducing, sweeping, analysing], ids=["reproduce", "run", "analyze"])

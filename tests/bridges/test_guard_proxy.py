@@ -153,7 +153,7 @@ def test_foreign_hosts_and_pages_are_refused(guard, header):
     proxy, _ = guard
     status, _, reply = post(proxy, {"messages": [TASK]}, **header)
     assert status == 403
-    assert b"this machine only" in reply
+    assert b"only programs on this machine" in reply
 
 
 def test_a_page_of_this_machine_may_ask(guard):
@@ -214,11 +214,11 @@ def test_the_number_of_conversations_is_bounded():
 
 @pytest.mark.parametrize("address", ["ftp://somewhere", "http://", "http://host:99999/v1", "http://[half"])
 def test_an_address_that_is_none_is_refused(address):
-    with pytest.raises(UsageError, match="is no address of a server; give one such as"):
+    with pytest.raises(UsageError, match="is not the address of a server; give one such as"):
         GuardProxy(address, print)
 
 
 def test_a_port_that_is_taken_is_said(guard):
     proxy, _ = guard
-    with pytest.raises(UsageError, match="is taken; choose another"):
+    with pytest.raises(UsageError, match="is in use; choose another"):
         GuardProxy("http://127.0.0.1:9", print, port=urlsplit(proxy.address).port)

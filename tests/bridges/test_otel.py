@@ -20,8 +20,8 @@ from eirkit.bridges.otel import SECOND, otlp_line
 from eirkit.bridges.otel_recordings import recording_trace
 from eirkit.cli import run as run_command_line
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Recording, Trajectory, formats
 from tests.vestige.formats.samples import write_sample
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
@@ -76,7 +76,7 @@ def serve() -> Iterator[Callable[..., ViewerServer]]:
 
     def start(root: Path, *logs: Path) -> ViewerServer:
         gold = root / "shell" / "gold"
-        patches = open_gold(gold) if gold.is_dir() else None
+        patches = open_gold_patches(gold) if gold.is_dir() else None
         server = ViewerServer(Viewer(open_root(root), LogFolders(logs), time.time, gold=patches))
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()

@@ -186,14 +186,14 @@ def test_own_edits_are_stated_as_the_goal(tmp_path):
 
 REFUSALS = [
     (("analyze", "{log}"), "Missing option '--out'"),
-    (("analyze", "{log}", "--out", "{log}"), "is a file; give a folder after --out"),
-    (("analyze", "{log}", "--out", "{folder}"), "no analysis; give a new or empty folder"),
+    (("analyze", "{log}", "--out", "{log}"), "is a file; give a folder with --out"),
+    (("analyze", "{log}", "--out", "{folder}"), "not an analysis; give a new or empty folder"),
     (("analyze", "no/such", "--out", "{log}.out"), "no/such"),
     (("analyze", "{log}", "--out", "{log}.out", "--gold", "no/such"), "no/such"),
     (("analyze", "{log}", "--out", "{log}.out", "--format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--log-format", "plian"), "did you mean 'plain'"),
     (("analyze", "{log}", "--out", "{log}.out", "--windows", "no/such"), "no/such"),
-    (("show", "no/such", "r1"), "holds no analysis; make one with"),
+    (("show", "no/such", "r1"), "holds no analysis; create one with"),
     (("show", "{analysed}", "r11"), "no run named 'r11' in .*; did you mean r1\\?"),
     (("show", "{analysed}", "nope"), "no run named 'nope' in .*; name one of r1$"),
     (("show", "{analysed}"), "which run of .*\\? name one of r1$"),

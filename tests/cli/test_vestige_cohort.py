@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.logs.synthetic.planting import Planted
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus
 from tests.processes import completed
 from tests.vestige.planted import analysed_corpus
 
@@ -23,7 +23,7 @@ def call(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return analysed_corpus(Planted(60, 12, 2, "few"), tmp_path_factory.mktemp("cohort"))
+    return analysed_corpus(PlantedCorpus(60, 12, 2, "few"), tmp_path_factory.mktemp("cohort"))
 
 
 def test_one_document_with_what_scripts_rely_on(folder):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eirkit.errors import UsageError
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import Recording, formats
 from eirkit.testing import check_format
 from eirkit.testing.formats import _Subject

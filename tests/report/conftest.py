@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.demo.questions import run_chain
-from eirkit.logs.synthetic.planting import Planted, PlantedEffects, write_plain
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, PlantedEffects, write_plain
 from eirkit.show.runs.folder import SweepFolder
 from tests.report.folders import make_analysis
 
-PLANTED = Planted(120, 30, coverage=0.8, effects=PlantedEffects(demand_odds=1.8))
+PLANTED = PlantedCorpus(120, 30, coverage=0.8, effects=PlantedEffects(demand_odds=1.8))
 
 
 @pytest.fixture(scope="session")

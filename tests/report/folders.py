@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from eirkit.cli import run
-from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 
 HOSTILE = "<script>document.title='taken'</script>\x1b[31mred\x1b[0m \u202egnp.exe\u202c <img src=x onerror=alert(1)>"
 
@@ -104,7 +104,7 @@ def make_aimless(folder: Path) -> Path:
 
 def make_planted(folder: Path) -> Path:
     """Write logs of shell commands whose views were clipped, with reference patches, and analyse them."""
-    logs = write_logs(Planted(24, 8, clipped=1.0), 3, folder)
+    logs = write_logs(PlantedCorpus(24, 8, clipped=1.0), 3, folder)
     command("vestige", "analyze", logs, "--gold", folder / "gold", "--out", folder / "clipped", "--json")
     return folder / "clipped"
 

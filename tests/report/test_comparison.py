@@ -13,7 +13,7 @@ from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.fates import FATE_MEASURES
-from eirkit.logs.synthetic.planting import Planted, write_plain
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
 from eirkit.show.comparison import pairs as comparison
 from eirkit.show.comparison.measures import COSTS, group_of, measure_of
 from eirkit.show.comparison.page import comparison_page
@@ -285,7 +285,7 @@ def test_fewer_runs_with_the_same_kind_of_goal_are_no_other_setting(planted, tmp
 
 
 def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):
-    other = Planted(60, 30, models=1, name="planted", coverage=1.0)
+    other = PlantedCorpus(60, 30, models=1, name="planted", coverage=1.0)
     lines = write_plain(other, 7, tmp_path / "runs.jsonl").read_text("utf-8")
     (tmp_path / "runs.jsonl").write_text(lines.replace('"run_id":"', '"run_id":"other-'), "utf-8")
     found = compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
@@ -296,7 +296,7 @@ def test_other_runs_of_the_same_tasks_are_paired_by_task(planted, tmp_path):
 
 
 def test_analyses_without_a_common_task_are_refused(planted, tmp_path):
-    write_plain(Planted(8, 4, name="elsewhere"), 0, tmp_path / "runs.jsonl")
+    write_plain(PlantedCorpus(8, 4, name="elsewhere"), 0, tmp_path / "runs.jsonl")
     with pytest.raises(InputFileError, match="share neither runs nor tasks"):
         compare(planted, make_analysis(tmp_path / "b", tmp_path / "runs.jsonl"))
 

@@ -17,7 +17,7 @@ from eirkit.engine.engine_factory import make_engine
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import DOCUMENT, SCHEMA, overview, reproduction_page, write_overview, write_reproduction
 from eirkit.paper.runner import StudyOutcome, StudyStore, deciding_files, key_of, run_studies
 from eirkit.paper.studies.catalogue import find_study, perform
@@ -90,7 +90,7 @@ def test_what_a_study_does_not_look_at_does_not_change_its_key():
 def analyse(folder: Path, data: Path, runs: int) -> None:
     """Do what the studies of recorded runs ask for, with planted ones."""
     folder.mkdir()
-    corpus = Corpus((write_logs(Planted(runs, runs, clipped=1.0), 0, folder),), folder / "gold")
+    corpus = Corpus((write_logs(PlantedCorpus(runs, runs, clipped=1.0), 0, folder),), folder / "gold")
     analyze_here(
         corpus, data / "openhands", AnalysisOptions(read_windows()), estimate=True, progress=lambda *told: None
     )

@@ -7,7 +7,7 @@ import pytest
 
 from eirkit.demo.questions import EXAMPLE, example
 from eirkit.demo.questions import planted as planted_here
-from eirkit.logs.synthetic.planting import Planted, write_plain
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
 from eirkit.logs.tables import read_rows
 from eirkit.show.html import render
 from eirkit.show.logs.analysed import read_analysed
@@ -204,7 +204,7 @@ def test_the_planted_corpus_shows_what_was_planted():
 
 
 def test_a_cohort_too_small_for_any_test_says_so_in_one_sentence(tmp_path):
-    write_plain(Planted(2, 1, models=1), 0, tmp_path / "runs.jsonl")
+    write_plain(PlantedCorpus(2, 1, models=1), 0, tmp_path / "runs.jsonl")
     found = read_analysed(make_analysis(tmp_path / "analysis", tmp_path / "runs.jsonl"))
     page = page_of(found, "analysis")
     (tests,) = [section for section in page.sections if section.title == "Tests"]

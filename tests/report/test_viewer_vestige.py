@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.tables import read_rows, run_ids
 from eirkit.logs.trajectory import Recording
 from eirkit.show.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of

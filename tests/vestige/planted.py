@@ -8,16 +8,16 @@ from typing import Any
 
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.corpus import read_corpus
 from eirkit.logs.corpus.pipeline import analyze_corpus
-from eirkit.logs.demand.gold import open_gold
-from eirkit.logs.synthetic.planting import Planted, plain_lines
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.demand.gold_patches import open_gold_patches
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.logs.tokens import estimating_counter
 
 
 def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:
     """Analyse a corpus on disk and return the folder of its tables."""
-    patches = None if gold is None else open_gold(gold)
+    patches = None if gold is None else open_gold_patches(gold)
     analyze_corpus(read_corpus([source]), out, AnalysisOptions(read_windows(None)), estimating_counter(), gold=patches)
     return out
 
@@ -29,7 +29,7 @@ def analysed_lines(lines: Iterable[bytes], folder: Path, name: str = "corpus") -
     return analysed(folder / f"{name}.jsonl", folder / name)
 
 
-def analysed_corpus(corpus: Planted, folder: Path, seed: int = 0) -> Path:
+def analysed_corpus(corpus: PlantedCorpus, folder: Path, seed: int = 0) -> Path:
     """Draw a corpus in the plain format and analyse it."""
     return analysed_lines(plain_lines(corpus, seed), folder, corpus.name)
 

@@ -8,10 +8,10 @@ import pytest
 from eirkit.errors import InputFileError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
-from eirkit.logs.corpus.corpus import read_corpus
 from eirkit.logs.corpus.pipeline import analyze_corpus
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.demand.goal import goal_of
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import column_names, read_rows
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
@@ -192,7 +192,7 @@ def test_strict_refuses_what_is_skipped(tmp_path):
 def test_nothing_to_read_is_an_error(tmp_path):
     with pytest.raises(InputFileError, match="no runs found; give files"):
         corpus(tmp_path, [])
-    with pytest.raises(InputFileError, match="no run could be read; 1 skipped, the first is x: why"):
+    with pytest.raises(InputFileError, match="no run could be read: 1 skipped, the first one is x: why"):
         corpus(tmp_path, [Skipped("x", "why")])
 
 

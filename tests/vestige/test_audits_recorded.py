@@ -13,10 +13,10 @@ import pytest
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.clipping import clipped_views, clipping_group, hidden_lines, old_lines
 from eirkit.logs.audits.occupancy import occupancy, read_windows
-from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.demand.entities import entity_demand, failure_auc, quantiles
 from eirkit.logs.demand.goal import goal_of
-from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, Trajectory
 from tests.vestige.recorded import recorded
@@ -68,7 +68,7 @@ def test_what_the_cap_hid_is_what_the_uncut_output_has_more() -> None:
 
 def test_clipped_goal_files_and_their_lines_are_of_the_papers_order() -> None:
     # The paper, over twice as many runs: 135 events on gold files in 116 runs; lines recovered in 30, never in 9.
-    gold = open_gold(recorded("swebench-gold"))
+    gold = open_gold_patches(recorded("swebench-gold"))
     events, runs, groups = 0, 0, []
     for run in trajectories(recorded("mini-swe-agent-v1")):
         goal = goal_of(run, gold.get(run.recording.task_id))

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.logs.cohorts.cohort import TESTS, analyse_cohorts, folder_names
 from eirkit.logs.cohorts.covariates import read_base_lines
+from eirkit.logs.cohorts.plan import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
 from eirkit.logs.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
-from eirkit.logs.cohorts.setting import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
 from eirkit.logs.cohorts.used_later import quantile_interval
 from eirkit.logs.corpus.analysis import TABLES
-from eirkit.logs.synthetic.planting import Planted, plain_lines
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, plain_lines
 from eirkit.logs.tables import TableWriter
 from tests.vestige.planted import analysed_corpus, analysed_lines, by_name
 
@@ -63,7 +63,7 @@ def test_a_cohort_by_hand(tmp_path):
     assert row["covered_failure_auc"] == 1.0  # 300 against 100 and 200
     assert row["auc_n"] == 4
     # The area that is shown is that of covered runs, and so is the reason why it has no interval.
-    assert row["note"].startswith("of runs that touched a goal file: the score orders the two classes")
+    assert row["note"].startswith("of runs that touched a goal file: the score separates the two classes")
 
 
 def test_a_cohort_whose_runs_all_need_the_same_says_so(tmp_path):
@@ -148,7 +148,7 @@ def test_a_test_with_too_many_models_notes_it(tmp_path):
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory):
-    return analysed_corpus(Planted(200, 40, 2, "two"), tmp_path_factory.mktemp("planted"))
+    return analysed_corpus(PlantedCorpus(200, 40, 2, "two"), tmp_path_factory.mktemp("planted"))
 
 
 def test_equal_seeds_give_equal_documents_and_other_seeds_only_move_what_is_drawn(planted):
@@ -206,7 +206,7 @@ def test_copies_given_as_other_runs_are_left_out_and_counted(tmp_path):
     both = by_name(document(first, analyses=("demand",), disjoint=[second, copy]))["demand-failure-difficulty"]
     alone = by_name(document(first, analyses=("demand",), disjoint=[second]))["demand-failure-difficulty"]
     assert both["estimate"] == alone["estimate"]
-    said = "24 runs given as others are of the analysed set itself and left out of difficulty"
+    said = "24 runs are left out of the difficulty estimate, being in the analysed set itself"
     assert said in both["note"]
     only = by_name(document(first, analyses=("demand",), disjoint=[copy]))["demand-failure-difficulty"]
     assert only["estimate"] is None
@@ -269,7 +269,7 @@ def test_a_degenerate_cohort_is_described_and_never_nan(name, tmp_path):
     assert len(found["tests"]) >= 3
     if name in ("all resolved", "all failed", "nobody says", "one run"):
         assert row["failure_auc"] is None
-        assert "nothing to tell apart" in row["note"]
+        assert "nothing to compare" in row["note"]
     if name == "no goal access":
         assert row["mean_peak_tokens"] == 0
         assert "missing coverage" in row["note"]
@@ -378,9 +378,9 @@ def test_base_lines_are_read_from_json_or_csv(text, tmp_path):
 @pytest.mark.parametrize("text", ['{"t1": "many"}', "a,b\n1,2\n", '{"t1": -1}', '{"t1": NaN}', "{"])
 def test_base_lines_that_are_none_are_refused(text, tmp_path):
     (tmp_path / "lines").write_text(text)
-    with pytest.raises(InputFileError, match="JSON object of task to lines"):
+    with pytest.raises(InputFileError, match="JSON object that maps tasks to lines"):
         read_base_lines(tmp_path / "lines")
 
 
 def test_lines_of_a_planted_corpus_are_json():
-    assert all(json.loads(line)["turns"] for line in plain_lines(Planted(5, 2), 0))
+    assert all(json.loads(line)["turns"] for line in plain_lines(PlantedCorpus(5, 2), 0))

@@ -7,7 +7,7 @@ import csv
 import pytest
 from studies.cohorts_calibration import COHORTS, SCENARIOS, TABLE, Found, indirect, judge, summarise
 
-from eirkit.logs.synthetic.planting import Planted, PlantedEffects
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, PlantedEffects
 
 # Of 200 cohorts a true 95% leaves this with a chance of 1 in 1,000 for each row.
 LOWEST_COVERAGE = 0.895
@@ -38,7 +38,7 @@ def test_coverage_and_rejections_by_hand():
 
 
 def test_without_an_effect_of_the_mediator_nothing_is_mediated():
-    corpus = Planted(100, 20, effects=PlantedEffects(size_never_odds=2.0))
+    corpus = PlantedCorpus(100, 20, effects=PlantedEffects(size_never_odds=2.0))
     assert indirect(corpus, 0)["mediation-never-recovered"] == 0
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import Skipped, StoredDocument, find_documents, open_document
 from eirkit.logs.trajectory import Recording, formats
 from tests.vestige.recorded import recorded
 

@@ -17,7 +17,7 @@ import pytest
 from eirkit.engine.mapping import Lost, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
-from eirkit.logs.corpus import partition
+from eirkit.logs.corpus import work_units
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
 from tests.processes import PATIENCE_SECONDS, completed
 from tests.vestige.formats.samples import write_sample
@@ -44,7 +44,7 @@ def mixed(tmp_path: Path) -> Path:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut even small corpora into many pieces."""
-    monkeypatch.setattr(partition, "PIECE_BYTES", 6_000)
+    monkeypatch.setattr(work_units, "PIECE_BYTES", 6_000)
 
 
 def as_before(folder: Path, found: dict[str, Any], expected: tuple[Path, dict[str, Any]]) -> bool:
@@ -141,7 +141,7 @@ class KillsOne:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="finds workers in /proc")
 def test_a_killed_ray_worker_costs_nothing(tmp_path, ray_engine, monkeypatch):
-    monkeypatch.setattr(partition, "PIECE_BYTES", 400_000)
+    monkeypatch.setattr(work_units, "PIECE_BYTES", 400_000)
     corpus = Corpus((write_corpus(tmp_path / "logs", runs=30_000),))
     expected = analyze_here(corpus, tmp_path / "here", OPTIONS, progress=silent)
     kills = KillsOne()

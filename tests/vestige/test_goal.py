@@ -3,7 +3,7 @@
 import pytest
 
 from eirkit.logs.demand.goal import goal_of
-from eirkit.logs.demand.gold import FileChange, Patch
+from eirkit.logs.demand.gold_patches import FileChange, Patch
 from eirkit.logs.trajectory import FileRead, FileWrite
 from tests.vestige.runs import of_turns, turn
 

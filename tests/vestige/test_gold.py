@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eirkit.errors import InputFileError
-from eirkit.logs.demand.gold import FileChange, is_test_file, open_gold, read_patch
+from eirkit.logs.demand.gold_patches import FileChange, is_test_file, open_gold_patches, read_patch
 from tests.processes import completed
 from tests.vestige.recorded import recorded
 
@@ -214,7 +214,7 @@ def test_patches_are_found_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "gold" / "t1" / "gold.patch").write_text(SMALL)
     (tmp_path / "gold" / "t2.patch").write_text(SMALL)
     (tmp_path / "gold.patch").write_text(SMALL)
-    gold = open_gold(tmp_path / "gold")
+    gold = open_gold_patches(tmp_path / "gold")
     assert gold.tasks() == {"t1", "t2"}
     assert all(gold.get(task) == read_patch(SMALL) for task in gold.tasks())
     assert [gold.get(task) for task in ("t3", "..", "../gold", "/", "", "t1/../t1", "t1\0")] == [None] * 7
@@ -229,19 +229,19 @@ def test_patches_are_found_in_rows(tmp_path: Path, name: str) -> None:
         path.write_text(json.dumps(ROWS, indent=1))
     else:
         parquet.write_table(pyarrow.Table.from_pylist(ROWS), path)
-    gold = open_gold(path)
+    gold = open_gold_patches(path)
     assert gold.tasks() == {"t1", "t2"}
     assert gold.get("t1") == read_patch(SMALL)
 
 
 def test_what_is_no_gold_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="holds no reference patches"):
-        open_gold(tmp_path)
+        open_gold_patches(tmp_path)
     with pytest.raises(InputFileError, match="no such file"):
-        open_gold(tmp_path / "absent")
+        open_gold_patches(tmp_path / "absent")
     (tmp_path / "t.patch").write_text("not a diff")
-    with pytest.raises(InputFileError, match="the patch of t is no unified diff"):
-        open_gold(tmp_path).get("t")
+    with pytest.raises(InputFileError, match="the patch of t is not a unified diff"):
+        open_gold_patches(tmp_path).get("t")
     (tmp_path / "rows.jsonl").write_text('{"instance_id": "a", "patch": ""}\n[')
     with pytest.raises(InputFileError, match=r"rows\.jsonl:2: not JSON"):
-        open_gold(tmp_path / "rows.jsonl")
+        open_gold_patches(tmp_path / "rows.jsonl")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eirkit.logs.demand.costs import observe
 from eirkit.logs.demand.graph import build, slice_to
-from eirkit.logs.demand.live import Demand, demand, live_at
+from eirkit.logs.demand.live_states import Demand, demand, live_at
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import FileRead, FileWrite
 from tests.vestige import reference

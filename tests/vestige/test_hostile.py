@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Limits, Skipped
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.trajectory import formats
 from tests.fuzz_formats import damage, fuzz, until_cases
 from tests.processes import completed
@@ -31,7 +31,7 @@ LONGEST = (
     30 * UNITS_IN_A_SECOND
 )  # for a hole of ten gigabytes, which takes a thousandth of it when it is given up early
 FUZZED = 500  # cases, so that every format has some dozens
-SMALL = Limits(document_bytes=1 << 22, line_bytes=1 << 20, nesting=200)
+SMALL = ReadLimits(document_bytes=1 << 22, line_bytes=1 << 20, nesting=200)
 every_format = pytest.mark.parametrize("name", formats.names())
 SOUND = b'{"run_id": "r", "goal_files": ["a.py"], "turns": [{"reads": [{"path": "a.py", "tokens": 3}]}]}\n'
 

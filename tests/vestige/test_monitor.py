@@ -13,13 +13,13 @@ from eirkit.live.guard import (
     MOST_USES,
     FileHistory,
     Monitor,
-    counted,
+    bundled_counts,
+    count_reuse,
     known_files,
     lines_of,
     reuse_chance,
-    shipped_counts,
 )
-from eirkit.live.transcript import Transcript, alike
+from eirkit.live.transcript import Transcript, openai_messages
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording
@@ -118,9 +118,9 @@ def test_a_context_carries_on_by_a_shared_message_or_a_known_file():
     monitor = Monitor()
     messages = conversation(openai_call)
     monitor.see(messages)
-    assert monitor.carries_on([SYSTEM, *messages[-2:]])
-    assert monitor.carries_on([SYSTEM, {"role": "user", "content": "Continue: parser.py still fails."}])
-    assert not monitor.carries_on([SYSTEM, {"role": "user", "content": "What is the capital of Norway?"}])
+    assert monitor.continues_with([SYSTEM, *messages[-2:]])
+    assert monitor.continues_with([SYSTEM, {"role": "user", "content": "Continue: parser.py still fails."}])
+    assert not monitor.continues_with([SYSTEM, {"role": "user", "content": "What is the capital of Norway?"}])
 
 
 @pytest.mark.parametrize("ending", [".", "...", ", then", "", ")."])
@@ -128,7 +128,7 @@ def test_a_summary_that_ends_in_a_name_carries_on_and_tells_the_loss(ending):
     monitor = Monitor()
     monitor.see(conversation(openai_call))
     summary = [SYSTEM, {"role": "user", "content": f"Summary: (I was editing parser.py{ending}"}]
-    assert monitor.carries_on(summary)
+    assert monitor.continues_with(summary)
     assert "parser.py" in {loss.path.rpartition("/")[2] for loss in monitor.see(summary)}
 
 
@@ -160,16 +160,16 @@ def test_the_transcript_keeps_every_message_and_counts_the_gone(first, second):
 
 
 def test_both_dialects_become_one_shape():
-    ours, theirs = (list(alike(make(1, "ls", "a b"))) for make in DIALECTS.values())
+    ours, theirs = (list(openai_messages(make(1, "ls", "a b"))) for make in DIALECTS.values())
     assert [m["role"] for m in ours] == [m["role"] for m in theirs] == ["assistant", "tool"]
     assert ours[1]["tool_call_id"] == theirs[1]["tool_call_id"] == "c1"
 
 
 @given(st.lists(st.tuples(st.builds(FileHistory, st.integers(1, 9), st.integers(0, 40), st.booleans()), st.booleans())))
 def test_a_chance_is_the_share_of_like_pasts_with_one_of_two_imagined(pasts):
-    counts = counted(pasts)
+    counts = count_reuse(pasts)
     for past, _ in pasts:
-        like = [again for other, again in pasts if other.cell == past.cell]
+        like = [again for other, again in pasts if other.history_bin == past.history_bin]
         assert reuse_chance(past, counts) == (sum(like) + 1) / (len(like) + 2)
 
 
@@ -180,9 +180,9 @@ def test_the_shipped_counts_cover_every_past():
         for idle in (*IDLE, 99)
         for written in (0, 1)
     ]
-    assert {past.cell for past in pasts} == set(shipped_counts())
-    assert all(0 <= used <= every for used, every in shipped_counts().values())
-    assert sum(every for _, every in shipped_counts().values()) > 1000
+    assert {past.history_bin for past in pasts} == set(bundled_counts())
+    assert all(0 <= used <= every for used, every in bundled_counts().values())
+    assert sum(every for _, every in bundled_counts().values()) > 1000
 
 
 def test_a_deleted_file_is_known_no_more():

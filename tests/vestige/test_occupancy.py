@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.logs.audits.occupancy import Windows, occupancy, read_windows, window_of
+from eirkit.logs.audits.occupancy import ContextWindows, occupancy, read_windows, window_of
 from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording
 
-WINDOWS = Windows("2026-01-01", {"gpt-4": 8_192, "gpt-4-1": 1_047_576, "gpt-4o": 128_000, "claude-opus-4": 200_000})
+WINDOWS = ContextWindows(
+    "2026-01-01", {"gpt-4": 8_192, "gpt-4-1": 1_047_576, "gpt-4o": 128_000, "claude-opus-4": 200_000}
+)
 
 
 def recording(*turns: RecordedTurn, model: str = "openai/gpt-4o", **more: object) -> Recording:
@@ -36,7 +38,7 @@ def test_a_prompt_that_shrinks_is_not_monotone() -> None:
 
 def test_of_several_responses_in_a_turn_the_largest_fills_the_context() -> None:
     several = RecordedTurn(
-        usage=LoggedUsage.together([LoggedUsage(1_000, 50), LoggedUsage(1_100, 60), LoggedUsage(1_000, 40)])
+        usage=LoggedUsage.total([LoggedUsage(1_000, 50), LoggedUsage(1_100, 60), LoggedUsage(1_000, 40)])
     )
     row = occupancy(recording(several, sized(1_050, 10)), WINDOWS)
     assert (row.peak_tokens, row.prompt_drops, row.largest_drop_tokens) == (1_160, 1, 50)

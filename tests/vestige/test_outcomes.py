@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus.corpus import CorpusReader, read_corpus
 from eirkit.logs.corpus.outcomes import Outcomes, OutcomesBeside, damage_in, holds_outcomes, read_outcomes
-from eirkit.logs.corpus.partition import plan_pieces
-from eirkit.logs.sources.source import NAMED, Limits, Skipped, open_document
+from eirkit.logs.corpus.reader import CorpusReader, read_corpus
+from eirkit.logs.corpus.work_units import plan_work_units
+from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, open_document
 from eirkit.logs.trajectory import Recording
 from tests.vestige.recorded import recorded
 
@@ -163,7 +163,7 @@ def test_a_damaged_line_of_results_is_named_wherever_the_file_lies(tmp_path: Pat
     (skipped,) = (item for item in items if isinstance(item, Skipped))
     assert skipped.source.endswith(f"{Path(place).name}:2")
     assert "JSON" in skipped.reason
-    pieces = plan_pieces(CorpusReader(outcomes=given, format=None, limits=Limits()), [tmp_path / "runs"])
+    pieces = plan_work_units(CorpusReader(outcomes=given, format=None, limits=ReadLimits()), [tmp_path / "runs"])
     planned = [item for piece in pieces for item in piece.items if isinstance(item, Skipped)]
     assert planned == ([] if place.startswith("runs/") else [skipped])  # those among the runs are read by workers
 

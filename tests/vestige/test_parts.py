@@ -16,12 +16,12 @@ from eirkit.engine.mapping import Bounds
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
 from eirkit.logs.audits.occupancy import read_windows
-from eirkit.logs.corpus import partition
+from eirkit.logs.corpus import work_units
 from eirkit.logs.corpus.analysis import AnalysisOptions
-from eirkit.logs.corpus.corpus import CorpusReader
 from eirkit.logs.corpus.parts import PARTS
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.sources.source import Limits
+from eirkit.logs.corpus.reader import CorpusReader
+from eirkit.logs.sources.documents import ReadLimits
 from tests.processes import completed, running, wait_until
 
 OPTIONS = AnalysisOptions(read_windows(None))
@@ -57,7 +57,7 @@ def tables(out: Path) -> dict[str, str]:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut even small corpora into many pieces."""
-    monkeypatch.setattr(partition, "PIECE_BYTES", 10_000)
+    monkeypatch.setattr(work_units, "PIECE_BYTES", 10_000)
 
 
 def silent(source: str, runs: int, skipped: int) -> None:
@@ -78,8 +78,8 @@ def test_the_bytes_do_not_tell_who_did_the_work(tmp_path, workers):
 @pytest.mark.usefixtures("small_pieces")
 def test_pieces_hold_every_line_once(tmp_path):
     folder = write_corpus(tmp_path / "logs", runs=300)
-    reader = CorpusReader(outcomes=None, format=None, limits=Limits())
-    pieces = list(partition.plan_pieces(reader, [folder]))
+    reader = CorpusReader(outcomes=None, format=None, limits=ReadLimits())
+    pieces = list(work_units.plan_work_units(reader, [folder]))
     assert len(pieces) > 5
     spans = [place for piece in pieces for place in piece.places]
     for path in folder.iterdir():
@@ -129,7 +129,7 @@ def complete_parts(out: Path) -> set[str]:
 
 
 def test_a_killed_analysis_goes_on_to_the_same_tables(tmp_path):
-    folder = write_corpus(tmp_path / "logs", runs=3_200, files=10 * partition.PIECE_DOCUMENTS)
+    folder = write_corpus(tmp_path / "logs", runs=3_200, files=10 * work_units.PIECE_DOCUMENTS)
     command = [*EIRKIT, "vestige", "analyze", str(folder), "--workers", "2", "--json"]
     completed([*command, "--out", tmp_path / "whole"], check=True)
     out = tmp_path / "cut"

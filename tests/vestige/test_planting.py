@@ -14,12 +14,20 @@ from hypothesis import strategies as st
 from eirkit.errors import SpecError
 from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.setting import AnalysisPlan, Settings
-from eirkit.logs.synthetic.planting import BLOCK, PAPER, Planted, PlantedEffects, draw_blocks, plain_lines, write_logs
+from eirkit.logs.cohorts.plan import AnalysisPlan, Settings
+from eirkit.logs.synthetic.planted_corpus import (
+    BLOCK,
+    PAPER,
+    PlantedCorpus,
+    PlantedEffects,
+    draw_blocks,
+    plain_lines,
+    write_logs,
+)
 from eirkit.logs.tables import read_rows
 from tests.vestige.planted import analysed, analysed_corpus, by_name
 
-SMALL = Planted(60, 12, name="small")
+SMALL = PlantedCorpus(60, 12, name="small")
 QUICK = AnalysisPlan(settings=Settings(resamples=40, mediation_resamples=30, draws=250))
 # A correct interval misses by more once in 16,000 cohorts; the seeds are fixed, so it cannot happen here by chance.
 STANDARD_ERRORS = 4.0
@@ -34,7 +42,7 @@ def is_near(test, truth: float) -> bool:
 @given(st.integers(0, 2**32), st.integers(0, 40), st.integers(1, 9), st.integers(1, 3))
 @settings(max_examples=20, deadline=None)
 def test_equal_seeds_give_equal_bytes_and_as_many_runs_as_asked(seed, runs, tasks, models):
-    corpus = Planted(runs, tasks, models)
+    corpus = PlantedCorpus(runs, tasks, models)
     lines = list(plain_lines(corpus, seed))
     assert lines == list(plain_lines(corpus, seed))
     assert len(lines) == runs
@@ -45,7 +53,7 @@ def test_another_seed_gives_other_runs():
 
 
 def test_a_longer_corpus_begins_like_a_shorter_one_of_whole_blocks():
-    short = Planted(BLOCK, 50)
+    short = PlantedCorpus(BLOCK, 50)
     long = list(islice(plain_lines(replace(short, runs=BLOCK + 10), 3), BLOCK))
     assert long == list(plain_lines(short, 3))
 
@@ -57,7 +65,7 @@ def test_the_published_sizes():
 
 def test_a_corpus_without_tasks_is_refused():
     with pytest.raises(SpecError, match="change the numbers"):
-        Planted(10, 0)
+        PlantedCorpus(10, 0)
 
 
 def test_every_run_has_its_planted_demand_length_and_outcome(tmp_path):
@@ -98,7 +106,7 @@ def test_every_logged_run_has_its_planted_clipping_and_rework(tmp_path):
 
 def test_rereads_follow_the_planted_rates():
     """Below a distance of 1k other files are reread 1/5000 times a token, times the run's own rate: counted by hand."""
-    corpus = Planted(3000, 100, name="rates")
+    corpus = PlantedCorpus(3000, 100, name="rates")
     (block,) = draw_blocks(corpus, 0)
     expected = reread = 0.0
     for line, rate in zip(plain_lines(corpus, 0), block.rate, strict=True):
@@ -121,7 +129,7 @@ def _clocks(line: bytes, path: str | None) -> list[int]:
 
 def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
     effects = PlantedEffects(demand_odds=1.3, reread_ratio=0.8, reread_failed_ratio=0.9)
-    corpus = Planted(1000, 100, 2, "effects", task_sd=0.0, effects=effects)
+    corpus = PlantedCorpus(1000, 100, 2, "effects", task_sd=0.0, effects=effects)
     tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("demand", "rereads")))
     assert is_near(tests["demand-failure"], 1.3)
     assert is_near(tests["demand-failure-tokens"], 1.3)
@@ -131,7 +139,7 @@ def test_planted_ratios_of_demand_and_rereads_are_found(tmp_path):
 
 
 def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
-    corpus = Planted(800, 100, 2, "gaps", needed_reads="gap", effects=PlantedEffects(gap_odds=1.4))
+    corpus = PlantedCorpus(800, 100, 2, "gaps", needed_reads="gap", effects=PlantedEffects(gap_odds=1.4))
     tests = by_name(analyse_cohorts([analysed_corpus(corpus, tmp_path)], QUICK, analyses=("gaps",)))
     for name in ("fair-clock-gap", "end-censored-gap", "closed-gap", "placebo-needed-gap"):
         assert is_near(tests[name], 1.4)
@@ -142,7 +150,7 @@ def test_a_planted_gap_is_found_and_the_placebo_is_not(tmp_path):
 @pytest.mark.slow
 def test_planted_clipping_and_its_paths_are_found(tmp_path):
     effects = PlantedEffects(never_odds=0.4, rework_odds=2.5, size_never_odds=1.8)
-    corpus = Planted(700, 70, 1, "clips", clipped=0.8, task_sd=0.4, effects=effects)
+    corpus = PlantedCorpus(700, 70, 1, "clips", clipped=0.8, task_sd=0.4, effects=effects)
     logs = write_logs(corpus, 1, tmp_path)
     tables = analysed(logs, tmp_path / "tables", tmp_path / "gold")
     lines = read_base_lines(tmp_path / "base-lines.json")

@@ -8,7 +8,7 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.corpus.querying import query
+from eirkit.logs.corpus.query import query
 from tests.vestige.test_parts import silent, write_corpus
 
 pytest.importorskip("duckdb", reason="queries need DuckDB; pip install 'eirkit[query]'")

@@ -16,10 +16,10 @@ import pytest
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
 from eirkit.extras import install_command
-from eirkit.logs.corpus import partition
+from eirkit.logs.corpus import work_units
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.sources.documents import ReadLimits, Skipped, find_documents
 from eirkit.logs.sources.remote import Remote, as_location
-from eirkit.logs.sources.source import Limits, Skipped, find_documents
 from tests.processes import completed
 from tests.vestige.test_parts import EIRKIT, OPTIONS, plain_run, silent, tables, write_corpus
 
@@ -56,10 +56,12 @@ def test_a_store_gives_the_tables_of_the_same_files_on_disk(tmp_path, memory):
 
 
 def test_workers_open_it_themselves(tmp_path, monkeypatch):
-    monkeypatch.setattr(partition, "PIECE_BYTES", 2_000)
+    monkeypatch.setattr(work_units, "PIECE_BYTES", 2_000)
     folder = packed_corpus(tmp_path / "logs")
     url = Remote(f"file://{folder}")
-    pieces = list(partition.plan_pieces(partition.CorpusReader(outcomes=None, format=None, limits=Limits()), [url]))
+    pieces = list(
+        work_units.plan_work_units(work_units.CorpusReader(outcomes=None, format=None, limits=ReadLimits()), [url])
+    )
     assert sum(place.section is not None for piece in pieces for place in piece.places) > 3, (
         "cut between lines, as on disk"
     )
@@ -81,7 +83,7 @@ def test_the_command_takes_a_url_or_a_file(tmp_path):
 def test_bounds_hold_there_too(memory):
     memory.pipe("/bucket/long.jsonl", (plain_run(0, 400) + "\n").encode())
     memory.pipe("/bucket/bomb.jsonl.gz", gzip.compress(b" " * (80 << 20)))
-    limits = Limits(document_bytes=1 << 20, line_bytes=1 << 12)
+    limits = ReadLimits(document_bytes=1 << 20, line_bytes=1 << 12)
     bomb, long = (one for one in find_documents([Remote("memory://bucket")], limits) if not isinstance(one, Skipped))
     ((_, error),) = long.lines()
     assert "longer than 4,096 bytes" in str(error)

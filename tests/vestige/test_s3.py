@@ -13,10 +13,10 @@ import pytest
 
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus import partition
+from eirkit.logs.corpus import work_units
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
+from eirkit.logs.sources.documents import find_documents
 from eirkit.logs.sources.remote import Remote
-from eirkit.logs.sources.source import find_documents
 from tests.vestige.test_parts import OPTIONS, silent, tables
 from tests.vestige.test_remote import packed_corpus
 from tests.vestige.test_sections import message_row, row_file
@@ -72,7 +72,7 @@ def test_a_bucket_gives_the_tables_of_the_same_files(tmp_path, bucket):
 
 
 def test_workers_ask_for_their_sections_themselves(tmp_path, bucket, monkeypatch):
-    monkeypatch.setattr(partition, "PIECE_BYTES", 2_000)
+    monkeypatch.setattr(work_units, "PIECE_BYTES", 2_000)
     folder = filled(bucket, tmp_path)
     analyze_here(Corpus((folder,)), tmp_path / "here", OPTIONS, progress=silent)
     found = analyze_in_parts(Corpus((Remote("s3://runs/logs"),)), tmp_path / "parts", OPTIONS, Processes(2))

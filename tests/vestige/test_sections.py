@@ -12,13 +12,13 @@ from pyarrow import parquet
 
 from eirkit.engine.mapping import Bounds
 from eirkit.engine.processes import Processes
-from eirkit.logs.corpus import corpus, partition
-from eirkit.logs.corpus.corpus import CorpusReader
-from eirkit.logs.corpus.merging import settle
-from eirkit.logs.corpus.partition import halves_of, name_of, stored_ranges
+from eirkit.logs.corpus import reader, work_units
+from eirkit.logs.corpus.merge import with_document_notes
 from eirkit.logs.corpus.parts import CorpusPart
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
-from eirkit.logs.sources.source import Limits, LineRange, Members, RowRange, Skipped, open_section
+from eirkit.logs.corpus.reader import CorpusReader
+from eirkit.logs.corpus.work_units import halves_of, name_of, stored_ranges
+from eirkit.logs.sources.documents import NAMED, LineRange, MemberRange, ReadLimits, RowRange, Skipped, open_section
 from tests.vestige.test_parts import OPTIONS, plain_run, silent, tables
 
 RUNS = 120
@@ -26,7 +26,7 @@ RUNS = 120
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition, "PIECE_BYTES", 3_000)
+    monkeypatch.setattr(work_units, "PIECE_BYTES", 3_000)
 
 
 def message_row(number: int, turns: int = 6) -> dict[str, object]:
@@ -69,8 +69,10 @@ def in_both_ways(tmp_path: Path, logs: Path) -> tuple[dict[str, object], dict[st
 
 
 def sections(logs: Path) -> list[object]:
-    reader = CorpusReader(outcomes=None, format=None, limits=Limits())
-    return [place.section for piece in partition.plan_pieces(reader, [logs]) for place in piece.places if place.section]
+    reader = CorpusReader(outcomes=None, format=None, limits=ReadLimits())
+    return [
+        place.section for piece in work_units.plan_work_units(reader, [logs]) for place in piece.places if place.section
+    ]
 
 
 def test_row_groups_go_to_several_workers(tmp_path):
@@ -96,7 +98,7 @@ def test_members_of_an_archive_go_to_several_workers(tmp_path):
 def test_samples_of_an_inspect_log_keep_their_header(tmp_path):
     logs = archive(tmp_path / "logs" / "log.eval", inspect_log(RUNS)).parent
     assert len(sections(logs)) > 3
-    assert all(isinstance(one, Members) and one.prefix == "samples/" for one in sections(logs))
+    assert all(isinstance(one, MemberRange) and one.prefix == "samples/" for one in sections(logs))
     here, parts = in_both_ways(tmp_path, logs)
     assert here == parts
     assert here["runs"] == RUNS
@@ -104,7 +106,7 @@ def test_samples_of_an_inspect_log_keep_their_header(tmp_path):
 
 @pytest.mark.parametrize("damaged", [5, 130, 2_000])
 def test_what_is_damaged_is_named_in_the_same_order_and_as_often(tmp_path, damaged, monkeypatch):
-    monkeypatch.setattr(corpus, "GIVEN_UP", 1_500)
+    monkeypatch.setattr(reader, "GIVEN_UP", 1_500)
     logs = tmp_path / "logs"
     logs.mkdir()
     good = [plain_run(number, 30) for number in range(20)]
@@ -119,17 +121,19 @@ def test_what_is_damaged_is_named_in_the_same_order_and_as_often(tmp_path, damag
 
 
 def part(runs: int, skipped: int, leading: int) -> CorpusPart:
-    named = tuple(Skipped(f"s:{number}", "torn") for number in range(min(skipped, corpus.NAMED)))
-    return CorpusPart("key", runs, named, tally=corpus.Tally(runs, skipped, leading))
+    named = tuple(Skipped(f"s:{number}", "torn") for number in range(min(skipped, NAMED)))
+    return CorpusPart("key", runs, named, tally=reader.DocumentTally(runs, skipped, leading))
 
 
 def test_runs_behind_a_hopeless_beginning_are_left_as_if_it_was_read_whole():
-    piece = partition.Piece((partition.Place(Path("r"), Path("r/a"), "a", LineRange(0, 1, 0), "plain"),))
-    found = settle([(piece, part(0, 6_000, 6_000)), (piece, part(3, 5_000, 4_000)), (piece, part(9, 0, 0))])
+    piece = work_units.WorkUnit((work_units.DocumentRange(Path("r"), Path("r/a"), "a", LineRange(0, 1, 0), "plain"),))
+    found = with_document_notes(
+        [(piece, part(0, 6_000, 6_000)), (piece, part(3, 5_000, 4_000)), (piece, part(9, 0, 0))]
+    )
     assert [one.runs for one in found] == [0, 0]
     reasons = [one.reason for one in found[0].skipped + found[1].skipped]
-    assert reasons == ["torn"] * corpus.NAMED + ["the first 10,000 parts are damaged; the rest was left unread"]
-    found = settle([(piece, part(1, 6_000, 0)), (piece, part(3, 5_000, 4_000))])
+    assert reasons == ["torn"] * NAMED + ["the first 10,000 parts are damaged; the rest was left unread"]
+    found = with_document_notes([(piece, part(1, 6_000, 0)), (piece, part(3, 5_000, 4_000))])
     assert [one.runs for one in found] == [1, 3]
     assert found[-1].skipped[-1].reason == "10,900 more parts are damaged; the first 100 are named"
 
@@ -146,21 +150,21 @@ def test_a_row_that_hogs_costs_itself_and_is_named(tmp_path):
 
 def test_a_section_is_halved_down_to_one_thing(tmp_path):
     path = row_file(tmp_path / "a.parquet", [message_row(number) for number in range(9)])
-    document = open_section(path, RowRange(3, 6), Limits(), "a.parquet")
+    document = open_section(path, RowRange(3, 6), ReadLimits(), "a.parquet")
     assert [number for number, _ in document.rows()] == [4, 5, 6]
     assert halves_of(document, RowRange(3, 6)) == [RowRange(3, 4), RowRange(4, 6)]
     assert halves_of(document, RowRange(3, 4)) == []
     assert name_of(document, RowRange(3, 4)) == "a.parquet:4"
     packed = archive(tmp_path / "a.zip", {f"{name}.json": name for name in "abc"})
-    member = open_section(packed, Members(1, 2), Limits(), "a.zip")
-    assert name_of(member, Members(1, 2)) == "a.zip:b.json"
+    member = open_section(packed, MemberRange(1, 2), ReadLimits(), "a.zip")
+    assert name_of(member, MemberRange(1, 2)) == "a.zip:b.json"
     assert [one.source for one in member.members()] == ["a.zip:b.json"]
-    assert halves_of(member, Members(0, 3)) == [Members(0, 1), Members(1, 3)]
+    assert halves_of(member, MemberRange(0, 3)) == [MemberRange(0, 1), MemberRange(1, 3)]
 
 
 def test_what_is_stored_of_a_section_tells_it_from_others(tmp_path):
-    def content(path: Path, section: RowRange | Members) -> list[bytes]:
-        document = open_section(path, section, Limits(), path.name)
+    def content(path: Path, section: RowRange | MemberRange) -> list[bytes]:
+        document = open_section(path, section, ReadLimits(), path.name)
         stored = path.read_bytes()
         return [stored[start:stop] for start, stop in stored_ranges(document, section)]
 
@@ -170,5 +174,5 @@ def test_what_is_stored_of_a_section_tells_it_from_others(tmp_path):
     assert content(first, RowRange(0, 10))[:-1] == content(second, RowRange(0, 10))[:-1]
     assert content(first, RowRange(20, 30))[:-1] != content(second, RowRange(20, 30))[:-1]
     packed = archive(tmp_path / "a.zip", {"x.json": "1", "y.json": "2"})
-    assert b"x.json" in content(packed, Members(0, 1))[0]
-    assert len(content(packed, Members(0, 1))) == 2  # the member, and the list of all
+    assert b"x.json" in content(packed, MemberRange(0, 1))[0]
+    assert len(content(packed, MemberRange(0, 1))) == 2  # the member, and the list of all

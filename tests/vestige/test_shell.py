@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.corpus.corpus import read_corpus
+from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.grammar import parse, parse_with_grammar
-from eirkit.logs.shell.lifting import lift
+from eirkit.logs.shell.skeleton import extract_long_texts
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.shell.syntax import parse_plain
 from eirkit.logs.shell.words import Glob, expand, open_word
@@ -105,14 +105,14 @@ def test_recorded_plain_commands_come_out_of_both_parsers_alike(name: str) -> No
 
 
 def test_a_here_document_ends_at_its_own_line_alone() -> None:
-    lifted = lift("cat <<'EOF' > a && ls\nthe EOF\n EOF\nEOF\npwd <<-X\n\ttwo\n\tX\n")
+    lifted = extract_long_texts("cat <<'EOF' > a && ls\nthe EOF\n EOF\nEOF\npwd <<-X\n\ttwo\n\tX\n")
     assert [body.text for body in lifted.bodies] == ["the EOF\n EOF\n", "two\n"]
     assert "pwd" in lifted.skeleton
     assert "the EOF" not in lifted.skeleton
 
 
 def test_a_shift_is_no_here_document() -> None:
-    assert lift("echo $((1 << 4)); cat a").bodies == ()
+    assert extract_long_texts("echo $((1 << 4)); cat a").bodies == ()
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parsing import is_deeper, parse_json
-from eirkit.logs.sources.source import Limits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.json_parser import is_deeper, parse_json
 
 ROWS = [{"run": 1, "text": "é"}, {"run": 2, "text": "🙂"}]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
@@ -93,7 +93,7 @@ def test_rows_that_are_too_large_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputFileError, match=r"has a row group of [\d,]+ bytes, more than 5,000; write it with smaller"
     ):
-        list(open_document(tmp_path / "a.parquet", Limits(document_bytes=5000)).rows())
+        list(open_document(tmp_path / "a.parquet", ReadLimits(document_bytes=5000)).rows())
 
 
 def stored_table(path: Path, columns: dict[str, object], **how: object) -> Path:
@@ -105,13 +105,13 @@ def test_a_table_that_claims_to_grow_out_of_all_proportion_is_not_unpacked(tmp_p
     texts = pyarrow.array(["x" * 1_000_000] * 3)
     path = stored_table(tmp_path / "a.parquet", {"text": texts}, use_dictionary=False)
     with pytest.raises(InputFileError, match=r"claims to hold 3,\d{3},\d{3} bytes in [\d,]+; unpack it yourself"):
-        list(open_document(path, Limits(document_bytes=2_000_000)).rows())
+        list(open_document(path, ReadLimits(document_bytes=2_000_000)).rows())
 
 
 def test_a_value_stored_once_and_repeated_is_stopped_while_it_is_read(tmp_path: Path) -> None:
     once = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 50, pyarrow.int32()), pyarrow.array(["x" * 200_000]))
     path = stored_table(tmp_path / "a.parquet", {"text": once}, store_schema=False)
-    rows = open_document(path, Limits(document_bytes=1_000_000)).rows()
+    rows = open_document(path, ReadLimits(document_bytes=1_000_000)).rows()
     with pytest.raises(InputFileError, match="grows more than 200 times when unpacked"):
         list(rows)
 
@@ -151,7 +151,7 @@ def test_folders_are_walked_in_the_order_of_names_without_hidden_files(tmp_path:
 def test_claimed_names_are_left_out_with_all_that_lies_below_them(tmp_path: Path) -> None:
     for name in ("a/x.json", "a/y.json", "b/z.json"):
         write(tmp_path / name, b"{}")
-    found = find_documents([tmp_path], Limits(), lambda folder, names: {"b"} & {*names} or {"y.json"} & {*names})
+    found = find_documents([tmp_path], ReadLimits(), lambda folder, names: {"b"} & {*names} or {"y.json"} & {*names})
     assert [each.source for each in found] == [f"{tmp_path.name}/a/x.json"]
 
 
@@ -257,7 +257,7 @@ def test_many_blank_lines_are_passed_over_quickly(tmp_path: Path) -> None:
 
 def test_a_line_that_is_too_long_is_passed_over_within_bounds(tmp_path: Path) -> None:
     content = b'"' + b"x" * 5000 + b'"\n[2]\n'
-    found = list(open_document(write(tmp_path / "a.jsonl", content), Limits(line_bytes=1000)).lines())
+    found = list(open_document(write(tmp_path / "a.jsonl", content), ReadLimits(line_bytes=1000)).lines())
     assert [number for number, _ in found] == [1, 2]
     assert "longer than 1,000 bytes" in str(found[0][1])
     assert found[1][1] == [2]
@@ -266,7 +266,7 @@ def test_a_line_that_is_too_long_is_passed_over_within_bounds(tmp_path: Path) ->
 def test_ten_gigabytes_without_a_line_end_are_given_up_early(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", b"{")
     os.truncate(path, 10 << 30)  # a hole: it takes no room on disk
-    limits = Limits(document_bytes=1 << 22, line_bytes=1 << 20)
+    limits = ReadLimits(document_bytes=1 << 22, line_bytes=1 << 20)
     ((number, reason),) = open_document(path, limits).lines()
     assert (number, str(reason)) == (1, "longer than 1,048,576 bytes; remove the line")
     with pytest.raises(InputFileError, match="longer than 4,194,304 bytes"):
@@ -276,7 +276,7 @@ def test_ten_gigabytes_without_a_line_end_are_given_up_early(tmp_path: Path) -> 
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
 def test_a_stream_that_grows_out_of_proportion_is_stopped(tmp_path: Path, pack) -> None:
     bomb = pack(b"\n" * (64 << 20))
-    document = open_document(write(tmp_path / "a.jsonl", bomb), Limits(document_bytes=1 << 20))
+    document = open_document(write(tmp_path / "a.jsonl", bomb), ReadLimits(document_bytes=1 << 20))
     for verb in (document.json, lambda: list(document.lines())):
         with pytest.raises(InputFileError, match=r"longer than|grows more than"):
             verb()
@@ -284,7 +284,7 @@ def test_a_stream_that_grows_out_of_proportion_is_stopped(tmp_path: Path, pack) 
 
 def test_an_archive_that_claims_too_much_is_refused(tmp_path: Path) -> None:
     content = zipped(**{f"{index}.json": b" " * (1 << 20) for index in range(8)})
-    archive = open_document(write(tmp_path / "a.zip", content), Limits(document_bytes=1 << 20))
+    archive = open_document(write(tmp_path / "a.zip", content), ReadLimits(document_bytes=1 << 20))
     with pytest.raises(InputFileError, match="claims to hold 8,388,608 bytes"):
         archive.members()
 

@@ -70,7 +70,7 @@ def test_a_claim_that_was_killed_does_not_stand_in_the_way(tmp_path):
     assert tables.claim(tmp_path)
     (tmp_path / "analysis.json").unlink()
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="no analysis"):
+    with pytest.raises(UsageError, match="not an analysis"):
         tables.claim(tmp_path)
 
 
@@ -102,7 +102,7 @@ def test_an_analysis_replaces_an_earlier_one(tmp_path):
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with (
-        pytest.raises(UsageError, match="no analysis; give a new or empty folder"),
+        pytest.raises(UsageError, match="not an analysis; give a new or empty folder"),
         TableWriter(tmp_path, {"runs": Row}),
     ):
         pass
@@ -119,7 +119,7 @@ def test_a_foreign_analysis_json_is_not_ours(tmp_path):
 
 
 def test_reading_what_is_absent_unfinished_or_torn_is_one_line(tmp_path):
-    with pytest.raises(InputFileError, match="holds no analysis; make one with"):
+    with pytest.raises(InputFileError, match="holds no analysis; create one with"):
         read_analysis(tmp_path)
     folder = write(tmp_path / "a", {"r1": [row("x")]})
     content = (folder / "runs.parquet").read_bytes()

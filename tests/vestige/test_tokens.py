@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eirkit.logs import tokens
-from eirkit.logs.tokens import Remembering, estimating_counter, exact_counter, is_seam
+from eirkit.logs.tokens import CachedCounter, estimating_counter, exact_counter, is_token_boundary
 from tests.timing import UNITS_IN_A_SECOND, cost
 
 # What the vocabulary's words treat differently, and a little of everything else.
@@ -77,7 +77,7 @@ def test_an_estimate_is_a_quarter_of_the_characters_rounded_up():
 
 def test_equal_texts_are_counted_once():
     asked = []
-    count = Remembering(lambda text: asked.append(text) or len(text))
+    count = CachedCounter(lambda text: asked.append(text) or len(text))
     assert [count("ab"), count("ab"), count("c")] == [2, 2, 1]
     assert asked == ["ab", "c"]
 
@@ -87,7 +87,7 @@ def test_equal_texts_are_counted_once():
 @example("f():\n  \n\n  /y\n\r\nz")
 def test_tokens_add_up_at_every_seam(text):
     count = exact_counter()
-    for at in filter(lambda at: is_seam(text, at), range(len(text) + 1)):
+    for at in filter(lambda at: is_token_boundary(text, at), range(len(text) + 1)):
         assert count(text[:at]) + count(text[at:]) == count(text)
 
 
@@ -95,17 +95,17 @@ def test_tokens_add_up_at_every_seam(text):
 def test_a_text_costs_the_same_in_parts(text, data):
     ends = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=2, max_size=6)))
     parts = [text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=False)]
-    count = Remembering(exact_counter())
+    count = CachedCounter(exact_counter())
     assert count.with_parts(text, parts) == count(text) == exact_counter()(text)
     assert [count(part) for part in parts] == list(map(exact_counter(), parts))
 
 
 def test_a_part_on_lines_of_its_own_is_counted_once():
-    count, body = Remembering(exact_counter()), "x = 1\n\n    y = 2\n"
+    count, body = CachedCounter(exact_counter()), "x = 1\n\n    y = 2\n"
     count.with_parts(f"cat > a.py <<EOF\n{body}EOF", [body])
     assert body in count._known
 
 
 def test_an_estimate_is_of_the_whole_text():
-    count = Remembering(estimating_counter())
+    count = CachedCounter(estimating_counter())
     assert count.with_parts("a\nb\nc\n", ["b\n"]) == estimating_counter()("a\nb\nc\n")

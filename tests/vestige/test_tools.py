@@ -10,7 +10,7 @@ import pytest
 from eirkit.logs.actions.touches import touches_of
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, Lines, Touches
-from eirkit.logs.views import cuts
+from eirkit.logs.viewer_output import cuts
 
 NUMBERED = "Here's the result of running `cat -n` on /repo/a.py:\n     5\tx = 1\n     6\ty = 2\n"
 PATCH = (

@@ -8,13 +8,18 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret, written_files
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.demand.gold import read_patch
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.demand.gold_patches import read_patch
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory
 from tests.vestige.recorded import recorded
 
 WRITE_RECALL = 0.97  # asked of the sets below; a plain search for redirections and `sed -i` reaches 0.81
+
+
+def written_files(trajectory: Trajectory) -> tuple[str, ...]:
+    """Return the files that a run wrote, in the order of their first write."""
+    return tuple(dict.fromkeys(write.path for turn in trajectory.turns for write in turn.writes))
 
 
 def bash(command: str, output: str = "", exit_code: int | None = 0, folder: str | None = None) -> RecordedTurn:

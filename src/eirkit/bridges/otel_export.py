@@ -14,8 +14,8 @@ from eirkit.bridges.otel import SERVICE, SpanEvent, TraceSpan, otlp_line
 from eirkit.bridges.otel_recordings import recording_trace
 from eirkit.bridges.otel_runs import sweep_traces
 from eirkit.errors import InfrastructureError, UsageError
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import Skipped
 from eirkit.packages import load_vendor
 from eirkit.runs.manifest import FILE as MANIFEST
 from eirkit.runs.store import RUNS

@@ -9,7 +9,7 @@ from time import monotonic
 import click
 
 from eirkit.cli.live_line import LiveLine, is_watched
-from eirkit.logs.corpus.corpus import LOG_ENDINGS
+from eirkit.logs.corpus.reader import LOG_ENDINGS
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.show.phrases import counted
 

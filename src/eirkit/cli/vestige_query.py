@@ -14,7 +14,7 @@ import click
 
 from eirkit.cli.command import command, option
 from eirkit.cli.output import Show, document_options
-from eirkit.logs.corpus.querying import QueryResult, query
+from eirkit.logs.corpus.query import QueryResult, query
 from eirkit.show.document import Document
 from eirkit.show.page import Section
 from eirkit.show.phrases import counted

@@ -13,7 +13,7 @@ import click
 
 from eirkit.cli.command import command, option
 from eirkit.cli.output import Show, document_options
-from eirkit.logs.demand.gold import open_gold
+from eirkit.logs.demand.gold_patches import open_gold_patches
 from eirkit.show.document import Document
 from eirkit.show.page import Listing, Section
 from eirkit.show.viewer.folders import open_root
@@ -58,7 +58,7 @@ def view(
         LogFolders(tuple(path.resolve() for path in logs), plugins),
         time.time,
         plugins,
-        None if gold is None else open_gold(gold),
+        None if gold is None else open_gold_patches(gold),
     )
 
     def started(server: ViewerServer) -> None:

@@ -23,8 +23,8 @@ from eirkit.experiments.rescue_document import RescueQuestion
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measure
 from eirkit.logs.formats.plain import Plain
-from eirkit.logs.sources.source import Document, Skipped
-from eirkit.logs.synthetic.planting import Planted, PlantedEffects, plain_lines
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, PlantedEffects, plain_lines
 from eirkit.logs.tokens import estimating_counter
 from eirkit.runs.budget import Budget
 from eirkit.runs.manifest import read_manifest
@@ -224,7 +224,7 @@ def substitutes_json(found: Sequence[Substitute]) -> dict[str, Any]:
 
 
 EXAMPLE = "example.jsonl"
-CORPUS = Planted(400, 80, coverage=0.9, effects=PlantedEffects(demand_odds=1.6))
+CORPUS = PlantedCorpus(400, 80, coverage=0.9, effects=PlantedEffects(demand_odds=1.6))
 SEED = 0
 
 
@@ -253,7 +253,7 @@ class TextLog:
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         return iter(())
 
-    def members(self) -> Sequence[Document]:
+    def members(self) -> Sequence[LogDocument]:
         return ()
 
 

@@ -1,1 +1,1 @@
-"""Watches a live agent: what its requests stop showing, and what it will need again."""
+"""Watches running agents: content that leaves the context of their requests and is likely to be needed again."""

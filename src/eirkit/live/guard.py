@@ -1,6 +1,7 @@
-"""How often a file with a given past is used again: its uses, how long ago the last was, and whether it was edited.
+"""Detects file content that left an agent's context and estimates how likely the agent is to need it again.
 
-The counts come from recorded runs (`python -m studies.guard_replay` makes them anew); no text of any run is in them.
+The estimate is the share of files with a similar history that recorded runs used again; the counts contain no text of
+any run, and `python -m studies.guard_replay` recomputes them.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from importlib.resources import files
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.live.transcript import Transcript, alike, whole_text
+from eirkit.live.transcript import Transcript, openai_messages, whole_text
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.compaction import names_file, note_lines, share_kept, squeezed
+from eirkit.logs.audits.compaction import names_file, normalized_line, note_lines, share_kept
 from eirkit.logs.formats.message_rows import read_messages
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.tokens import Counter, estimating_counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
 MOST_USES = 4
-IDLE = (0, 1, 3, 7, 15)  # turns; up to each of them, and beyond the last
-PRIOR_USED, PRIOR = 1, 2  # one of two imagined files, so that no past is certain
+IDLE = (0, 1, 3, 7, 15)  # upper ends of the bins, in turns; the last bin is open
+PRIOR_USED, PRIOR = 1, 2  # pseudo-counts: one reuse in two files, so that no estimate is 0 or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +38,40 @@ class FileHistory:
     written: bool
 
     @property
-    def cell(self) -> str:
-        """The name of the cell in which such pasts are counted."""
+    def history_bin(self) -> str:
+        """The name of the bin in which files with this history are counted."""
         resting = next((str(most) for most in IDLE if self.idle <= most), "more")
         return f"{'written' if self.written else 'read'} {min(self.uses, MOST_USES)} {resting}"
 
 
-Counts = Mapping[str, tuple[int, int]]  # cell → used again, all
+Counts = Mapping[str, tuple[int, int]]  # history bin → (files used again, all files)
 
 
 def reuse_chance(past: FileHistory, counts: Counts | None = None) -> float:
-    """Return the share of files with such a past that were used again; a cell that nobody saw gives a half."""
-    used, every = (counts if counts is not None else shipped_counts()).get(past.cell, (0, 0))
+    """Return the share of files with this history that were used again; 0.5 for a history never observed."""
+    used, every = (counts if counts is not None else bundled_counts()).get(past.history_bin, (0, 0))
     return (used + PRIOR_USED) / (every + PRIOR)
 
 
-def counted(pasts: Iterable[tuple[FileHistory, bool]]) -> dict[str, tuple[int, int]]:
-    """Return the counts of pasts, each with whether the file was used again."""
+def count_reuse(pasts: Iterable[tuple[FileHistory, bool]]) -> dict[str, tuple[int, int]]:
+    """Return how many files of each history bin were used again, and how many there were."""
     found: dict[str, tuple[int, int]] = {}
     for past, again in pasts:
-        used, every = found.get(past.cell, (0, 0))
-        found[past.cell] = (used + again, every + 1)
+        used, every = found.get(past.history_bin, (0, 0))
+        found[past.history_bin] = (used + again, every + 1)
     return dict(sorted(found.items()))
 
 
 @cache
-def shipped_counts() -> Counts:
-    """Return the counts that come with the package."""
+def bundled_counts() -> Counts:
+    """Return the counts that ship with the package."""
     text = (files(__package__) / "reuse_odds.json").read_text("utf-8")
-    return {cell: (used, every) for cell, (used, every) in json.loads(text)["counts"].items()}
+    return {name: (used, every) for name, (used, every) in json.loads(text)["counts"].items()}
 
 
-IN_VIEW = 0.5  # of a file's telling lines: with fewer, an agent has to look again
-LIKELY = 0.5  # chance from which a loss is worth a warning
-_NUMBERED = re.compile(r"^\s*\d+[\t:|→ ]\s?")  # how viewers put numbers before lines
+IN_VIEW = 0.5  # share of a file's distinctive lines below which its content counts as lost
+LIKELY = 0.5  # chance of reuse from which a loss is reported
+_NUMBERED = re.compile(r"^\s*\d+[\t:|→ ]\s?")  # line numbers as file viewers print them
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +80,12 @@ class Loss:
 
     turn: int  # replies of the agent before the request
     path: str
-    tokens: int  # of the lines the agent had seen
-    kept: float  # share of them that is still in view
+    tokens: int  # of the lines that the agent had seen
+    kept: float  # share of them that is still in the context
     uses: int  # turns that read or wrote it
-    idle_turns: int  # since the last of them
-    written: bool  # by the agent itself
-    chance: float  # of being read or edited again
+    idle_turns: int  # turns since the last of these
+    written: bool  # the agent wrote the file itself
+    chance: float  # estimated chance that the file is read or edited again
     likely: bool
 
     def as_json(self) -> dict[str, Any]:
@@ -100,21 +101,21 @@ class Loss:
 
 
 class Monitor:
-    """Watches one conversation. `see` is given the messages of each request, in the shape its server takes them."""
+    """Watches one conversation. Pass the messages of each request to `see`, in the shape that its server accepts."""
 
     def __init__(self, likely: float = LIKELY, count: Counter | None = None) -> None:
         self.likely = likely
         self._count = count or estimating_counter()
         self._transcript = Transcript()
-        self._view: set[str] = set()  # lines of the request before
-        self._reported: dict[str, int] = {}  # path → turn of its last touch when its loss was told
+        self._view: set[str] = set()  # lines of the previous request
+        self._reported: dict[str, int] = {}  # path → turn of the last access when its loss was reported
 
     def see(self, messages: Sequence[object], system: object = "") -> tuple[Loss, ...]:
-        """Return what this request no longer shows, the likeliest to be missed first.
+        """Return the files that this request no longer shows, the most likely to be needed first.
 
         Args:
             messages: the whole context of a request.
-            system: what stands beside the messages, as Anthropic-like servers have it.
+            system: the system prompt, where the server takes it beside the messages, as Anthropic's API does.
         """
         before = self._view
         change = self._transcript.take(messages)
@@ -124,11 +125,11 @@ class Monitor:
         found = [loss for loss in self._losses(before) if self._is_news(loss)]
         return tuple(sorted(found, key=lambda loss: (-loss.chance, -loss.tokens, loss.path)))
 
-    def carries_on(self, messages: Sequence[object]) -> bool:
-        """Tell whether a context continues this conversation: it shares a message, or a summary names a known file."""
+    def continues_with(self, messages: Sequence[object]) -> bool:
+        """Return whether a context continues this conversation: they share a message, or its summary names a file."""
         if self._transcript.overlaps(messages):
             return True
-        text = "\n".join(whole_text(message) for message in alike(messages))
+        text = "\n".join(whole_text(message) for message in openai_messages(messages))
         return any(names_file(text, path) for path in known_files(self._trajectory(), sys.maxsize))
 
     def _losses(self, before: set[str]) -> Iterable[Loss]:
@@ -146,7 +147,7 @@ class Monitor:
     def _trajectory(self) -> Trajectory:
         try:
             prompt, turns = read_messages(self._transcript.messages)
-        except InputFileError:  # what is no conversation has no files
+        except InputFileError:  # a malformed conversation touches no files
             prompt, turns = "", ()
         recording = Recording(run_id="live", task_id="live", format="live", source="", turns=turns, prompt=prompt)
         return interpret(recording, self._count)
@@ -160,7 +161,7 @@ class Monitor:
 
 
 def known_files(trajectory: Trajectory, cut: int) -> dict[str, tuple[set[str], FileHistory]]:
-    """Return, for each file touched before a cut, the lines that the agent has seen of it, and its past."""
+    """Return, for each file accessed before a cut, the lines that the agent has seen of it, and its history."""
     seen: dict[str, set[str]] = {}
     touched: dict[str, list[int]] = {}
     written: set[str] = set()
@@ -182,11 +183,11 @@ def known_files(trajectory: Trajectory, cut: int) -> dict[str, tuple[set[str], F
 
 
 def lines_of(texts: Iterable[str]) -> set[str]:
-    """Return the lines of texts, evened out; of numbered ones also what stands behind the number."""
+    """Return the normalized lines of texts; a numbered line is returned with and without its number."""
     found: set[str] = set()
     for text in texts:
         for line in text.splitlines():
-            found.add(squeezed(line))
+            found.add(normalized_line(line))
             if _NUMBERED.match(line):
-                found.add(squeezed(_NUMBERED.sub("", line, count=1)))
+                found.add(normalized_line(_NUMBERED.sub("", line, count=1)))
     return found

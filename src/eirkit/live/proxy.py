@@ -1,7 +1,7 @@
-"""A proxy before an OpenAI- or Anthropic-compatible server that watches what an agent's requests stop showing.
+"""An HTTP proxy that forwards an agent's model requests unchanged and reports what their context no longer shows.
 
-Requests come in on loopback and go on unchanged, replies come back as they are, streams included; what a request's
-context lost against the one before is told. Keys pass through and are kept nowhere.
+It listens on loopback in front of an OpenAI- or Anthropic-compatible server; replies, streams included, pass unchanged.
+API keys are forwarded and never stored.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from eirkit.errors import UsageError
 from eirkit.live.guard import LIKELY, Loss, Monitor
 from eirkit.logs.formats.messages import text_of
 
-LARGEST_BODY = 1 << 26  # bytes; a context of a million tokens has some four million
+LARGEST_BODY = 1 << 26  # bytes; a context of a million tokens takes about four million
 MOST_CONVERSATIONS = 64
-PATIENCE_SECONDS = 600  # a model may think for long
+PATIENCE_SECONDS = 600  # reasoning models can take minutes before the first byte
 PIECE = 1 << 14
 LOCAL = ("127.0.0.1", "localhost")
 LOST_HEADER = "X-Eirkit-Lost"
@@ -35,7 +35,7 @@ Telling = Callable[[Sequence[Loss]], None]
 
 
 class Conversations:
-    """The conversations of one address, the latest last; one that nobody went on with gives way."""
+    """The conversations seen at one address, the latest last; the least recently used one is dropped first."""
 
     def __init__(self, likely: float = LIKELY) -> None:
         self._likely = likely
@@ -44,7 +44,7 @@ class Conversations:
         self._lock = threading.Lock()
 
     def see(self, body: Mapping[str, Any]) -> tuple[Loss, ...]:
-        """Return what one request no longer shows; nothing where it holds no messages."""
+        """Return what one request no longer shows; nothing for a request without messages."""
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:
             return ()
@@ -54,7 +54,7 @@ class Conversations:
 
     def _of(self, opening: str, messages: Sequence[object]) -> Monitor:
         for number, (known, monitor) in reversed(self._monitors.items()):
-            if known == opening and monitor.carries_on(messages):
+            if known == opening and monitor.continues_with(messages):
                 self._monitors.move_to_end(number)
                 return monitor
         self._begun += 1
@@ -65,14 +65,14 @@ class Conversations:
 
 
 def _opening(messages: Sequence[object], system: object) -> str:
-    """Return what tells one agent from another: the text its scaffold puts before everything."""
+    """Return the text that tells one agent from another: the first message of its scaffold."""
     told = [m for m in messages if isinstance(m, dict) and m.get("role") in ("system", "developer")]
     text = "\n".join([text_of(system), *(text_of(message.get("content")) for message in told)])
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class GuardProxy:
-    """Listens on 127.0.0.1; `address` is what the agent is given in place of the server's."""
+    """Listens on 127.0.0.1; `address` is the base URL to give to the agent instead of the server's."""
 
     def __init__(self, upstream: str, tell: Telling, port: int = 0, likely: float = LIKELY) -> None:
         self.upstream = _server_at(upstream)
@@ -80,7 +80,7 @@ class GuardProxy:
         try:
             self._server = _Server(self, port)
         except OSError:
-            raise UsageError(f"port {port} is taken; choose another with --port, or leave it out") from None
+            raise UsageError(f"port {port} is in use; choose another with --port, or leave --port out") from None
 
     @property
     def address(self) -> str:
@@ -95,26 +95,26 @@ class GuardProxy:
         self._server.server_close()
 
     def watch(self, body: bytes) -> tuple[Loss, ...]:
-        """Return what a request lost, after telling it; a body that cannot be watched loses nothing, and passes."""
+        """Report and return what a request lost; a body that cannot be analysed is forwarded all the same."""
         try:
             document = json.loads(body)
             losses = self.conversations.see(document) if isinstance(document, dict) else ()
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-            # Whatever strangers send, the agent must get its answer.
-            logging.getLogger("eirkit").debug("a request could not be watched: %s", type(error).__name__)
+            # A request that cannot be analysed must still reach the server.
+            logging.getLogger("eirkit").debug("could not analyse a request: %s", type(error).__name__)
             return ()
         if losses:
             self._tell(losses)
         return losses
 
     def _path(self, path: str) -> str:
-        """Return where a request goes; agents name the version of the API themselves or leave it to the address."""
+        """Return the path of a request; the API version may be in the agent's path or in the upstream address."""
         base = self.upstream.path.rstrip("/")
         return path if path.startswith(f"{base}/") else base + path
 
     @contextmanager
     def forwarded(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[HTTPResponse]:
-        """Send a request on; inside, the server's response can be read."""
+        """Forward a request; inside the context the server's response can be read."""
         kind = HTTPSConnection if self.upstream.scheme == "https" else HTTPConnection
         connection = kind(self.upstream.hostname or "", self.upstream.port, timeout=PATIENCE_SECONDS)
         kept = {name: value for name, value in headers.items() if name.lower() not in _OWN_CONNECTION | _BODY_FORM}
@@ -130,7 +130,7 @@ def _server_at(upstream: str) -> SplitResult:
     except ValueError:
         valid = False
     if not valid:
-        raise UsageError(f"{upstream!r} is no address of a server; give one such as https://host/v1")
+        raise UsageError(f"{upstream!r} is not the address of a server; give one such as https://host/v1")
     return found
 
 
@@ -143,7 +143,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Passing)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client that hung up
+        pass  # the client closed the connection
 
 
 class _Passing(BaseHTTPRequestHandler):
@@ -170,25 +170,25 @@ class _Passing(BaseHTTPRequestHandler):
         except (OSError, HTTPException) as error:
             self.close_connection = True
             if not begun:
-                self._refuse(502, f"the server behind does not answer ({type(error).__name__}); check --upstream")
+                self._refuse(502, f"the upstream server did not answer ({type(error).__name__}); check --upstream")
 
     def _body(self, method: str) -> bytes | None:
-        """Return what came with a request; None after refusing one that is foreign, unbounded or cut off."""
+        """Return the body of a request; None after refusing one that is foreign, too large or incomplete."""
         length = self.headers.get("Content-Length", "0" if method == "GET" else "")
         if not self._is_ours():
-            self._refuse(403, "this address answers programs on this machine only")
+            self._refuse(403, "only programs on this machine may use this address")
         elif self.headers.get("Transfer-Encoding") or not (length.isascii() and length.isdigit()):
-            self._refuse(411, "send the body in one piece, with its Content-Length")
+            self._refuse(411, "send the body with a Content-Length header, not chunked")
         elif len(length) > 20 or int(length) > LARGEST_BODY:
             self._refuse(413, f"send a body of at most {LARGEST_BODY} bytes")
         elif len(body := self.rfile.read(int(length))) == int(length):
             return body
         else:
-            self.close_connection = True  # whoever sent half of it is gone
+            self.close_connection = True  # the client went away while sending it
         return None
 
     def _is_ours(self) -> bool:
-        """Tell whether a request is to this machine and, if a web page sent it, from a page of this machine."""
+        """Return whether a request is for this machine and, if a web page sent it, is from a page of this machine."""
         names = [self.headers.get("Host", "")]
         if (origin := self.headers.get("Origin")) is not None:
             names.append(origin.partition("://")[2])
@@ -223,6 +223,6 @@ class _Passing(BaseHTTPRequestHandler):
 
 
 def _pieces(response: HTTPResponse) -> Iterator[bytes]:
-    """Yield a body as it arrives, so that a stream stays one."""
+    """Yield a body as it arrives, so that a streamed reply stays a stream."""
     while piece := response.read1(PIECE):
         yield piece

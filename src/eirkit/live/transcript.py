@@ -1,7 +1,7 @@
-"""What an agent's requests show, and what they no longer show: contexts of one conversation come in, one after another.
+"""Tracks one conversation over its requests: every message ever sent, and which of them the last request still holds.
 
-A request to a model carries the whole context. Messages of OpenAI-like and Anthropic-like servers become one shape;
-each is kept as it was first seen, and the transcript knows which of them the last request still holds.
+A request to a model carries the whole context. Messages of OpenAI-like and Anthropic-like servers are converted to one
+shape, and each is kept as it was first seen.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _SAID = ("role", "content", "tool_calls", "function_call", "text", "value")
 
 @dataclass(frozen=True, slots=True)
 class ContextChange:
-    """What one request changed against the one before."""
+    """What one request changed compared with the previous one."""
 
     added: int  # messages never seen before
-    gone: int  # messages of the last request that this one lacks, or whose text is another now
+    gone: int  # messages of the previous request that are missing here or have another text
 
 
 class Transcript:
-    """The conversation as far as its requests show it."""
+    """One conversation, as far as its requests show it."""
 
     def __init__(self) -> None:
         self._texts: dict[Key, str] = {}  # of the last request
-        self._messages: dict[Key, Message] = {}  # as first seen, in that order
+        self._messages: dict[Key, Message] = {}  # as first seen, in order of appearance
 
     @property
     def messages(self) -> list[Message]:
-        """Every message there ever was, as first seen."""
+        """Every message ever sent, as first seen."""
         return list(self._messages.values())
 
     @property
@@ -49,15 +49,15 @@ class Transcript:
         return list(self._texts.values())
 
     def overlaps(self, messages: Sequence[object]) -> bool:
-        """Tell whether a context shares a message with this conversation, those that open any conversation aside."""
-        keys = [key for key, message in _keyed(alike(messages)) if message.get("role") not in _OPENING]
+        """Return whether a context shares a message with this conversation, apart from common opening messages."""
+        keys = [key for key, message in _keyed(openai_messages(messages)) if message.get("role") not in _OPENING]
         return any(key in self._messages for key in keys)
 
     def take(self, messages: Sequence[object]) -> ContextChange:
         """Add the context of one request."""
         now: dict[Key, str] = {}
         known = len(self._messages)
-        for key, message in _keyed(alike(messages)):
+        for key, message in _keyed(openai_messages(messages)):
             now[key] = whole_text(message)
             self._messages.setdefault(key, message)
         gone = sum(1 for key, text in self._texts.items() if now.get(key) != text)
@@ -65,8 +65,8 @@ class Transcript:
         return ContextChange(len(self._messages) - known, gone)
 
 
-def alike(messages: Sequence[object]) -> Iterator[Message]:
-    """Yield messages of either kind of server in the shape of OpenAI's: one message for every result of a tool."""
+def openai_messages(messages: Sequence[object]) -> Iterator[Message]:
+    """Yield messages of either kind of server in OpenAI's shape, with one message per tool result."""
     for message in messages:
         if not isinstance(message, dict):
             continue
@@ -97,14 +97,14 @@ def _results(blocks: Iterable[Message]) -> Iterator[Message]:
 
 
 def whole_text(message: Message) -> str:
-    """Return what a message puts before the model, the arguments of its calls included."""
+    """Return the text that a message puts into the context, the arguments of its calls included."""
     calls = message.get("tool_calls")
     said = text_of(content_of(message))
     return said if not calls else "\n".join([said, *_strings(calls)])
 
 
 def _strings(value: object, depth: int = 6) -> Iterator[str]:
-    """Yield the strings in a value; arguments that are JSON text are opened, so that line breaks are line breaks."""
+    """Yield the strings in a value; JSON text in arguments is decoded, so that escaped line breaks are real ones."""
     if isinstance(value, str):
         opened = _opened(value) if value.lstrip().startswith("{") else None
         if opened is None or depth == 0:
@@ -124,7 +124,7 @@ def _opened(text: str) -> object:
 
 
 def _keyed(messages: Iterable[Message]) -> Iterator[tuple[Key, Message]]:
-    """Yield messages under what makes each the same in the next request: the call it answers, or what it says."""
+    """Yield messages with a key that stays the same in the next request: the call that it answers, or its text."""
     seen: Counter[Key] = Counter()
     for message in messages:
         answered = string_of(message.get("tool_call_id"))
@@ -135,5 +135,5 @@ def _keyed(messages: Iterable[Message]) -> Iterator[tuple[Key, Message]]:
 
 def _digest(message: Message) -> str:
     said = {name: message.get(name) for name in _SAID}
-    said["content"] = text_of(content_of(message))  # servers add marks such as cache_control to blocks
+    said["content"] = text_of(content_of(message))  # clients add keys such as cache_control to blocks later
     return sha256(json.dumps(said, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()

@@ -1,7 +1,7 @@
-"""The folder of an analysis: one Parquet file for each table, and `analysis.json`, which says what was done.
+"""Reads and writes the folder of an analysis: one Parquet file per table, and `analysis.json` with its metadata.
 
-Columns come in run by run and leave in row groups, so that memory does not grow with the corpus; equal input gives
-equal bytes. A file gets its name only when it is complete, and the folder's `analysis.json` says so last of all.
+Columns are added run by run and written in row groups, so that memory does not grow with the corpus; equal input gives
+equal bytes. A file gets its final name when it is complete, and `analysis.json` is written last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eirkit.records import read_document, sync_folder, write_document
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows has no flock; one analysis a folder there
+except ImportError:  # pragma: no cover - Windows has no flock; run one analysis per folder there
     fcntl = None  # type: ignore[assignment]
 
 Columns: TypeAlias = Mapping[str, Sequence[object]]
@@ -28,7 +28,7 @@ Columns: TypeAlias = Mapping[str, Sequence[object]]
 FILE, SCHEMA = "analysis.json", "analysis/1"
 RUN = "run_id"  # the first column of every table
 GROUP_ROWS = 1 << 15
-LOCK, PARTS = ".lock", ".parts"  # held while somebody writes; where parts of a large analysis wait
+LOCK, PARTS = ".lock", ".parts"  # lock held while writing; folder for parts of a large analysis
 
 
 def arrow() -> Any:
@@ -43,22 +43,22 @@ def arrow() -> Any:
 
 @cache
 def column_names(row: type) -> tuple[str, ...]:
-    """Return the columns of a table whose rows are such records, without the run's."""
+    """Return the columns of a table of such records, without the run's id."""
     return tuple(field.name for field in fields(row) if field.name != RUN)
 
 
 def columns_of(row: type, records: Sequence[object]) -> Columns:
-    """Return records of one kind as columns."""
+    """Return records of one type as columns."""
     return {name: [getattr(record, name) for record in records] for name in column_names(row)}
 
 
 class TableWriter:
-    """Writes tables into a folder; use it in a with statement, and `finish` what is whole.
+    """Writes tables into a folder; use it in a with statement, and call `finish` when they are complete.
 
-    What is not finished leaves no trace: an earlier analysis in the folder stays as it was.
+    Unfinished tables leave no trace: an earlier analysis in the folder stays unchanged.
 
     Args:
-        logs: what the tables are made of; a folder with tables of other logs is refused.
+        logs: the source of the tables; a folder with tables of other logs is refused.
     """
 
     def __init__(self, folder: Path, rows: Mapping[str, type], logs: LogSources | None = None) -> None:
@@ -66,7 +66,7 @@ class TableWriter:
         self._arrow = arrow()
         self._schemas = {name: _schema(self._arrow, row) for name, row in rows.items()}
         self._pending = {name: _no_rows(schema) for name, schema in self._schemas.items()}
-        self._waiting: dict[str, list[Any]] = {name: [] for name in rows}  # flushed, and fewer than a row group
+        self._waiting: dict[str, list[Any]] = {name: [] for name in rows}  # converted, but fewer than a row group
         self._open: dict[str, Any] = {}
         self._is_new = False
 
@@ -97,13 +97,13 @@ class TableWriter:
                 self._flush(name)
 
     def copy(self, name: str, table: Any) -> None:
-        """Append rows of a table as it was read from another folder."""
+        """Append rows of a table read from another folder."""
         if table.num_rows:
             self._waiting[name].append(table)
             self._write_groups(name, whole=False)
 
     def finish(self, document: Mapping[str, Any]) -> None:
-        """Close every table, give it its name, and say what was done."""
+        """Close every table, give it its final name, and write `analysis.json`."""
         for name, writer in self._open.items():
             self._flush(name)
             self._write_groups(name, whole=True)
@@ -134,14 +134,14 @@ class TableWriter:
         try:
             table = self._arrow.table(pending, schema=schema)
         except UnicodeEncodeError:
-            # A log may hold half of a surrogate pair, which no table can.
+            # A log may contain lone surrogates, which Parquet cannot store.
             clean = {column: [_encodable(value) for value in values] for column, values in pending.items()}
             table = self._arrow.table(clean, schema=schema)
         self._waiting[name].append(table)
         self._write_groups(name, whole=False)
 
     def _write_groups(self, name: str, *, whole: bool) -> None:
-        """Write row groups of the same number of rows each, whatever pieces they came in; all that is left if whole."""
+        """Write row groups of a fixed number of rows, whatever batches they came in; also the remainder if `whole`."""
         waiting = self._waiting[name]
         rows = sum(table.num_rows for table in waiting)
         if not rows or (rows < GROUP_ROWS and not whole):
@@ -159,10 +159,10 @@ class TableWriter:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Let nobody else write to an analysis folder meanwhile.
+    """Hold the lock of an analysis folder.
 
     Raises:
-        UsageError: somebody does already.
+        UsageError: another process holds it.
     """
     path = folder / LOCK
     with path.open("ab") as stream:
@@ -170,7 +170,7 @@ def held(folder: Path) -> Iterator[None]:
             if fcntl is not None:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if path.stat().st_ino != os.fstat(stream.fileno()).st_ino:
-                raise OSError  # whoever held it has just gone, and somebody else was quicker
+                raise OSError  # the lock file was replaced in between, and another process was first
         except OSError as error:
             raise UsageError(
                 f"another analysis is writing to {folder}; wait for it, or choose another --out"
@@ -183,22 +183,22 @@ def held(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LogSources:
-    """What tables are made of, as far as one corpus is to be told from another."""
+    """What identifies the corpus of an analysis."""
 
-    names: tuple[str, ...]  # of what was given
-    digest: str  # of where it lies
+    names: tuple[str, ...]  # names of the given paths
+    digest: str  # digest of their locations
 
 
 def claim(folder: Path, logs: LogSources | None = None) -> bool:
-    """Make a folder ours, or refuse one that holds anything else; True if it was not ours before."""
+    """Claim a folder for an analysis, or refuse one with other content; return whether it was not an analysis yet."""
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is a file; give a folder after --out")
+        raise UsageError(f"{folder} is a file; give a folder with --out")
     if (folder / FILE).is_file():
         _refuse_others(folder, read_document(folder / FILE, SCHEMA).get("logs"), logs)
         return False
-    # A claim that was killed leaves its unfinished document and nothing else.
+    # An interrupted claim leaves only its unfinished document.
     if folder.is_dir() and any(path.name not in (f".{FILE}.unfinished", LOCK, PARTS) for path in folder.iterdir()):
-        raise UsageError(f"{folder} holds files that are no analysis; give a new or empty folder after --out")
+        raise UsageError(f"{folder} holds files that are not an analysis; give a new or empty folder with --out")
     folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / FILE, SCHEMA, {"complete": False, **_about(logs)})
     return True
@@ -216,7 +216,7 @@ def _refuse_others(folder: Path, held: Any, logs: LogSources | None) -> None:
 
 
 def is_analysis(folder: Path) -> bool:
-    """True if a folder is one of ours, finished or not."""
+    """Return whether a folder is an analysis, finished or not."""
     try:
         with (folder / FILE).open("rb") as stream:
             return f'"{SCHEMA}"'.encode() in stream.read(64)
@@ -227,7 +227,9 @@ def is_analysis(folder: Path) -> bool:
 def read_analysis(folder: Path) -> dict[str, Any]:
     """Return what `analysis.json` says about a complete analysis."""
     if not (folder / FILE).is_file():
-        raise InputFileError(f"{folder} holds no analysis; make one with `eirkit vestige analyze PATH --out {folder}`")
+        raise InputFileError(
+            f"{folder} holds no analysis; create one with `eirkit vestige analyze PATH --out {folder}`"
+        )
     document = read_document(folder / FILE, SCHEMA)
     if not document.get("complete"):
         raise InputFileError(f"the analysis in {folder} was not finished; run `eirkit vestige analyze` again")
@@ -235,7 +237,7 @@ def read_analysis(folder: Path) -> dict[str, Any]:
 
 
 def read_rows(folder: Path, name: str, run_id: str | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a table, all or those of one run, in the order of writing."""
+    """Return the rows of a table, all or those of one run, in the order written."""
     chosen = None if run_id is None else [(RUN, "=", run_id)]
     rows: list[dict[str, Any]] = _read(folder, name, filters=chosen).to_pylist()
     return rows
@@ -248,7 +250,7 @@ def run_ids(folder: Path) -> list[str]:
 
 
 def read_table(folder: Path, name: str) -> Any:
-    """Return a whole table as pyarrow has it."""
+    """Return a whole table as a pyarrow table."""
     return _read(folder, name)
 
 

@@ -1,4 +1,4 @@
-"""Counts the tokens of a text: exactly, with the o200k_base vocabulary that comes with the extra, or as an estimate."""
+"""Counts the tokens of a text: exactly, with the bundled o200k_base vocabulary, or as an estimate."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from eirkit.errors import MissingExtraError
 Counter: TypeAlias = Callable[[str], int]
 
 ENCODING = "o200k_base"
-CHARACTERS_A_TOKEN = 4  # of the estimate
-_PIECE = 1 << 20  # characters that are counted at once
-_SEAMS_TRIED = 1 << 6  # line ends that are looked at for a place to cut
+CHARACTERS_A_TOKEN = 4  # used by the estimate
+_PIECE = 1 << 20  # characters counted at once
+_SEAMS_TRIED = 1 << 6  # line ends that are tried as cut positions
 _ID_BYTES = 4
-_CONTROL = "<|"  # begins every control token, which in a log is text like any other
+_CONTROL = "<|"  # prefix of every control token, which in a log is ordinary text
 
 
 class ExactCounter:
-    """Counts with the vocabulary; texts add up where one is cut at `is_seam`."""
+    """Counts with the vocabulary; counts of parts add up if the text is cut at `is_token_boundary`."""
 
     __slots__ = ("_vocabulary",)
 
@@ -34,7 +34,7 @@ class ExactCounter:
         try:
             return self._vocabulary(text)
         except UnicodeEncodeError:
-            # Logs hold halves of surrogate pairs where a tool cut a text; each stands for one unreadable character.
+            # Logs contain lone surrogates where a tool cut a text; each counts as one replacement character.
             return self._vocabulary(text.encode("utf-8", "replace").decode())
 
 
@@ -59,8 +59,8 @@ def estimating_counter() -> Counter:
     return lambda text: -(-len(text) // CHARACTERS_A_TOKEN)
 
 
-class Remembering:
-    """Counts equal texts once; make a new one for each run, it forgets nothing."""
+class CachedCounter:
+    """Counts equal texts once; create one per run, since the cache is unbounded."""
 
     __slots__ = ("_adds_up", "_count", "_known")
 
@@ -75,14 +75,14 @@ class Remembering:
         return tokens
 
     def with_parts(self, text: str, parts: Iterable[str]) -> int:
-        """Return the tokens of a text; parts of it, in their order, are remembered too where that costs nothing."""
+        """Return the tokens of a text; parts of it, in order, are cached too where that is free."""
         if not self._adds_up or len(text) > _PIECE or text in self._known:
             return self(text)
         tokens = start = 0
         for part in parts:
             at = text.find(part, start)
             end = at + len(part)
-            if at >= 0 and part and is_seam(text, at) and is_seam(text, end):
+            if at >= 0 and part and is_token_boundary(text, at) and is_token_boundary(text, end):
                 tokens += self._count(text[start:at]) + self(part)
                 start = end
         tokens += self._count(text[start:] if start else text)
@@ -90,10 +90,10 @@ class Remembering:
         return tokens
 
 
-def is_seam(text: str, at: int) -> bool:
-    """True if the tokens before and behind a place are those of the text as a whole.
+def is_token_boundary(text: str, at: int) -> bool:
+    """Return whether the text can be cut here without changing its tokens.
 
-    The vocabulary's words end with a line, save that they take in blank lines and slashes at the beginning of the next.
+    Tokens of the vocabulary end with a line, except that they include blank lines and slashes at the start of the next.
     """
     if at in (0, len(text)):
         return True
@@ -105,7 +105,7 @@ def is_seam(text: str, at: int) -> bool:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split a huge text at seams where it has any, so that no count holds more than a megabyte or four."""
+    """Split a huge text at token boundaries if it has any, so that a count holds at most about four megabytes."""
     pieces, start = [], 0
     while len(text) - start > _PIECE:
         end = _cut(text, start, start + _PIECE)
@@ -115,10 +115,10 @@ def _pieces(text: str) -> list[str]:
 
 
 def _cut(text: str, start: int, stop: int) -> int:
-    """Return the last seam between two places; where none is near, the last line end, or the end of the stretch."""
+    """Return the last token boundary between two positions; if none is near, the last line end or the end position."""
     at = last = text.rfind("\n", start, stop) + 1
     for _ in range(_SEAMS_TRIED):
-        if at <= start or is_seam(text, at):
+        if at <= start or is_token_boundary(text, at):
             break
         at = text.rfind("\n", start, at - 1) + 1
     return next((place for place in (at, last) if place > start), stop)

@@ -1,7 +1,7 @@
-"""The format family, and the two shapes of a run: as it was recorded, and as what its actions read and wrote.
+"""The core types: log formats, a run as recorded (`Recording`), and a run with the files it touched (`Trajectory`).
 
-A format turns bytes into a `Recording`: calls and what they returned, nothing interpreted. `touches.py` turns that into
-a `Trajectory`: files read and written, turn by turn. Everything in a log is text from strangers: nothing here runs it.
+A format turns bytes into a `Recording`: calls and their results, uninterpreted. `actions/touches.py` turns that into a
+`Trajectory`: files read and written, turn by turn. All text in a log is untrusted, and none of it is executed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from eirkit.facts import fact
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.registry import Registry
 
 Break = Literal["compaction", "clear"]
@@ -22,16 +22,16 @@ WriteKind = Literal["whole", "edit", "delete"]
 
 @fact
 class LoggedUsage:
-    """Tokens of the model's responses in a turn as the log gives them; what a log repeats is counted once."""
+    """Tokens of the model's responses in a turn, as logged; repeated records are counted once."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0  # part of the input
-    largest: LoggedUsage | None = None  # of several responses the one that filled the context most
+    largest: LoggedUsage | None = None  # of several responses, the one with the largest context
 
     @classmethod
-    def together(cls, several: Sequence[LoggedUsage]) -> LoggedUsage:
-        """Return what several responses used; none used nothing."""
+    def total(cls, several: Sequence[LoggedUsage]) -> LoggedUsage:
+        """Return the sum over several responses, zero for none."""
         if len(several) == 1:
             return several[0]
         return cls(
@@ -44,20 +44,20 @@ class LoggedUsage:
 
 @fact
 class Call:
-    """One tool call and what came back; a shell command is a call of `bash` with the argument `command`."""
+    """One tool call and its result; a shell command is a call of `bash` with the argument `command`."""
 
     tool: str
     arguments: Mapping[str, Any]
     output: str = ""
     exit_code: int | None = None  # None: the log does not say
     failed: bool = False  # the tool itself reported an error
-    full_output: str | None = None  # the text before the scaffold cut it, where the log keeps both
-    working_folder: str | None = None  # where the log says in which folder the call began
+    full_output: str | None = None  # the text before the scaffold truncated it, if the log keeps both
+    working_folder: str | None = None  # the folder in which the call started, if the log says so
 
 
 @fact
 class Lines:
-    """Lines of a file, both ends included, from 1."""
+    """A range of lines of a file, both ends included, from 1."""
 
     first: int
     last: int
@@ -65,26 +65,26 @@ class Lines:
 
 @fact
 class FileRead:
-    """A file whose content an action put before the agent."""
+    """A file whose content an action showed to the agent."""
 
     path: str
-    tokens: int | None = None  # given by the log; counted from the content where it is None
+    tokens: int | None = None  # from the log; None: counted from the content
     content: str | None = None  # what the agent saw of it
-    lines: Mapping[int, str] | None = None  # the same by number, where the viewer numbers them
-    requested: Lines | None = None  # the range that was asked for; None: the whole file
-    clipped: bool = False  # part of the answer was left out by the scaffold
+    lines: Mapping[int, str] | None = None  # the same by line number, if the viewer prints them
+    requested: Lines | None = None  # the requested range; None: the whole file
+    clipped: bool = False  # the scaffold truncated the output
 
 
 @fact
 class FileWrite:
-    """A file that an action changed, made or removed."""
+    """A file that an action changed, created or removed."""
 
     path: str
     kind: WriteKind = "edit"
-    tokens: int | None = None  # of the version it made, where the log gives it
-    content: str | None = None  # the whole new content, where the action shows it
-    removed: str | None = None  # of an edit: the text that left
-    added: str | None = None  # and the text that came
+    tokens: int | None = None  # of the new version, if the log gives it
+    content: str | None = None  # the whole new content, if the action shows it
+    removed: str | None = None  # of an edit: the removed text
+    added: str | None = None  # of an edit: the added text
 
 
 @fact
@@ -97,81 +97,81 @@ class Touches:
 
 @fact
 class RecordedTurn:
-    """One reply of the agent and what its calls returned."""
+    """One reply of the agent and the results of its calls."""
 
     calls: tuple[Call, ...] = ()
-    text: str = ""  # what the agent wrote beside its calls
+    text: str = ""  # what the agent wrote besides its calls
     usage: LoggedUsage | None = None
-    touches: Touches | None = None  # where the log itself says what was read and written
-    tokens: int | None = None  # of the turn, where the log gives them
+    touches: Touches | None = None  # if the log itself says what was read and written
+    tokens: int | None = None  # of the turn, if the log gives them
     broken: Break | None = None  # the context was compacted or cleared just before this turn
-    carried: str = ""  # what took the place of the context then, such as a summary
-    rejected: bool = False  # the scaffold refused the reply: none of its calls was carried out
+    carried: str = ""  # what replaced the context then, such as a summary
+    rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One run as a log tells it."""
+    """One run as logged."""
 
     run_id: str
     task_id: str
     format: str
-    source: str  # the file, and the place in it where it holds several runs
+    source: str  # the file, and the position in it if it holds several runs
     turns: tuple[RecordedTurn, ...]
     model: str = ""
-    resolved: bool | None = None  # None: the run does not say; a file of outcomes may
+    resolved: bool | None = None  # None: not recorded in the run; a result file may give it
     reward: float | None = None
-    goal_files: tuple[str, ...] | None = None  # None: not given; (): given, and there is none
-    prompt: str = ""  # what the agent was told before its first turn
-    submission: str | None = None  # the final diff, where one was handed in
-    root: str | None = None  # the repository's folder, where the log says
+    goal_files: tuple[str, ...] | None = None  # None: not given; (): given as empty
+    prompt: str = ""  # the messages before the first turn
+    submission: str | None = None  # the final diff, if one was submitted
+    root: str | None = None  # the repository's folder, if the log says so
     exit_status: str = ""
     domain: Domain = "files"
-    details: Mapping[str, Any] = field(default_factory=dict)  # what only this format knows, such as a task's own text
+    details: Mapping[str, Any] = field(default_factory=dict)  # data specific to the format, such as the task's text
 
 
 @fact
 class Turn:
-    """One turn as the graph sees it."""
+    """One turn as used by the graph."""
 
     number: int  # from 1
     reads: tuple[FileRead, ...]
     writes: tuple[FileWrite, ...]
-    tokens: int  # of the reply and what its calls returned
+    tokens: int  # of the reply and the results of its calls
     recorded: RecordedTurn
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One run with what it touched; paths are relative to the repository's folder, others absolute."""
+    """One run with the files it touched; paths are relative to the repository's folder, others absolute."""
 
     recording: Recording
     turns: tuple[Turn, ...]
-    root: str | None  # the repository's folder, as the log says or as it was inferred
-    unresolved: int = 0  # words in commands that named files nobody can tell: globs, outputs of other commands
+    root: str | None  # the repository's folder, from the log or inferred
+    unresolved: int = 0  # words in commands that name unknown files: globs, outputs of other commands
 
 
 class Format(Protocol):
     """One kind of log."""
 
-    def recognises(self, document: Document) -> bool:
-        """True if a document's beginning can only be of this format; cheap, and never raises."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether a document's beginning can only be of this format; cheap, and never raises."""
         ...
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
-        """Yield the runs in a document one at a time; what is damaged is yielded as skipped, never dropped."""
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the runs in a document one at a time; damaged parts are yielded as skipped, never dropped."""
         ...
 
 
 @runtime_checkable
 class FolderFormat(Format, Protocol):
-    """A format whose runs lie in several files of a folder: one document is the run, the others belong to it."""
+    """A format whose runs consist of several files in a folder: one document is the run, the others belong to it."""
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
-        """Return those of a folder's names, files or sub-folders, that are read with another document there.
+        """Return the names in a folder, files or subfolders, that are read with another document there.
 
-        They are no runs of their own, whatever else recognises them. Asked once for every folder, so cheap; never
-        raises.
+        They are not runs of their own, whatever else recognises them. Called once per folder, so it must be cheap; it
+        never raises.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""What a test runner or an edit tool said: passed, failed, not applied, or a failure of the world around it.
+"""Classifies the output of test runners and edit tools: passed, failed, edit not applied, or an infrastructure failure.
 
-Texts of a log come in, judgements go out. Only explicit summary lines count, and only the end of an output is searched:
-runners print their result last, and scaffolds keep the end.
+Only explicit summary lines count, and only the end of an output is searched, because runners print their result last
+and scaffolds keep the end.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Literal
 
 Verdict = Literal["passed", "failed"]
 
-_TAIL = 4_000  # characters at the end of an output
-_DIGITS = 9  # of a number of tests
-_NOTICE = 2_000  # characters at its beginning, where edit tools say what went wrong
+_TAIL = 4_000  # characters at the end of an output that are searched
+_DIGITS = 9  # most digits of a number of tests
+_NOTICE = 2_000  # characters at its beginning, where edit tools report errors
 
 _RUNNERS = (
     *("pytest", "py.test", "unittest", "nosetests", "runtests", "manage.py test", "setup.py test", "bin/test", "tox"),
@@ -23,7 +23,7 @@ _TEST_COMMAND = re.compile(
     r"(?:go|cargo|npm|yarn|pnpm|mvn|gradle|gradlew|make|dotnet|swift|mix|bazel|rake) (?:run )?(?:[\w:-]{0,40} )?test"
     r"|python3?(?:\.\d+)? \S{0,80}test\w{0,40}\.py"
 )
-# The commands of a line, quoted texts in one piece, and those that show the name of a runner and run nothing.
+# The commands of a line with quoted texts in one piece, and commands that only show a runner's name.
 _PARTS = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^;&|\n"'])+""", re.DOTALL)
 _SHOWING = re.compile(
     r"[\s({!]*(?:\w{1,40}=\S{0,200}\s+){0,9}"
@@ -31,7 +31,7 @@ _SHOWING = re.compile(
     r"|git(?!\s+bisect)|find(?!.* -exec))\b"
 )
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
-# Summary lines, by plain search: most outputs are not a test's, and a search is cheaper than a pattern.
+# Summary lines, as plain strings: most outputs are not of tests, and this is faster than a regex.
 _FAILED = ("\nFAILED (", "test result: FAILED", "\n--- FAIL:", "\nFAIL\n", "\nFAIL\t", "\nFAILURES!\n")
 _PASSED = ("\nOK\n", "\nOK (", "test result: ok", "\nok  \t", " 0 failures")
 _FAILED_AFTER_NUMBER = (" failed", " failing", " failure")
@@ -46,7 +46,7 @@ _WORLD = (
     *("OperationalError", "externally-managed-environment", "'ascii' codec can't decode"),
 )
 
-# What edit tools say when the text to replace is not there, or not there once.
+# Messages of edit tools when the text to replace is missing or ambiguous.
 _NOT_APPLIED = re.compile(
     r"No replacement was performed|String to replace not found|did not appear verbatim|has been modified since read"
     r"|matches of the string to replace|Failed to find (?:expected lines|context)|Invalid Context"
@@ -62,7 +62,7 @@ _PATCH_FAILED = re.compile(
 
 
 def runner_verdict(command: str, output: str) -> Verdict | None:
-    """Return what a test run said; None for anything else, and where the runner or its surroundings failed."""
+    """Return the result of a test run; None for anything else, and if the runner or its environment failed."""
     if not _may_run_tests(command):
         return None
     tail = f"\n{output[-_TAIL:]}\n"
@@ -80,7 +80,7 @@ def runner_verdict(command: str, output: str) -> Verdict | None:
 
 
 def _may_run_tests(command: str) -> bool:
-    """False for nearly all commands that run no tests, quickly; the folder of a test bed is none."""
+    """Return False quickly for most commands that run no tests; the name of a testbed folder is not a test run."""
     at = command.find("test")
     while at >= 0:
         if not command.startswith("bed", at + 4):
@@ -90,7 +90,7 @@ def _may_run_tests(command: str) -> bool:
 
 
 def _counted(text: str, word: str) -> bool:
-    """True if a word follows a number other than 0."""
+    """Return whether a word follows a number other than 0."""
     at = text.find(word)
     while at >= 0:
         number = text[max(0, at - _DIGITS) : at]
@@ -109,18 +109,18 @@ def _names_runner(command: str) -> bool:
 
 
 def failed_around(output: str) -> bool:
-    """True if an output shows that the machine or a runner failed."""
+    """Return whether an output shows a failure of the machine or a runner."""
     tail = output[-_TAIL:]
     return any(words in tail for words in _WORLD)
 
 
 def edit_not_applied(command: str | None, output: str) -> bool:
-    """True if a tool reports that an edit could not be applied; a command is given for a shell call alone."""
+    """Return whether a tool reports that an edit could not be applied; `command` is set for shell calls only."""
     if command is None:
         return _NOT_APPLIED.search(output[:_NOTICE]) is not None
     if "patch" not in command and "apply" not in command:
         return False
     tail = output[-_TAIL:]
-    if not ("patch" in tail or "FAILED" in tail or "Failed to find" in tail):  # no pattern below does without
+    if not ("patch" in tail or "FAILED" in tail or "Failed to find" in tail):  # each pattern below has one of these
         return False
     return _PATCH_COMMAND.search(command) is not None and _PATCH_FAILED.search(tail) is not None

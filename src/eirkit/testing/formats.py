@@ -13,7 +13,7 @@ from typing import Any
 
 from eirkit.boundary import attribute, call
 from eirkit.errors import EirkitError, InputFileError, UsageError, describe
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Call, Format, RecordedTurn, Recording, formats
 from eirkit.testing.conformance import Conformance, try_all
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Recording, formats
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 from tests.vestige.recorded import recorded

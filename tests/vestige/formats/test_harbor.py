@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises
 from tests.vestige.formats.samples import write_sample

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run as run_command_line
-from eirkit.logs.corpus.corpus import read_corpus
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.corpus.reader import read_corpus
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import Recording
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Recording, formats
 from tests.vestige.formats import test_claude_code, test_codex, test_gemini_cli, test_inspect, test_tau
 from tests.vestige.formats.samples import openhands_events

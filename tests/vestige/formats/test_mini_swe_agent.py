@@ -8,7 +8,7 @@ import re
 import pytest
 
 from eirkit.logs.formats.mini_swe_agent import fenced_command, read_turns
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import mini_swe_agent as sample
@@ -96,7 +96,7 @@ def test_an_observation_in_other_words_is_kept_as_it_is():
 def test_damage_is_named(tmp_path):
     broken = {**sample.V1, "messages": [*sample.V1["messages"], "torn"]}
     assert read_with(FORMAT, as_json(tmp_path / "x.traj.json", broken)) == [
-        Skipped("x.traj.json", "message 13 is no JSON object; repair it or leave the run out")
+        Skipped("x.traj.json", "message 13 is not a JSON object; repair it or leave the run out")
     ]
     assert isinstance(read_with(FORMAT, as_json(tmp_path / "y.traj.json", {"info": {}}))[0], Skipped)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Call, LoggedUsage, Recording, formats
 from tests.vestige.formats.samples import as_lines
 from tests.vestige.formats.samples.otlp import (

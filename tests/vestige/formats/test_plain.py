@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.logs.formats.plain import Plain
-from eirkit.logs.sources.source import Skipped, open_document
+from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches
 
 RUN = {
@@ -63,17 +63,17 @@ def test_an_empty_list_of_goal_files_is_not_an_absent_one(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "change, reason",
     [
-        ({"run_id": 7}, "run_id is not a text"),
+        ({"run_id": 7}, "run_id is not a string"),
         ({"run_id": ""}, "run_id is missing"),
-        ({"model": ["m"]}, "model is not a text"),
+        ({"model": ["m"]}, "model is not a string"),
         ({"resolved": "yes"}, "resolved is neither true, false nor null"),
-        ({"goal_files": "a.py"}, "goal_files is not a list of texts"),
-        ({"goal_files": [1]}, "goal_files is not a list of texts"),
+        ({"goal_files": "a.py"}, "goal_files is not a list of strings"),
+        ({"goal_files": [1]}, "goal_files is not a list of strings"),
         ({"turns": {}}, "turns is not a list"),
         ({"turns": [{}, 3]}, r"turns[1] is not an object"),
         ({"turns": [{"reads": 3}]}, "turns[0].reads is not a list"),
         ({"turns": [{"reads": ["a.py"]}]}, "turns[0].reads[0] is not an object"),
-        ({"turns": [{"writes": [{"path": "a"}, {"tokens": 1}]}]}, "turns[0].writes[1].path is not a text"),
+        ({"turns": [{"writes": [{"path": "a"}, {"tokens": 1}]}]}, "turns[0].writes[1].path is not a string"),
         ({"turns": [{"reads": [{"path": "a", "tokens": -1}]}]}, "turns[0].reads[0].tokens is not a whole number"),
         ({"turns": [{"tokens": True}]}, "turns[0].tokens is not a whole number"),
     ],

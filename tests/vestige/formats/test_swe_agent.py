@@ -17,7 +17,7 @@ from eirkit.logs.formats.swe_agent_actions import (
     split_state,
     split_words,
 )
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from tests.timing import UNITS_IN_A_SECOND, cost
 from tests.vestige.formats.logs import as_json, only_run, read_with
 from tests.vestige.formats.samples import swe_agent as sample
@@ -92,7 +92,7 @@ def test_attempts_without_a_choice_are_runs_of_their_own(tmp_path):
     attempts = {"attempts": [sample.OLD, {"trajectory": [3]}, sample.NEW]}
     first, torn, third = read_with(FORMAT, as_json(tmp_path / "a.traj", attempts))
     assert (first.run_id, third.run_id) == ("a#1", "owner__repo-2#3")
-    assert torn == Skipped("a.traj:#2", "step 1 is no JSON object; repair it or leave the run out")
+    assert torn == Skipped("a.traj:#2", "step 1 is not a JSON object; repair it or leave the run out")
 
 
 @given(st.lists(st.text("ab '\"\\\n\t$`-=", max_size=8), max_size=4))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eirkit.logs.demand.entities import task_entities
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording
 from tests.vestige.formats.logs import as_json, read_with, who_recognises
 from tests.vestige.recorded import recorded

@@ -131,7 +131,7 @@ def test_a_model_that_never_fails_is_separated_and_the_rest_is_fitted_without_it
     rest = {name: values[others] for name, values in runs.columns.items() if name != "model2"}
     expected = conditional_logit(failed[others], rest, runs.task[others])
     assert fit.term("model2").estimate is None
-    assert "decided by model2" in fit.note
+    assert "predicted perfectly by model2" in fit.note
     for name in rest:
         assert fit.term(name).estimate == pytest.approx(expected.term(name).estimate, rel=RELATIVE)
         assert fit.term(name).standard_error == pytest.approx(expected.term(name).standard_error, rel=RELATIVE)

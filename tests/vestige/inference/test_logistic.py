@@ -97,7 +97,7 @@ def test_overlap_in_one_pair_alone_is_not_separation():
     y = np.array([0, 0, 0, 0, 1, 1, 1, 1])  # both outcomes at 3: quasi-complete separation
     fit = logistic(y, {"x": x}, np.arange(8))
     assert [term.estimate for term in fit.terms] == [None, None]
-    assert "6 rows left out: predicted without exception by intercept, x" in fit.note
+    assert "6 rows left out: predicted perfectly by intercept, x" in fit.note
     y = np.array([0, 0, 0, 1, 0, 1, 1, 1])
     x = np.array([0.0, 1, 2, 3, 3.001, 4, 5, 6])  # by a hair not separated: a steep but finite slope
     fit = logistic(y, {"x": x}, np.arange(8))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from eirkit.logs.inference.logistic import logistic
+from eirkit.logs.inference.mcmc import Proposal, effective_draws, r_hat, sample
 from eirkit.logs.inference.mixed import GROUP_SD, log_prior, mixed_logit, mixed_posterior
 from eirkit.logs.inference.quadrature import collapse, derivatives, log_marginal
-from eirkit.logs.inference.sampling import Proposal, effective_draws, r_hat, sample
 from tests.vestige.inference import samples
 
 INTEGRATED = 1e-5  # log-likelihood of 12 groups; steep ones need more nodes, and the fit takes them
@@ -137,7 +137,7 @@ def test_too_few_draws_are_said_not_to_have_mixed():
     runs = samples.runs(tasks=20)
     found = mixed_posterior(runs.failed, {"never": runs.never}, runs.task, np.random.default_rng(0), draws=20)
     assert not found.converged
-    assert "more draws" in found.note
+    assert "increase the number of draws" in found.note
 
 
 def test_the_same_generator_gives_the_same_posterior():

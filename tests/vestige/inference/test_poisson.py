@@ -85,11 +85,11 @@ def test_a_kind_that_is_never_counted_is_separated_and_the_rest_is_fitted_withou
 def test_a_column_that_only_differs_between_groups_is_absorbed():
     cells = samples.cells()
     fit = poisson(cells.count, {"task level": cells.task}, cells.task, cells.run, exposure=cells.exposure)
-    assert fit.term("task level").note == "does not vary inside any group"
+    assert fit.term("task level").note == "does not vary within any group"
 
 
 def test_negative_counts_are_refused():
-    with pytest.raises(SpecError, match="how often"):
+    with pytest.raises(SpecError, match="numbers of events"):
         poisson([-1, 2], {"x": [0, 1]}, [0, 0], [0, 1], exposure=[1, 1])
 
 

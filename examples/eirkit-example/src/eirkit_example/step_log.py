@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording
 
 
 class StepLog:
     """Logs of an agent that keeps what it typed and what it saw."""
 
-    def recognises(self, document: Document) -> bool:
+    def recognises(self, document: LogDocument) -> bool:
         """True for an object that begins with the list of steps."""
         return document.head.startswith(b'{"step_log":')
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the one run of a file."""
         try:
             steps = [(str(step["typed"]), str(step["saw"])) for step in document.json()["step_log"]]

@@ -1,1 +1,1 @@
-"""What each recorded action read and wrote: tools of agents, and shell commands."""
+"""What each recorded action read and wrote: calls of agents' tools, and shell commands."""

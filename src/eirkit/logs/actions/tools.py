@@ -1,7 +1,7 @@
-"""What a call of an agent's own tool read and wrote, by a table of tools: editors, viewers, searchers, patches.
+"""The table of agent tools: what a call of each editor, viewer, search or patch tool read and wrote.
 
-Tools are known by their names and arguments as the scaffolds give them. A tool that says itself that it failed has
-written nothing, and shown at most the lines as they still are. Shell commands are not here: `shell/` follows those.
+Tools are identified by the names and arguments that scaffolds give them. A tool that reports its own failure has
+written nothing, and shown at most the unchanged lines. Shell commands are interpreted in `logs/shell`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from eirkit.logs.actions.tool_calls import (
+from eirkit.logs.actions.view_tools import (
     NOTHING_TOUCHED,
     Tool,
     failed,
@@ -26,7 +26,7 @@ from eirkit.logs.actions.tool_calls import (
 from eirkit.logs.shell.patches import file_patches, files_in_diff
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, Touches
-from eirkit.logs.views import numbered
+from eirkit.logs.viewer_output import numbered
 
 _OLD = ("old_str", "old_string", "old_text", "oldText", "old", "search")
 _NEW = ("new_str", "new_string", "new_text", "newText", "new", "replacement", "new_source", "replace")
@@ -37,17 +37,17 @@ _SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")
 _AS_IT_IS = "This is the original code before your edit"
 
 
-def create(call: Call, place: ShellState) -> Touches:
-    """A file made or overwritten whole."""
-    path = path_of(call, place)
+def create(call: Call, state: ShellState) -> Touches:
+    """A file created or overwritten as a whole."""
+    path = path_of(call, state)
     if path is None or failed(call):
         return NOTHING_TOUCHED
     return Touches(writes=(FileWrite(path, "whole", content=text_of(call.arguments, _CONTENT) or ""),))
 
 
-def replace_text(call: Call, place: ShellState) -> Touches:
+def replace_text(call: Call, state: ShellState) -> Touches:
     """A part of a file replaced by another; several parts where the tool takes a list of edits."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     if path is None or failed(call) or call.arguments.get("dryRun") is True:
         return NOTHING_TOUCHED
     edits = call.arguments.get("edits")
@@ -65,57 +65,57 @@ def _edit(path: str, arguments: Mapping[str, Any]) -> FileWrite:
     if removed is None and added is None:
         added = text_of(arguments, _CONTENT)
     if removed == "" and added is not None:
-        return FileWrite(path, "whole", content=added)  # replacing nothing makes the file
+        return FileWrite(path, "whole", content=added)  # replacing the empty text creates the file
     return FileWrite(path, "edit", removed=removed, added=added)
 
 
-def insert(call: Call, place: ShellState) -> Touches:
-    """Lines put into a file."""
-    path = path_of(call, place)
+def insert(call: Call, state: ShellState) -> Touches:
+    """Lines inserted into a file."""
+    path = path_of(call, state)
     if path is None or failed(call):
         return NOTHING_TOUCHED
     return Touches(writes=(FileWrite(path, "edit", removed="", added=text_of(call.arguments, (*_NEW, *_CONTENT))),))
 
 
-def change(call: Call, place: ShellState) -> Touches:
-    """An edit that shows neither what left nor what came, such as an undone one."""
-    path = path_of(call, place)
+def change(call: Call, state: ShellState) -> Touches:
+    """An edit that shows neither the old nor the new text, such as an undo."""
+    path = path_of(call, state)
     return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path),))
 
 
-def delete(call: Call, place: ShellState) -> Touches:
+def delete(call: Call, state: ShellState) -> Touches:
     """A file removed."""
-    path = path_of(call, place)
+    path = path_of(call, state)
     return NOTHING_TOUCHED if path is None or failed(call) else Touches(writes=(FileWrite(path, "delete"),))
 
 
-def move(call: Call, place: ShellState) -> Touches:
-    """A file put elsewhere."""
+def move(call: Call, state: ShellState) -> Touches:
+    """A file moved."""
     ends = [first_of(call.arguments, (name,)) for name in ("source", "destination")]
-    old, new = (place.resolve(end) if end else None for end in ends)
+    old, new = (state.resolve(end) if end else None for end in ends)
     if old is None or new is None or failed(call):
         return NOTHING_TOUCHED
-    return Touches(writes=(FileWrite(new, "whole", content=place.texts.get(old)), FileWrite(old, "delete")))
+    return Touches(writes=(FileWrite(new, "whole", content=state.texts.get(old)), FileWrite(old, "delete")))
 
 
-def editor(call: Call, place: ShellState) -> Touches:
-    """`str_replace_editor` and its relatives, whose `command` says which of several tools they are."""
+def editor(call: Call, state: ShellState) -> Touches:
+    """`str_replace_editor` and similar tools, whose `command` argument selects one of several tools."""
     verb = _EDITOR_VERBS.get(str(call.arguments.get("command", "")))
-    return verb(call, place) if verb else NOTHING_TOUCHED
+    return verb(call, state) if verb else NOTHING_TOUCHED
 
 
-def edit_event(call: Call, place: ShellState) -> Touches:
-    """`edit` as OpenHands and SWE-agent mean it: by command, by lines, or by texts."""
+def edit_event(call: Call, state: ShellState) -> Touches:
+    """`edit` as OpenHands and SWE-agent use it: by command, by line range, or by text."""
     if "command" in call.arguments:
-        return editor(call, place)
-    path = path_of(call, place)
+        return editor(call, state)
+    path = path_of(call, state)
     if path is None or failed(call):
         return _refused(call, path)
     return Touches(writes=(_edit(path, call.arguments),))
 
 
 def _refused(call: Call, path: str | None) -> Touches:
-    """SWE-agent refuses an edit that does not compile, and shows the lines as they are."""
+    """SWE-agent rejects an edit that does not compile and shows the unchanged lines."""
     _, _, text = call.output.partition(_AS_IT_IS)
     lines = numbered(text)
     if path is None or not lines:
@@ -123,23 +123,23 @@ def _refused(call: Call, path: str | None) -> Touches:
     return Touches((FileRead(path, content=text, lines=lines, requested=Lines(min(lines), max(lines))),))
 
 
-def make_file(call: Call, place: ShellState) -> Touches:
+def make_file(call: Call, state: ShellState) -> Touches:
     """SWE-agent's `create`, which also opens the new file."""
-    touches = create(call, place)
+    touches = create(call, state)
     if touches.writes:
-        place.open_file = touches.writes[0].path
+        state.open_file = touches.writes[0].path
     return touches
 
 
-def patch(call: Call, place: ShellState) -> Touches:
-    """`apply_patch`: the files of its patch, whatever the name of the argument that holds it."""
+def patch(call: Call, state: ShellState) -> Touches:
+    """`apply_patch`: the files of its patch, whatever argument holds it."""
     texts = [value for value in call.arguments.values() if isinstance(value, str)]
     text = max(texts, key=len, default="")
     if failed(call):
         return NOTHING_TOUCHED
     writes = []
     for part in file_patches(text):
-        path = place.resolve(part.path)
+        path = state.resolve(part.path)
         if path is not None and part.kind == "whole":
             writes.append(FileWrite(path, "whole", content=part.added))
         elif path is not None:
@@ -150,7 +150,7 @@ def patch(call: Call, place: ShellState) -> Touches:
                 )
             )
     if not writes:
-        writes = [FileWrite(path) for path in place.resolve_all(files_in_diff(text))]
+        writes = [FileWrite(path) for path in state.resolve_all(files_in_diff(text))]
     return Touches(writes=tuple(writes))
 
 
@@ -206,7 +206,7 @@ TOOLS: Mapping[str, Tool] = {
 
 
 def tool_named(name: str) -> Tool | None:
-    """Return the tool that goes by a name, whatever its case; a server of files offers its own under a prefix."""
+    """Return the tool of that name, ignoring case and the prefix of an MCP server."""
     own = TOOLS.get(name)
     if own is None:
         own = TOOLS.get(_SERVER.sub("", name.lower()))

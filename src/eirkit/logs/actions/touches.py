@@ -1,7 +1,7 @@
-"""From what a log recorded to what each turn read and wrote: a `Recording` comes in, a `Trajectory` goes out.
+"""Turns a `Recording` into a `Trajectory`: which files each turn read and wrote, and how many tokens it took.
 
-A read is a file whose content the action put before the agent; a write is a file whose content it changed. What exactly
-counts is set down in `docs/design/what-an-action-touched.md`.
+A read is a file whose content the action showed to the agent; a write is a file whose content it changed.
+`docs/design/what-an-action-touched.md` defines what counts.
 """
 
 from __future__ import annotations
@@ -10,35 +10,35 @@ import re
 from collections import Counter as Tally
 from collections.abc import Callable
 
-from eirkit.logs.actions.tool_calls import NOTHING_TOUCHED
 from eirkit.logs.actions.tools import tool_named
+from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
 from eirkit.logs.shell.effects import remember, shell_touches
 from eirkit.logs.shell.state import ShellState
-from eirkit.logs.tokens import Remembering
+from eirkit.logs.tokens import CachedCounter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
 SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
 PYTHONS = frozenset({"python", "ipython", "run_ipython", "execute_ipython_cell"})
-_END = "end of the program"  # of a here-document
+_END = "end of the program"  # delimiter of the here-document that feeds a Python program
 _RAISED = "Traceback (most recent call last)"
-_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # a command that was never run
-_FRESH = ("mini", "codex", "gemini")  # scaffolds that start every command anew
+_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # the command never ran
+_FRESH = ("mini", "codex", "gemini")  # scaffolds that run every command in a new shell
 _CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
 _USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
-_LOOKED_AT = 2000  # characters of an argument in which folders are looked for
+_LOOKED_AT = 2000  # characters of an argument that are searched for directories
 
 
 def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
-    """Return a run with what its turns read and wrote.
+    """Return a run with the files that its turns read and wrote.
 
     Args:
-        recording: the run as its log tells it.
-        count: the number of tokens of a text.
+        recording: the run as its log records it.
+        count: counts the tokens of a text.
     """
-    place = place_of(recording, count)
-    touched = [_turn_touches(turn, place) for turn in recording.turns]
-    # All texts of a run are counted one after the other: the vocabulary is large, and leaves the caches in between.
-    counting = count if isinstance(count, Remembering) else Remembering(count)
+    state = initial_state(recording, count)
+    touched = [_turn_touches(turn, state) for turn in recording.turns]
+    # All texts of a run are counted in one pass, which keeps the large vocabulary in the CPU cache.
+    counting = count if isinstance(count, CachedCounter) else CachedCounter(count)
     sizes = [
         _tokens(turn, touches, counting) if turn.tokens is None else turn.tokens
         for turn, touches in zip(recording.turns, touched, strict=True)
@@ -47,39 +47,39 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
         Turn(number, touches.reads, touches.writes, tokens, turn)
         for number, (turn, touches, tokens) in enumerate(zip(recording.turns, touched, sizes, strict=True), 1)
     ]
-    return Trajectory(recording, tuple(turns), place.roots[0] if place.roots else None, place.unresolved)
+    return Trajectory(recording, tuple(turns), state.roots[0] if state.roots else None, state.unresolved)
 
 
-def place_of(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
-    """Return where a run begins: its repository, as the log says or as its commands show, and its folder."""
+def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
+    """Return the shell state at the start of a run: its repository, as the log or its commands name it, and folder."""
     roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
     scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
     keeps = recording.details.get("keeps_folder") is not False and not any(name in scaffold for name in _FRESH)
     return ShellState(roots=roots, folder=roots[0] if roots else "", keeps_folder=keeps, count=count)
 
 
-def touches_of(call: Call, place: ShellState) -> Touches:
-    """Return what one call touched, and leave in `place` what later calls need to know."""
-    began, command = place.folder, _command(call)
+def touches_of(call: Call, state: ShellState) -> Touches:
+    """Return what one call touched, and update `state` for later calls."""
+    began, command = state.folder, _command(call)
     if command is not None and call.failed and call.output.startswith(_REFUSED):
         return NOTHING_TOUCHED
     if call.working_folder and call.working_folder != began:
-        place.folder = _folder(call.working_folder, place)
+        state.folder = _folder(call.working_folder, state)
     if command is None:
-        touches = _tool_touches(call, place)
+        touches = _tool_touches(call, state)
     else:
         folder = None if call.working_folder else call.arguments.get("directory") or call.arguments.get("dir_path")
         if folder and isinstance(folder, str):
-            place.folder = _folder(folder, place)
-        touches = shell_touches(command, call.output, _exit_code(call), place)
-    # A program in Python cannot move the shell, and where every command starts anew none can.
-    if not place.keeps_folder or call.tool in PYTHONS:
-        place.folder = began
+            state.folder = _folder(folder, state)
+        touches = shell_touches(command, call.output, _exit_code(call), state)
+    # A Python program cannot change the shell's directory, nor can a command whose shell ends with it.
+    if not state.keeps_folder or call.tool in PYTHONS:
+        state.folder = began
     return touches
 
 
 def _command(call: Call) -> str | None:
-    """Return the shell command that a call is; a program in Python is one that is fed to its interpreter."""
+    """Return the shell command of a call; a Python program becomes input of its interpreter."""
     if call.tool in SHELLS or call.tool.lower() in SHELLS:
         command = call.arguments.get("command", call.arguments.get("cmd"))
         return command if isinstance(command, str) else None
@@ -87,53 +87,48 @@ def _command(call: Call) -> str | None:
     return f"python3 - <<'{_END}'\n{code}\n{_END}\n" if isinstance(code, str) and _END not in code else None
 
 
-def _folder(named: str, place: ShellState) -> str:
+def _folder(named: str, state: ShellState) -> str:
     is_drive = named[1:2] == ":"
-    return named if is_drive else place.absolute(named.rstrip("/") or "/")
+    return named if is_drive else state.absolute(named.rstrip("/") or "/")
 
 
 def _exit_code(call: Call) -> int:
     if call.exit_code is not None:
         return call.exit_code
-    # A notebook gives no code, only the error that ended a cell.
+    # A notebook reports no exit code, only the error that ended a cell.
     return int(call.failed or (call.tool in PYTHONS and _RAISED in call.output))
 
 
-def _tool_touches(call: Call, place: ShellState) -> Touches:
+def _tool_touches(call: Call, state: ShellState) -> Touches:
     tool = tool_named(call.tool)
     if tool is None:
         return NOTHING_TOUCHED
-    touches = tool(call, place)
+    touches = tool(call, state)
     for write in touches.writes:
-        remember(place, write)
+        remember(state, write)
     return touches
 
 
-def written_files(trajectory: Trajectory) -> tuple[str, ...]:
-    """Return the files that a run wrote, in the order of their first write."""
-    return tuple(dict.fromkeys(write.path for turn in trajectory.turns for write in turn.writes))
-
-
-def _turn_touches(turn: RecordedTurn, place: ShellState) -> Touches:
+def _turn_touches(turn: RecordedTurn, state: ShellState) -> Touches:
     if turn.touches is not None:
         return turn.touches
     if turn.rejected or not turn.calls:
         return NOTHING_TOUCHED
     if len(turn.calls) == 1:
-        return touches_of(turn.calls[0], place)
-    parts = [touches_of(call, place) for call in turn.calls]
+        return touches_of(turn.calls[0], state)
+    parts = [touches_of(call, state) for call in turn.calls]
     return Touches(
         tuple(read for part in parts for read in part.reads), tuple(write for part in parts for write in part.writes)
     )
 
 
-def _tokens(turn: RecordedTurn, touches: Touches, count: Remembering) -> int:
-    """Return the tokens of a turn; what it shows and writes of files is counted apart, since the graph asks for it."""
+def _tokens(turn: RecordedTurn, touches: Touches, count: CachedCounter) -> int:
+    """Return the tokens of a turn; file texts in it are counted separately too, because the graph needs their size."""
     text, tokens = turn.text, count(turn.text)
     written = [write.content for write in touches.writes if write.content]
     for call in turn.calls:
         for value in call.arguments.values():
-            # A reply that holds its command in its text is not counted twice.
+            # A command that is part of the reply's text is not counted twice.
             if isinstance(value, str) and value not in text:
                 tokens += count.with_parts(value, written) if written else count(value)
         shown = [read.content for read in touches.reads if read.content] if len(touches.reads) > 1 else ()
@@ -142,7 +137,7 @@ def _tokens(turn: RecordedTurn, touches: Touches, count: Remembering) -> int:
 
 
 def _roots(recording: Recording) -> list[str]:
-    """Return the names of the repository's folder that a run uses: the usual ones, else where it most often goes."""
+    """Return the names of the repository's folder in a run: the usual ones, else the most frequent target of `cd`."""
     usual: Tally[str] = Tally(_USUAL_ROOT.findall(recording.prompt[:20_000]))
     went: Tally[str] = Tally()
     for turn in recording.turns:
@@ -165,5 +160,5 @@ def _note_folders(text: str, usual: Tally[str], went: Tally[str]) -> None:
 
 
 def _linked(root: str) -> list[str]:
-    # OpenHands links a folder of its workspace to the place where SWE-bench keeps the repository.
+    # OpenHands links a directory of its workspace to the path where SWE-bench keeps the repository.
     return [root, "/testbed"] if root.startswith("/workspace/") and "__" in root else [root]

@@ -1,1 +1,1 @@
-"""What was lost on the way: clipped views, compactions, rereads, anomalies, window occupancy."""
+"""What a run lost on the way: clipped views, compactions, rereads, anomalies and how full its context window was."""

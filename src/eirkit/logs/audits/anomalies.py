@@ -1,8 +1,8 @@
-"""Four exact signatures in a log that may point to lost information, and a sample of them for people to review.
+"""Finds four patterns that may point to lost information, and draws a sample of them for manual review.
 
-In: a trajectory. Out: one row for every event: an edit that the tool could not apply, a command repeated with the same
-output though none of its inputs was written, an edit repeated after a failed test, a submission in the face of a
-failed test. Failures of the test runner or the machine are left out. A signature says what happened, never why.
+The patterns: an edit that the tool could not apply; a command repeated with the same output although none of its inputs
+was written; an edit repeated after a failed test; a submission after a failed test. Failures of the test runner or the
+machine do not count. A pattern says what happened, never why.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _SHELLS = frozenset(
 _SILENT = frozenset({"think", "finish", "submit", "wait", "done"})  # tools that neither read nor change anything
 _SUBMITTING = frozenset({"finish", "submit", "done", "mark_task_complete"})
 
-# A program may read files that its command line does not name.
+# A program may read files that its command line does not name, so repeating it may be reasonable.
 _PROGRAM = re.compile(
     r"(?:^|[\s;&|(])(?:python[\d.]*|py\.?test|tox|node|npm|npx|yarn|pnpm|make|cmake|cargo|go|ruby|perl|php|java|mvn"
     r"|gradle|bash|sh|git|\./\S)(?=[\s;&|)]|$)"
 )
 
-# Takes a change back; with one of the others in the same command it may make one too.
+# These undo a change; combined with an edit in one command they may also make one.
 _UNDONE = re.compile(r"\bgit (?:checkout|restore|reset|stash|revert)\b")
 _EDITING = ("sed -i", "python", "perl", "patch", "apply", "<<")
 _SCRIPT = re.compile(r"\b(?:python[\d.]*|bash|sh|perl|node) (?!-)\S{1,200}")  # runs a file, which may have changed
@@ -44,18 +44,18 @@ _Key: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """One event; texts are excerpts, for a reviewer."""
+    """One event; the texts are excerpts for a reviewer."""
 
     turn: int
     signature: Signature
-    earlier_turn: int | None  # the turn that it repeats, or the failed test's
+    earlier_turn: int | None  # the turn that it repeats, or the turn of the failed test
     command: str
     output: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """One event drawn for manual review, with room for a verdict."""
+    """One event drawn for manual review, with an empty field for a verdict."""
 
     signature: Signature
     format: str
@@ -69,7 +69,7 @@ class ReviewItem:
 
 
 def anomalies(trajectory: Trajectory) -> tuple[Anomaly, ...]:
-    """Return every event of a run, by turn."""
+    """Return all events of a run, by turn."""
     watch = _Watch()
     for turn in trajectory.turns:
         if not turn.recorded.rejected:
@@ -81,7 +81,7 @@ def anomalies(trajectory: Trajectory) -> tuple[Anomaly, ...]:
 def review_sample(
     events: Iterable[tuple[Recording, Anomaly]], *, seed: int, per_stratum: int = 25
 ) -> tuple[ReviewItem, ...]:
-    """Return up to so many events of each signature in each format.
+    """Return up to `per_stratum` events of each pattern in each format.
 
     Which ones depends on the seed and the events alone, not on their order; no more than the sample is held in memory.
     """
@@ -99,16 +99,16 @@ def review_sample(
 
 
 class _Watch:
-    """What a run has done so far, as far as the signatures need it."""
+    """The part of a run's history that the patterns need."""
 
     def __init__(self) -> None:
         self.found: list[Anomaly] = []
-        self._calls: dict[_Key, tuple[int, str]] = {}  # by command: where it was last given, and what came back
+        self._calls: dict[_Key, tuple[int, str]] = {}  # by command: the turn of its last call, and its output
         self._written: dict[str, int] = {}  # by path: the last turn that wrote it
         self._last_write = self._last_whole = 0  # the last turns that wrote anything, and a whole file
         self._edits: dict[_Key, int] = {}
         self._failed_test: tuple[int, str, str] | None = None  # the last failed test
-        self._standing = False  # it is the last test's result, and nothing but deletions came after it
+        self._standing = False  # it was the last test, and only deletions have followed it
 
     def turn(self, turn: Turn) -> None:
         given = [(call, _shell_command(call)) for call in turn.recorded.calls]
@@ -139,7 +139,7 @@ class _Watch:
             self.found.append(Anomaly(turn.number, "repeated_command", before[0], *_excerpts(call)))
 
     def _unchanged(self, turn: Turn, command: str | None, since: int) -> bool:
-        """True if no input was written in or after the earlier turn; of a program's inputs nothing is known."""
+        """Return whether no input was written since the earlier turn; the inputs of a program are unknown."""
         if since == turn.number and turn.writes:
             return False
         if not turn.reads or (command is not None and _PROGRAM.search(command)):
@@ -162,7 +162,7 @@ class _Watch:
             self._last_whole = turn.number
 
     def _differs(self, turn: Turn, write: FileWrite, earlier: int) -> bool:
-        """True if equal commands made no equal edit: they took one back, or ran a script that was rewritten since."""
+        """Return whether equal commands made different edits: one undid a change, or ran a script rewritten since."""
         if any(_texts(write)):
             return False
         commands = [command for call in turn.recorded.calls if (command := _shell_command(call))]
@@ -185,7 +185,7 @@ def _shell_command(call: Call) -> str | None:
 
 
 def _failed_around(call: Call, command: str | None) -> bool:
-    # A file that is only shown may hold the words of any error.
+    # A file that is only shown may contain the words of any error.
     ran = call.failed or call.exit_code not in (0, None) or (command is not None and _PROGRAM.search(command))
     return bool(ran) and failed_around(call.output)
 
@@ -199,7 +199,7 @@ def _key(call: Call) -> _Key:
 
 
 def _edit_key(turn: Turn, write: FileWrite) -> _Key:
-    """Return what makes two edits the same: their texts, or the calls that made them where the log shows no text."""
+    """Return what identifies an edit: its texts, or the call that made it where the log shows no text."""
     texts = _texts(write)
     if any(texts):
         return write.path, write.kind, *texts

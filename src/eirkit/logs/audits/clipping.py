@@ -1,8 +1,7 @@
-"""Outputs that the scaffold cut before the agent saw them, and whether lines that mattered came to light later.
+"""Finds outputs that the scaffold truncated before the agent saw them, and whether hidden lines were shown later.
 
-In: a trajectory, its goal files and the old lines that the reference patch changes. Out: one row for every clipped
-observation, and one for every changed old line that a clipped view was asked for and left out. That a line was left
-out says nothing about whether the agent needed to see it.
+It needs the goal files and the old lines that the reference patch changes. That a line was hidden does not mean that
+the agent needed to see it.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eirkit.logs.demand.gold import Patch
+from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Call, FileRead, Trajectory, Turn
-from eirkit.logs.views import ClipMark, cuts
+from eirkit.logs.viewer_output import ClipMark, cuts
 
 Outcome = Literal["recovered", "never", "ambiguous"]
 Group = Literal["recovered", "never", "mixed", "ambiguous", "none"]
@@ -26,27 +25,27 @@ _PRINTED_NUMBER = re.compile(r"(?m)^ *\d{1,9}\t")
 
 @dataclass(frozen=True, slots=True)
 class ClippedView:
-    """One observation that the scaffold cut."""
+    """One observation that the scaffold truncated."""
 
     turn: int
-    call: int  # its place among the turn's calls, from 1
+    call: int  # its position among the turn's calls, from 1
     paths: tuple[str, ...]  # files that it showed in part
     on_goal: bool
-    later_modified: bool  # the run wrote one of them then or later
+    later_modified: bool  # the run wrote one of them in this turn or later
     shown_characters: int
-    hidden_characters: int | None  # None: the log neither says nor keeps the whole
+    hidden_characters: int | None  # None: the log gives neither the number nor the full text
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenLine:
-    """One old line of a goal file that was asked for, left out, and changed by the reference patch."""
+    """One old line of a goal file that a clipped view was asked for but hid, and that the reference patch changes."""
 
     path: str
     line: int
-    turn: int  # of the first clipped view that left it out
+    turn: int  # of the first clipped view that hid it
     outcome: Outcome
     recovered_turn: int | None
-    shown_before: bool  # an earlier view had it
+    shown_before: bool  # an earlier view showed it
 
 
 def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[ClippedView, ...]:
@@ -72,7 +71,7 @@ def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[Clippe
 
 
 def old_lines(patch: Patch | None, goal: Collection[str]) -> OldLines:
-    """Return the old lines that a patch changes in goal files, under the paths by which the trajectory calls these."""
+    """Return the old lines that a patch changes in goal files, by the trajectory's names of these files."""
     if patch is None:
         return {}
     found = {}
@@ -84,7 +83,7 @@ def old_lines(patch: Patch | None, goal: Collection[str]) -> OldLines:
 
 
 def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine, ...]:
-    """Return the changed old lines that clipped views left out, one row for each line of each file.
+    """Return the changed old lines that clipped views hid, one row per line of each file.
 
     Only views before the first write of the file count; those in the turn of that write come before it.
     """
@@ -104,7 +103,7 @@ def hidden_lines(trajectory: Trajectory, changed: OldLines) -> tuple[HiddenLine,
 
 
 def clipping_group(lines: Iterable[HiddenLine]) -> Group:
-    """Return a run's group; only the first two are compared, a run of several kinds belongs to neither."""
+    """Return a run's group; only the first two are compared, and a run of several kinds is in neither."""
     outcomes = {line.outcome for line in lines}
     if not outcomes:
         return "none"
@@ -114,7 +113,7 @@ def clipping_group(lines: Iterable[HiddenLine]) -> Group:
 
 
 def _paths_of(turn: Turn, call: Call, *, alone: bool) -> tuple[str, ...]:
-    """Return the files that a clipped call showed; among several, by where their text stands."""
+    """Return the files that a clipped call showed; where it showed several, by the position of their text."""
     reads = (read for read in turn.reads if read.clipped)
     return tuple(dict.fromkeys(read.path for read in reads if alone or (read.content or "\0") in call.output))
 
@@ -157,10 +156,10 @@ def _judged(
 
 
 class _Shown:
-    """The lines of one view, without the differences of white space: by number where it gives them, else as a text.
+    """The lines of one view without differences in white space: by number where the view prints them, else as a text.
 
-    What stands behind the cut of a clipped view often has no numbers, so there both count. A file whose text cannot be
-    told apart from what else its call printed may have shown any line that was printed.
+    After the cut of a clipped view line numbers are often missing, so there both count. A file whose text cannot be
+    separated from the rest of the output may have shown any line that was printed.
     """
 
     def __init__(self, read: FileRead, turn: Turn) -> None:
@@ -178,7 +177,7 @@ class _Shown:
 
 
 def _unsure(wanted: Mapping[int, str], shown: Iterable[_Shown]) -> set[str]:
-    """Return the texts that are blank, or stand on more than one line of the patch's old side or of what was seen."""
+    """Return the texts that are blank or occur on more than one line, in the old file or in what was seen."""
     places: dict[str, set[int]] = {}
     for number, text in wanted.items():
         places.setdefault(text, set()).add(number)
@@ -197,7 +196,7 @@ def _covers(read: FileRead, number: int) -> bool:
 
 
 def _picks(read: FileRead) -> bool:
-    """True for a search or a range between patterns: it asks for no lines by number, and covers those that it shows."""
+    """Return whether a view was a search or a range between patterns, which covers only the lines that it shows."""
     return read.requested is not None and read.requested.first > read.requested.last
 
 

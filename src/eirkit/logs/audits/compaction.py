@@ -1,9 +1,8 @@
-"""What a compaction or a clear took away, and what getting it back cost.
+"""Measures what a compaction or a cleared context dropped, and what it cost to read it again.
 
-In: a trajectory, and for every break the states that were live at the cut before it, with their tokens. Out: one row
-for every live state at every break: how much of it was still before the agent, how much of that the carried text
-repeats, whether it was read again before the file changed, and at what cost. Live means that later work used it, so
-what was never read again was used without being seen, or from what the carried text and the model kept.
+For every file state that was live at a break (later work used it): how much of it was still in the context, how much of
+that the carried-over text repeats, whether it was read again before the file changed, and at what cost. A live state
+that was never read again was used without being seen, or from what the carried-over text and the model retained.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from eirkit.logs.trajectory import Break, Trajectory, Turn
 
 Fate = Literal["reread", "overwritten", "never"]
 
-TELLING_CHARACTERS = 8  # a shorter line, such as `else:`, says nothing about where a text came from
-_LONGER_BEFORE = re.compile(r"[\w.+]|\w-")  # before a name in a text: it is the end of a longer one
-_LONGER_AFTER = re.compile(r"[\w+]|[.-]\w")  # behind it: the beginning of one; a full stop ends a sentence
+DISTINCTIVE_CHARACTERS = 8  # shorter lines, such as `else:`, occur in too many files to identify one
+_LONGER_BEFORE = re.compile(r"[\w.+]|\w-")  # before a name in a text: it is the end of a longer name
+_LONGER_AFTER = re.compile(r"[\w+]|[.-]\w")  # after it: the start of a longer name; a full stop ends a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,41 +33,41 @@ class DroppedState:
     kind: Break
     path: str
     tokens: int  # of the state, as demand counts them
-    carried_share: float  # of its telling lines, those that the carried text repeats word for word
-    named: bool  # the carried text names the file
-    held_share: float  # of these lines, those still in the context: shown since the break before, or carried over it
-    dropped_tokens: int  # of what was still in the context, those that the carried text does not repeat
-    fate: Fate  # overwritten: the agent edited the file, which takes what it held, without reading it again
+    carried_share: float  # share of its distinctive lines that the carried-over text repeats verbatim
+    named: bool  # the carried-over text names the file
+    held_share: float  # share of these lines still in the context: shown or carried since the last break
+    dropped_tokens: int  # tokens still in the context that the carried-over text does not repeat
+    fate: Fate  # overwritten: the agent edited the file, which needs its content, without rereading it
     reread_turn: int | None
-    reread_tokens: int  # that the reading of it put before the agent again; 0 where an earlier break's row has them
-    turns_until: int | None  # turns from the break to that one, itself included
-    tokens_until: int | None  # the run's tokens in those turns
+    reread_tokens: int  # tokens that rereading showed again; 0 if an earlier break's row has them
+    turns_until: int | None  # turns from the break to the one that reread it, inclusive
+    tokens_until: int | None  # tokens of the run in these turns
 
 
 @dataclass(frozen=True, slots=True)
 class BreakCost:
-    """One break, summed over the states that were live at it and of which something was still in the context."""
+    """One break, summed over the live states of which something was still in the context."""
 
     cut: int
     kind: Break
-    carried_tokens: int  # of the text that took the context's place
+    carried_tokens: int  # of the text that replaced the context
     live_files: int
-    live_tokens: int  # of them, still in the context
+    live_tokens: int  # of these states, still in the context
     dropped_tokens: int
     reread_files: int
     reread_tokens: int
-    reread_turns: int  # turns that read again at least one of them
+    reread_turns: int  # turns that reread at least one of them
     overwritten_files: int
     never_reread_files: int
-    never_reread_tokens: int  # what of them was dropped
-    reread_dropped_tokens: int  # the same of those read again; with the next and the former it is dropped_tokens
-    overwritten_tokens: int  # the same of those that were changed without reading them again
-    measured: bool  # False: the run used no file from which need could be told
+    never_reread_tokens: int  # dropped tokens of the states never reread
+    reread_dropped_tokens: int  # the same for reread states; the three fields sum to dropped_tokens
+    overwritten_tokens: int  # the same for states edited without rereading
+    measured: bool  # False: the run used no file that shows what it needed
 
 
 @dataclass(slots=True)
 class _Context:
-    """What the agent saw of each file's version in force, and what of that is still before it."""
+    """What the agent saw of each file's current version, and how much of it is still in the context."""
 
     wanted: set[str]
     seen: dict[str, set[str]] = field(default_factory=dict)
@@ -80,7 +79,7 @@ class _Context:
         note_lines(turn, self.wanted, self.held)
         for read in turn.reads:
             if read.path in self.wanted and read.lines is None and read.content is None:
-                self.held[read.path] = set(self.seen[read.path])  # what it showed is not recorded: take it for all
+                self.held[read.path] = set(self.seen[read.path])  # its text is not recorded: assume the whole file
         self.touched |= {read.path for read in turn.reads} | {write.path for write in turn.writes}
 
     def shrink(self, kept: set[str]) -> None:
@@ -89,7 +88,7 @@ class _Context:
 
     def held_share(self, path: str) -> float:
         seen = self.seen.get(path, set())
-        if not any(map(is_telling, seen)):  # without lines to go by, a state is before the agent as a whole or not
+        if not any(map(is_distinctive, seen)):  # no distinctive lines: all of it is in the context, or none
             return float(path in self.touched)
         return share_kept(seen, self.held.get(path, set()))
 
@@ -102,7 +101,7 @@ class _Context:
 
 
 class _Ahead:
-    """Where each path is next read or written after a cut, and what coming to it costs."""
+    """Where each path is next read or written after a cut, and the cost of getting there."""
 
     def __init__(self, turns: Sequence[Turn], wanted: set[str], count: Counter) -> None:
         self._count = count
@@ -136,14 +135,14 @@ class _Ahead:
 
 
 def break_cuts(trajectory: Trajectory) -> tuple[int, ...]:
-    """Return the turns before which the log shows a compaction or a clear."""
+    """Return the turns before which the log shows a compaction or a cleared context."""
     return tuple(turn.number for turn in trajectory.turns if turn.recorded.broken is not None)
 
 
 def dropped_states(
     trajectory: Trajectory, live: Mapping[int, Mapping[str, int]], count: Counter
 ) -> tuple[DroppedState, ...]:
-    """Return what was live at each break and what became of it; `live` gives tokens by path for each break's cut."""
+    """Return what was live at each break and its fate; `live` maps each break's cut to tokens by path."""
     cuts = break_cuts(trajectory)
     wanted = {path for cut in cuts for path in live.get(cut, {})}
     if not wanted:
@@ -152,7 +151,7 @@ def dropped_states(
     found: list[DroppedState] = []
     for turn in trajectory.turns:
         if turn.recorded.broken is not None:
-            kept = {squeezed(line) for line in turn.recorded.carried.splitlines()}
+            kept = {normalized_line(line) for line in turn.recorded.carried.splitlines()}
             found += _dropped(turn, live.get(turn.number, {}), context, kept, ahead)
             context.shrink(kept)
         context.take(turn)
@@ -160,7 +159,7 @@ def dropped_states(
 
 
 def names_file(text: str, path: str) -> bool:
-    """Tell whether a text has the file's name, with nothing around it that makes it another one's."""
+    """Return whether a text names the file, and not one with a longer name."""
     name, start = path.rpartition("/")[2], -1
     while name and (start := text.find(name, start + 1)) >= 0:
         end = start + len(name)
@@ -174,7 +173,7 @@ def _is_longer_before(text: str, start: int) -> bool:
 
 
 def _paid_once(states: Sequence[DroppedState]) -> tuple[DroppedState, ...]:
-    """Return the rows with each rereading paid in one: of the first break that dropped some of it, else the first."""
+    """Return the rows with each reread's cost in one row: the first break that dropped the state, else the first."""
     payer: dict[tuple[str, int | None], DroppedState] = {}
     for state in sorted(states, key=lambda one: (not one.dropped_tokens, not one.held_share, one.cut)):
         payer.setdefault((state.path, state.reread_turn), state)
@@ -186,10 +185,10 @@ def _paid_once(states: Sequence[DroppedState]) -> tuple[DroppedState, ...]:
 def break_costs(
     trajectory: Trajectory, dropped: Iterable[DroppedState], count: Counter, *, measured: bool = True
 ) -> tuple[BreakCost, ...]:
-    """Return one row for every break, those with nothing live included.
+    """Return one row per break, including breaks at which nothing was live.
 
     Args:
-        measured: the run used a file from which need can be told.
+        measured: the run used a file that shows what it needed.
     """
     by_cut: dict[int, list[DroppedState]] = {}
     for state in (one for one in dropped if one.held_share):
@@ -256,30 +255,30 @@ def _next(turns: list[int], cut: int) -> int | None:
 
 
 def note_lines(turn: Turn, wanted: Container[str], seen: dict[str, set[str]]) -> None:
-    """Add to what the agent saw of each path's version in force; an edit leaves most of a text, no other write does."""
+    """Record what the agent saw of each path's current version; an edit keeps most of it, any other write none."""
     for read in turn.reads:
         if read.path in wanted:
             shown = read.lines.values() if read.lines is not None else (read.content or "").splitlines()
-            seen.setdefault(read.path, set()).update(map(squeezed, shown))
+            seen.setdefault(read.path, set()).update(map(normalized_line, shown))
     for write in turn.writes:
         if write.path in wanted:
             if write.kind != "edit":
                 seen[write.path] = set()
             text = write.content if write.content is not None else write.added
-            seen.setdefault(write.path, set()).update(map(squeezed, (text or "").splitlines()))
+            seen.setdefault(write.path, set()).update(map(normalized_line, (text or "").splitlines()))
 
 
 def share_kept(seen: set[str], kept: set[str]) -> float:
-    """Return the share of a text's telling lines that stand in another text too."""
-    telling = set(filter(is_telling, seen))
+    """Return the share of a text's distinctive lines that another text contains."""
+    telling = set(filter(is_distinctive, seen))
     return len(telling & kept) / len(telling) if telling else 0.0
 
 
-def is_telling(line: str) -> bool:
-    """Tell whether a line is long enough to say where a text came from."""
-    return len(line) >= TELLING_CHARACTERS
+def is_distinctive(line: str) -> bool:
+    """Return whether a line is long enough to identify the text that it comes from."""
+    return len(line) >= DISTINCTIVE_CHARACTERS
 
 
-def squeezed(line: str) -> str:
-    """Return a line with its spaces evened out, for comparing."""
+def normalized_line(line: str) -> str:
+    """Return a line with its white space normalized, for comparison."""
     return " ".join(line.split())

@@ -1,7 +1,7 @@
-"""How full the model's window was, as far as a log tells: prompt sizes, overflows, summaries, share of the window.
+"""Measures how full the model's context window was: prompt sizes, overflow errors, summaries, share of the window.
 
-In: a recording and the sizes of windows, from `windows.toml` and a user's own file. Out: one row for the run. A size
-that nobody gave stays unknown; a prompt that shrinks is a sign that history was condensed, no proof.
+Window sizes come from `windows.toml` and the user's own file; a size that neither gives stays unknown. A prompt that
+shrinks suggests that history was condensed, but does not prove it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from eirkit.errors import InputFileError
 from eirkit.logs.trajectory import RecordedTurn, Recording
 
 _BUILT_IN = Path(__file__).with_name("windows.toml")
-_NAME_CHARACTERS = 200  # of a model's name; a longer one is nobody's
-_VENDOR_PARTS = 2  # words before a model's own name, such as a vendor's and a region's
-_NOTICE_CHARACTERS = 2_000  # an error message stands at the beginning of what a failed call returned
+_NAME_CHARACTERS = 200  # longest model name that is looked up
+_VENDOR_PARTS = 2  # parts before a model's own name, such as vendor and region
+_NOTICE_CHARACTERS = 2_000  # error messages appear at the beginning of a failed call's output
 
-# What may follow a known name without making another model of it.
+# Suffixes, such as dates, after which a known name still means the same model.
 _VARIANT = re.compile(r"(?:-(?:\d{4,8}|\d{4}-\d\d-\d\d|latest|preview|exp|instruct|thinking|it|fp8|v\d|0))*")
 _OVERFLOW = (
     *("context_length_exceeded", "contextwindowexceeded", "context window exceeded", "exit_context"),
@@ -44,8 +44,8 @@ _SUMMARY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """Context windows in tokens by a model's plain name."""
+class ContextWindows:
+    """Context windows in tokens by a model's normalized name."""
 
     dated: str
     sizes: Mapping[str, int]
@@ -53,32 +53,32 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """One run's use of its model's window."""
+    """One run's use of its model's context window."""
 
-    sized_calls: int  # responses whose prompt size the log gives
+    sized_calls: int  # responses with a prompt size in the log
     prompt_monotone: bool | None  # None: fewer than two sizes
     prompt_drops: int
     largest_drop_tokens: int
     peak_tokens: int | None  # the largest prompt with its reply; without sizes, all tokens of the run
-    measured: bool  # False: the peak is the tokens of the run, or unknown
-    window_tokens: int | None  # None: nobody gave the model's size
+    measured: bool  # False: the peak is the total of the run, or unknown
+    window_tokens: int | None  # None: the model's window is unknown
     peak_share: float | None  # peak_tokens / window_tokens
     overflow_errors: int
-    summary_markers: int  # compactions that the log shows, by its own record or by a summary's usual first words
+    summary_markers: int  # compactions that the log records, or that a summary's usual opening reveals
     clears: int
 
 
-def read_windows(path: Path | None = None) -> Windows:
-    """Return the sizes that come with the package, with those of a user's file before them."""
+def read_windows(path: Path | None = None) -> ContextWindows:
+    """Return the window sizes that ship with the package, overridden by those of a user's file."""
     built_in = _parsed(_BUILT_IN)
     if path is None:
         return built_in
     own = _parsed(path)
-    return Windows(own.dated or built_in.dated, {**built_in.sizes, **own.sizes})
+    return ContextWindows(own.dated or built_in.dated, {**built_in.sizes, **own.sizes})
 
 
-def window_of(windows: Windows, model: str) -> int | None:
-    """Return a model's window; a longer known name goes before a shorter one."""
+def window_of(windows: ContextWindows, model: str) -> int | None:
+    """Return a model's window; the longest matching name wins."""
     parts = _plain(model).split("-")
     found: list[tuple[int, int]] = []
     for first in range(min(len(parts), _VENDOR_PARTS + 1)):
@@ -89,8 +89,8 @@ def window_of(windows: Windows, model: str) -> int | None:
     return max(found, default=(0, None))[1]
 
 
-def occupancy(recording: Recording, windows: Windows, trajectory_tokens: int | None = None) -> Occupancy:
-    """Return the row of a run; its tokens stand in for the peak where the log gives no sizes."""
+def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: int | None = None) -> Occupancy:
+    """Return the row of a run; its total tokens replace the peak where the log gives no sizes."""
     used = [turn.usage.largest or turn.usage for turn in recording.turns if turn.usage is not None]
     sized = [usage for usage in used if usage.input_tokens > 0]
     prompts = [usage.input_tokens for usage in sized]
@@ -113,7 +113,7 @@ def occupancy(recording: Recording, windows: Windows, trajectory_tokens: int | N
 
 
 def _notices(recording: Recording) -> Iterator[str]:
-    """Yield what the scaffold says of itself; a file that the agent read may hold the same words and is left out."""
+    """Yield what the scaffold itself reports; files that the agent read may contain the same words and are left out."""
     yield recording.exit_status[:_NOTICE_CHARACTERS]
     error = recording.details.get("error")
     if isinstance(error, str):
@@ -144,7 +144,7 @@ def _plain(model: str) -> str:
     return re.sub(r"[._:@ ]+", "-", name)
 
 
-def _parsed(path: Path) -> Windows:
+def _parsed(path: Path) -> ContextWindows:
     remedy = 'write [windows] with lines such as "gpt-4o" = 128000'
     try:
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -152,5 +152,5 @@ def _parsed(path: Path) -> Windows:
         raise InputFileError(f"{path}: not a file of window sizes ({problem}); {remedy}") from None
     sizes = content.get("windows", {})
     if not isinstance(sizes, dict) or not all(type(size) is int and size > 0 for size in sizes.values()):
-        raise InputFileError(f"{path}: a window is no positive number of tokens; {remedy}")
-    return Windows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})
+        raise InputFileError(f"{path}: a window must be a positive number of tokens; {remedy}")
+    return ContextWindows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})

@@ -1,9 +1,8 @@
-"""How far a run went, in tokens, before it came back to what it had read.
+"""Measures how many tokens a run spent before it read a file again.
 
-In: a trajectory and the paths it needed. Out: one interval from every read to the next read of the file, its next
-write or the run's end; cells of exposure and rereads by distance, ready for a Poisson regression; and the longest gaps
-under three clocks. The clock is the run's tokens up to the end of a turn. A turn that reads a file several times reads
-it once, and reads come before writes.
+An interval runs from each read of a file to its next read, its next write or the end of the run. Intervals are also
+binned by distance for a Poisson regression, and the longest gaps are given under three clocks. The clock is the run's
+tokens at the end of a turn; several reads of one file in a turn count once, and reads come before writes.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from eirkit.logs.trajectory import Trajectory
 
 Ending = Literal["reread", "overwrite", "end"]
 
-BIN_TOKENS = 1_000  # the first bin is 0–1k; every further one is as wide as all before it: 1–2k, 2–4k, 4–8k, …
+BIN_TOKENS = 1_000  # the first bin is 0–1k; every further bin is as wide as all before it: 1–2k, 2–4k, 4–8k, …
 
 
 @fact
 class RereadInterval:
-    """From one read of a file to what ended the wait for the next."""
+    """The interval from one read of a file to its next access or the end of the run."""
 
     path: str
     needed: bool
     from_turn: int
     from_tokens: int  # the clock at the read
-    to_turn: int  # the run's last turn where nothing came
+    to_turn: int  # the run's last turn if the file was not accessed again
     distance_tokens: int
     ending: Ending
 
@@ -40,25 +39,25 @@ class RereadBin:
     run_id: str
     needed: bool
     bin: int
-    above_tokens: int  # a distance of exactly this much belongs to the bin below
+    above_tokens: int  # a distance of exactly this many tokens belongs to the bin below
     up_to_tokens: int
     midpoint_tokens: int
-    exposure_tokens: int  # waited inside the bin, over all intervals that reach it
+    exposure_tokens: int  # tokens inside the bin, summed over all intervals that reach it
     rereads: int
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The longest waits of a run over the needed or the other files; None where the clock never ran."""
+    """The longest gaps of a run over the needed or the other files; None where there is none."""
 
     needed: bool
-    end_censored_tokens: int | None  # what never came is waited for until the run ends
-    closed_tokens: int | None  # only waits that a read or a write ended
-    fair_clock_tokens: int | None  # every wait stops at the run's last write of any file
+    end_censored_tokens: int | None  # an interval without a further access lasts until the end of the run
+    closed_tokens: int | None  # only intervals that a read or a write ended
+    fair_clock_tokens: int | None  # every interval stops at the run's last write of any file
 
 
 def intervals(trajectory: Trajectory, needed: Collection[str]) -> tuple[RereadInterval, ...]:
-    """Return the wait that follows every read, in the order in which the waits ended."""
+    """Return the interval after every read, in the order in which they ended."""
     wanted = frozenset(needed)
     waiting: dict[str, tuple[int, int]] = {}
     found: list[RereadInterval] = []
@@ -82,15 +81,15 @@ def intervals(trajectory: Trajectory, needed: Collection[str]) -> tuple[RereadIn
 
 
 def bin_of(distance_tokens: int) -> int:
-    """Return the bin of a distance; each holds its upper end, so that no reread falls where nothing was waited."""
+    """Return the bin of a distance; each contains its upper end, so that no reread falls in a bin without exposure."""
     thousands = -(-distance_tokens // BIN_TOKENS)
     return (thousands - 1).bit_length() if thousands > 1 else 0
 
 
 def cells(run_id: str, waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]:
-    """Return exposure and rereads by bin; a wait adds exposure to every bin that it crosses.
+    """Return exposure and rereads by bin; an interval adds exposure to every bin that it crosses.
 
-    A wait of no tokens, as where a log counts none, is nobody's exposure, and a reread after it no event of a rate.
+    An interval of no tokens, as in logs without token counts, adds no exposure, and its reread is not counted.
     """
     exposure: dict[tuple[bool, int], int] = {}
     rereads: dict[tuple[bool, int], int] = {}
@@ -108,7 +107,7 @@ def cells(run_id: str, waits: Iterable[RereadInterval]) -> tuple[RereadBin, ...]
 
 
 def gaps(trajectory: Trajectory, waits: Iterable[RereadInterval]) -> tuple[Gaps, Gaps]:
-    """Return the longest gaps over needed files, and over the others, where the same effect would be a placebo."""
+    """Return the longest gaps over needed files and over the other files, which serve as a placebo."""
     clock = 0
     last_write: int | None = None
     for turn in trajectory.turns:

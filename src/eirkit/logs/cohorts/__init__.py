@@ -1,1 +1,1 @@
-"""The analyses of a cohort, one a file: its runs come in, findings go out, each with what it does and does not show."""
+"""Statistical analyses of a cohort of runs, one per module; each result says what it does and does not show."""

@@ -1,7 +1,7 @@
-"""Statistics over analysed runs: folders of tables come in, a row for each cohort and every test on it go out.
+"""Splits analysed runs into cohorts and computes for each a summary row and the chosen statistical tests.
 
-Runs in tokens and runs in entities are never pooled. What was fixed in advance comes from a suite file; those tests are
-corrected for being several, all others are exploratory and say so.
+Runs measured in tokens and in entities are never pooled. Tests planned in a suite file are corrected for multiple
+testing; all others are marked as exploratory.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, get_args
 import numpy as np
 
 from eirkit.errors import InputFileError
-from eirkit.logs.cohorts import demand_failure, gap_failure, mediated, recovery, reread_rate, used_later
-from eirkit.logs.cohorts.cohort_runs import By, Floats, RereadCells, Runs, read_runs
+from eirkit.logs.cohorts import demand_failure, gap_failure, recovery, reread_rate, size_failure, used_later
 from eirkit.logs.cohorts.covariates import with_base_lines
 from eirkit.logs.cohorts.finding import Finding, finite
-from eirkit.logs.cohorts.setting import AnalysisPlan, Cohort, Settings, holm
+from eirkit.logs.cohorts.plan import AnalysisPlan, Cohort, Settings, holm
+from eirkit.logs.cohorts.run_columns import By, Floats, RereadCells, RunColumns, read_runs
 from eirkit.logs.inference.auc import Auc, failure_auc
 from eirkit.logs.inference.results import join_notes
 from eirkit.measures import Measure, MeasureGroup
@@ -48,7 +48,7 @@ COHORT_MEASURES = MeasureGroup(
 
 
 def cohort_row(cohort: Cohort) -> dict[str, Any]:
-    """Return the line; a figure that does not exist is None and `note` says why."""
+    """Return the summary row of a cohort; a figure that does not exist is None and `note` says why."""
     runs = cohort.runs
     return {
         "cohort": cohort.name,
@@ -64,7 +64,7 @@ def cohort_row(cohort: Cohort) -> dict[str, Any]:
     }
 
 
-def _demand(runs: Runs, *, in_tokens: bool) -> dict[str, Any]:
+def _demand(runs: RunColumns, *, in_tokens: bool) -> dict[str, Any]:
     goals = Counter(str(source) for source in runs.goal_source if source is not None)
     return {
         "goal_access": _mean(runs.covered.astype(np.float64)) if in_tokens else None,
@@ -77,7 +77,7 @@ def _demand(runs: Runs, *, in_tokens: bool) -> dict[str, Any]:
 
 
 def _areas(cohort: Cohort) -> dict[str, Any]:
-    """Return the failure AUC over all runs, no coverage as 0, and over covered runs alone."""
+    """Return the failure AUC over all runs, with demand 0 where no goal file was touched, and over covered runs."""
     runs = cohort.runs
     score = runs.demand if cohort.in_tokens else runs.later_used
     judged = ~np.isnan(runs.failed) & ~np.isnan(score)
@@ -105,10 +105,10 @@ def _covered_area(found: Auc, *, in_tokens: bool) -> dict[str, Any]:
 
 
 def _note(cohort: Cohort, whole: Auc, covered: Auc) -> str:
-    """Return why the area that is shown, over covered runs where there are goals, or its interval is missing."""
+    """Return why the AUC that is shown (over covered runs where there are goals) or its interval is missing."""
     if not cohort.in_tokens or covered.n == whole.n:
         return whole.note
-    none = "" if whole.estimate is not None else whole.note  # then nothing is to be said of a part
+    none = "" if whole.estimate is not None else whole.note  # the reason for the whole cohort is enough
     if not cohort.runs.covered.any():
         return join_notes([none, NO_COVERAGE])
     return none or (covered.note and f"of runs that touched a goal file: {covered.note}")
@@ -125,13 +125,13 @@ ANALYSES: Mapping[str, Analyse] = {
     "rereads": reread_rate.analyse,
     "gaps": gap_failure.analyse,
     "clipping": recovery.analyse,
-    "mediation": mediated.analyse,
+    "mediation": size_failure.analyse,
     "later": used_later.analyse,
 }
-OF_ENTITIES = ("later",)  # the others need files
+OF_ENTITIES = ("later",)  # the other analyses need files
 TESTS: tuple[str, ...] = tuple(
     question.name
-    for module in (demand_failure, reread_rate, gap_failure, recovery, mediated, used_later)
+    for module in (demand_failure, reread_rate, gap_failure, recovery, size_failure, used_later)
     for question in module.QUESTIONS
 )
 ENTITY_TESTS = frozenset(question.name for question in used_later.OF_ENTITIES)
@@ -146,45 +146,45 @@ def analyse_cohorts(
     disjoint: Sequence[Path] = (),
     analyses: Sequence[str] = tuple(ANALYSES),
 ) -> dict[str, Any]:
-    """Return cohorts and tests of analysed folders.
+    """Return the cohorts and tests of analysed folders.
 
     Args:
         base_lines: source lines of the gold files by task.
-        disjoint: analysed folders whose runs tell how hard tasks are, and nothing else.
+        disjoint: analysed folders whose runs are used only to estimate how hard tasks are.
 
     Raises:
-        InputFileError: a folder is no complete analysis, or all are empty.
+        InputFileError: a folder holds no complete analysis, or none holds a run.
     """
     runs, cells = read_runs([*folders, *disjoint])
     runs = with_base_lines(runs, base_lines or {})
     is_own = runs.folder < len(folders)
     own, others = runs.at(is_own), runs.at(~is_own)
     if not len(own):
-        raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that has some")
+        raise InputFileError(f"{folders[0]} holds no runs; analyse a corpus that contains some")
     rows, tests = [], []
-    for cohort in split(own, cells, others, by, plan.settings, folder_names(folders)):
+    for cohort in split_cohorts(own, cells, others, by, plan.settings, folder_names(folders)):
         rows.append(cohort_row(cohort))
         tests += [{"cohort": cohort.name, **one.as_json()} for one in findings(cohort, analyses)]
     units = {row["cohort"]: row["unit"] for row in rows}
     return {
         "by": by,
         "cohorts": rows,
-        "tests": marked(tests, plan, units),
+        "tests": mark_planned(tests, plan, units),
         "repeated_runs": len(own) - len(np.unique(own.identity)),
         "plan": {**_as_json(plan), "not_run": not_run(tests, plan, units)},
     }
 
 
 def folder_names(folders: Sequence[Path]) -> list[str]:
-    """Return the folders' own names, or their paths where two have the same."""
+    """Return the folders' own names, or their paths where two names are the same."""
     names = [folder.resolve().name for folder in folders]
     return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
 
 
-def split(
-    runs: Runs, cells: RereadCells, others: Runs, by: By, settings: Settings, folders: Sequence[str]
+def split_cohorts(
+    runs: RunColumns, cells: RereadCells, others: RunColumns, by: By, settings: Settings, folders: Sequence[str]
 ) -> Iterator[Cohort]:
-    """Yield the cohorts, the largest first; whatever is in another one tells of difficulty."""
+    """Yield the cohorts, the largest first; runs of the other cohorts serve to estimate difficulty."""
     labels = _labels(runs, by, folders)
     names, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
     for place in np.argsort(-counts, kind="stable"):
@@ -196,16 +196,16 @@ def split(
 
 
 def findings(cohort: Cohort, analyses: Sequence[str] = tuple(ANALYSES)) -> list[Finding]:
-    """Return what the chosen analyses find in a cohort."""
+    """Return the results of the chosen analyses for a cohort."""
     apt = [name for name in analyses if cohort.in_tokens or name in OF_ENTITIES]
     return [found for name in apt for found in ANALYSES[name](cohort)]
 
 
 def not_run(tests: Sequence[Mapping[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the planned tests that have no row: left out by choice, or meant for runs that are not here.
+    """Return the planned tests without a row: not chosen, or meant for runs that are absent.
 
     Args:
-        units: of every cohort.
+        units: the unit of every cohort.
     """
     made = {(test["cohort"], test["name"]) for test in tests}
     missing = []
@@ -217,10 +217,10 @@ def not_run(tests: Sequence[Mapping[str, Any]], plan: AnalysisPlan, units: Mappi
     return missing
 
 
-def marked(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the tests with whether each was planned, and the planned ones corrected over all cohorts.
+def mark_planned(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the tests, each marked as planned or not, with p values of planned ones corrected over all cohorts.
 
-    A planned test that was not run counts as one without a p value: otherwise leaving tests out would sharpen the rest.
+    A planned test that was not run counts as one without a p value; otherwise leaving tests out would sharpen the rest.
     """
     places = [place for place, test in enumerate(tests) if test["name"] in plan.planned]
     values = [tests[place]["p"] for place in places] + [None] * len(not_run(tests, plan, units))
@@ -228,7 +228,7 @@ def marked(tests: list[dict[str, Any]], plan: AnalysisPlan, units: Mapping[str, 
     return [{**test, "planned": place in corrected, "p_holm": corrected.get(place)} for place, test in enumerate(tests)]
 
 
-def _labels(runs: Runs, by: By, folders: Sequence[str]) -> Any:
+def _labels(runs: RunColumns, by: By, folders: Sequence[str]) -> Any:
     if by == "all":
         labels = np.full(len(runs), "all", dtype=object)
     elif by == "folder":

@@ -1,7 +1,6 @@
-"""What is known of a task besides a run of it: sizes of its reference patch and files, and how often others solve it.
+"""Covariates of a task: sizes of its reference patch and files, and how often runs outside the analysed set solve it.
 
-In: runs, a user's file of base lines, runs outside the analysed set. Out: columns for a regression, holes imputed by
-the median over tasks and flagged.
+Missing values are imputed by the median over tasks, with an indicator column.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import InputFileError
-from eirkit.logs.cohorts.cohort_runs import Floats, Mask, Runs
-from eirkit.logs.cohorts.setting import log2_1p
+from eirkit.logs.cohorts.plan import log2_1p
+from eirkit.logs.cohorts.run_columns import Floats, Mask, RunColumns
 from eirkit.logs.inference.design import Columns, as_binary, as_codes, impute_median
 from eirkit.logs.inference.results import join_notes
 
 
 @dataclass(frozen=True, slots=True)
 class Difficulty:
-    """One value per analysed run, in the order in which they came."""
+    """One value per analysed run, in their order."""
 
-    success_logit: Floats  # 0 where nothing is known
+    success_logit: Floats  # 0 where unknown
     known: NDArray[np.bool_]  # False: the task has no run outside the analysed set
     n: int  # analysed runs with a value
     excluded: int  # analysed runs without
@@ -58,7 +57,7 @@ _COLUMNS = ("task_id", "lines")
 
 @dataclass(frozen=True, slots=True)
 class Covariates:
-    """Columns without holes, and words on what was imputed or is not known at all."""
+    """Columns without missing values, and a note on what was imputed or is unknown."""
 
     columns: Columns
     note: str
@@ -70,28 +69,28 @@ class SuccessElsewhere:
 
     logit: Floats
     known: Mask
-    note: str  # on runs that were given as others and are none
+    note: str  # about runs given as others that are in the analysed set
 
 
 def read_base_lines(path: Path) -> dict[str, float]:
-    """Return source lines of the gold files by task, from a JSON object or a CSV with the columns task_id and lines."""
+    """Return the source lines of the gold files by task, from JSON or from a CSV with the columns task_id and lines."""
     try:
         text = path.read_text("utf-8")
         given = json.loads(text) if text.lstrip().startswith("{") else _from_csv(text)
         return {str(task): _lines(value) for task, value in given.items()}
     except (OSError, UnicodeError, ValueError, KeyError, TypeError) as error:
         cause = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        wanted = "give a JSON object of task to lines, or a CSV with the columns task_id,lines"
+        wanted = "give a JSON object that maps tasks to lines, or a CSV with the columns task_id,lines"
         raise InputFileError(f"cannot read base lines from {path} ({cause}); {wanted}") from error
 
 
-def with_base_lines(runs: Runs, lines: Mapping[str, float]) -> Runs:
+def with_base_lines(runs: RunColumns, lines: Mapping[str, float]) -> RunColumns:
     """Return the runs with the base lines of their tasks."""
     return replace(runs, base_lines=np.array([lines.get(task, np.nan) for task in runs.task_id], dtype=np.float64))
 
 
-def patch_covariates(runs: Runs, *, base_lines: bool = True) -> Covariates:
-    """Return the sizes of the reference solution: base lines, files, and lines changed, the first and last as log2."""
+def patch_covariates(runs: RunColumns, *, base_lines: bool = True) -> Covariates:
+    """Return the sizes of the reference solution: log2 of base lines, files, and log2 of lines changed."""
     wanted = {
         "gold files": runs.gold_files,
         "log2 gold lines changed": log2_1p(runs.gold_changes),
@@ -104,7 +103,7 @@ def patch_covariates(runs: Runs, *, base_lines: bool = True) -> Covariates:
         made = impute_median(values, runs.task)
         if made.values is None:
             if len(runs):
-                notes.append(f"{name} not known for any run, so not adjusted for")
+                notes.append(f"{name} unknown for every run, so not adjusted for")
             continue
         columns[name] = made.values
         if made.imputed:
@@ -113,8 +112,8 @@ def patch_covariates(runs: Runs, *, base_lines: bool = True) -> Covariates:
     return Covariates(columns, join_notes(notes))
 
 
-def success_elsewhere(runs: Runs, others: Runs) -> SuccessElsewhere:
-    """Return how often the runs' tasks are resolved by other runs; runs that are in both sets are no others."""
+def success_elsewhere(runs: RunColumns, others: RunColumns) -> SuccessElsewhere:
+    """Return how often other runs resolve the runs' tasks; runs in both sets are left out."""
     is_same = np.isin(others.identity, runs.identity)
     apart = others.at(~is_same & ~np.isnan(others.failed))
     tasks = np.concatenate([runs.task, apart.task])
@@ -125,8 +124,8 @@ def success_elsewhere(runs: Runs, others: Runs) -> SuccessElsewhere:
 
 
 def _same_note(runs: int) -> str:
-    said = "1 run given as another is" if runs == 1 else f"{runs:,} runs given as others are"
-    return f"{said} of the analysed set itself and left out of difficulty" if runs else ""
+    said = "1 run is" if runs == 1 else f"{runs:,} runs are"
+    return f"{said} left out of the difficulty estimate, being in the analysed set itself" if runs else ""
 
 
 def _from_csv(text: str) -> dict[str, Any]:
@@ -137,5 +136,5 @@ def _from_csv(text: str) -> dict[str, Any]:
 def _lines(value: Any) -> float:
     lines = float(value)
     if not 0 <= lines < 1e12:
-        raise ValueError(f"{value!r} is no number of lines")
+        raise ValueError(f"{value!r} is not a number of lines")
     return lines

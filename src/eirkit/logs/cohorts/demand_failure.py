@@ -1,26 +1,28 @@
-"""Whether runs with a larger peak demand fail more often: odds ratios per doubling, bare and adjusted.
+"""Tests whether runs with a larger peak demand fail more often: odds ratios per doubling, raw and adjusted.
 
-Over all runs of a cohort, and over those whose clipped views left out lines that mattered. Difficulty comes from runs
-outside the analysed set: for the latter the cohort's other runs are outside, for the former only other cohorts are.
+Over all runs of a cohort, and over runs whose clipped views hid lines that mattered. Difficulty is estimated from runs
+outside the analysed set: for the second group these are the cohort's other runs, for the first only other cohorts.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats, Runs
 from eirkit.logs.cohorts.covariates import success_elsewhere
-from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, nothing, of_fit, with_note
-from eirkit.logs.cohorts.setting import Cohort, known, log2_1p
+from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, finding_of_fit, no_finding, with_note
+from eirkit.logs.cohorts.plan import Cohort, known, log2_1p
+from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.logistic import logistic
 from eirkit.logs.inference.results import Excluded, join_notes
 
 DEMAND, LENGTH, EASE = "log2 demand", "log2 tokens", "success of others"
 SCALE = "odds ratio of failure per doubling of peak demand"
-NO_OTHERS = "their tasks have no other runs to tell difficulty from"
-REMEDY = "no other runs of these tasks; give analysed ones after --disjoint, or split the cohort with --by"
+NO_OTHERS = "their tasks have no other runs from which to estimate difficulty"
+REMEDY = "no other runs of these tasks; give analysed ones with --disjoint, or split the cohort with --by"
 _SHOWS = "whether runs that needed more at their peak failed more often"
-_LIMITS = "that demand causes failure: it is read off the finished run, and a failing run's extra work raises it"
+_LIMITS = (
+    "that demand causes failure: it is measured on the finished run, and the extra work of a failing run raises it"
+)
 
 
 def _question(name: str, given: str) -> Question:
@@ -39,7 +41,7 @@ CLIPPED = tuple(
 COVERED = Question(
     "demand-failure-covered",
     SCALE,
-    f"{_SHOWS}, among runs of equal length that touched a goal file; where it differs, runs without coverage decide",
+    f"{_SHOWS}, among runs of equal length that touched a goal file; if it differs, runs without coverage drive it",
     _LIMITS,
 )
 QUESTIONS = (BARE, LONG, HARD, COVERED, *CLIPPED)
@@ -56,10 +58,12 @@ def analyse(cohort: Cohort) -> list[Finding]:
     return [*everywhere, *_three(CLIPPED, clipped, judged.at(~is_clipped).with_more(cohort.elsewhere), left_out)]
 
 
-def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tuple[Excluded, ...]) -> list[Finding]:
+def _three(
+    asked: tuple[Question, ...], runs: RunColumns, others: RunColumns, excluded: tuple[Excluded, ...]
+) -> list[Finding]:
     bare, long, hard = asked
     if not len(runs):
-        return [nothing(question, "no such runs with a known outcome", excluded=excluded) for question in asked]
+        return [no_finding(question, "no such runs with a known outcome", excluded=excluded) for question in asked]
     demand, length = log2_1p(runs.demand), log2_1p(runs.tokens)
     found = [
         _ratio(bare, runs, {DEMAND: demand}, excluded),
@@ -69,7 +73,7 @@ def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tupl
     if not ease.known.any():
         return [
             *found,
-            nothing(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
+            no_finding(hard, join_notes([REMEDY, ease.note]), excluded=(*excluded, Excluded(NO_OTHERS, len(runs)))),
         ]
     left, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     columns = {DEMAND: demand, LENGTH: length, EASE: ease.logit}
@@ -77,12 +81,12 @@ def _three(asked: tuple[Question, ...], runs: Runs, others: Runs, excluded: tupl
     return [*found, with_note(_ratio(hard, left, kept, left_out), ease.note)]
 
 
-def _covered(runs: Runs, excluded: tuple[Excluded, ...]) -> Finding:
+def _covered(runs: RunColumns, excluded: tuple[Excluded, ...]) -> Finding:
     if not len(runs):
-        return nothing(COVERED, "no run with a known outcome touched a goal file", excluded=excluded)
+        return no_finding(COVERED, "no run with a known outcome touched a goal file", excluded=excluded)
     return _ratio(COVERED, runs, {DEMAND: log2_1p(runs.demand), LENGTH: log2_1p(runs.tokens)}, excluded)
 
 
-def _ratio(question: Question, runs: Runs, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
+def _ratio(question: Question, runs: RunColumns, columns: dict[str, Floats], excluded: tuple[Excluded, ...]) -> Finding:
     fit = logistic(runs.failed, columns, runs.task)
-    return of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))
+    return finding_of_fit(question, fit, DEMAND, CLUSTERED, excluded, uncovered=int((~runs.covered).sum()))

@@ -1,4 +1,4 @@
-"""What an analysis gives back: an estimate in words that a reader can use, or the words for why there is none."""
+"""The result of one test: an estimate with its interval and what it shows, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from eirkit.logs.inference.results import Excluded, Fit, Term, join_notes
 CLUSTERED = "95% Wald, errors clustered by task"
 BY_RUN = "95% Wald, errors clustered by run"
 
-LARGEST_RATIO = 1e6  # what is larger, or smaller than its inverse, only separation gives
-UNBOUNDED = "too few informative runs: the interval has no end that can be told from infinity"
+LARGEST_RATIO = 1e6  # a larger ratio, or one below its inverse, comes only from separation
+UNBOUNDED = "too few informative runs: the interval is unbounded"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, before any number is seen."""
+    """What a test asks, fixed before any number is computed."""
 
-    name: str  # in suite files and in JSON
-    scale: str  # of the estimate
+    name: str  # identifier in suite files and JSON
+    scale: str  # scale of the estimate
     shows: str
     does_not_show: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The answer; a number that does not exist is None and the note says why."""
+    """The result of a test; a number that does not exist is None and the note says why."""
 
     question: Question
     estimate: float | None
     low: float | None
     high: float | None
     p: float | None
-    n: int  # rows that entered, runs unless the scale says otherwise
-    interval: str = ""  # how the interval was made
+    n: int  # rows used; these are runs unless the scale says otherwise
+    interval: str = ""  # method of the interval
     excluded: tuple[Excluded, ...] = ()
     note: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class Finding:
 
 
 def finite(value: float | None) -> float | None:
-    """Return a number that JSON can hold, or None."""
+    """Return a finite number, or None for NaN and infinity, which JSON cannot represent."""
     return float(value) if value is not None and isfinite(value) else None
 
 
-def of_term(
+def finding_of_term(
     question: Question,
     term: Term,
     fit_n: int,
@@ -77,7 +77,7 @@ def of_term(
     note: str = "",
     **details: Any,
 ) -> Finding:
-    """Return a finding from one term of a regression, as a ratio unless told otherwise."""
+    """Return a finding from one term of a regression, by default as a ratio."""
     shown = term.ratio() if ratio else term
     own = "" if term.note in note else term.note
     if not ratio or _is_bounded(shown):
@@ -98,12 +98,12 @@ def _is_writable(ratio: float | None) -> bool:
     return ratio is not None and 1 / LARGEST_RATIO < ratio < LARGEST_RATIO
 
 
-def of_fit(
+def finding_of_fit(
     question: Question, fit: Fit, name: str, interval: str, excluded: tuple[Excluded, ...] = (), **details: Any
 ) -> Finding:
-    """Return a finding from one named term of a fit, with what the fit itself left out."""
+    """Return a finding from one named term of a fit, including the rows that the fit left out."""
     left_out = (*excluded, *fit.excluded)
-    return of_term(
+    return finding_of_term(
         question,
         fit.term(name),
         fit.n,
@@ -116,10 +116,10 @@ def of_fit(
 
 
 def with_note(found: Finding, note: str) -> Finding:
-    """Return a finding with a further note behind its own."""
+    """Return a finding with a further note appended."""
     return replace(found, note=join_notes([found.note, note]))
 
 
-def nothing(question: Question, note: str, n: int = 0, excluded: tuple[Excluded, ...] = ()) -> Finding:
-    """Return a finding without numbers, and why."""
+def no_finding(question: Question, note: str, n: int = 0, excluded: tuple[Excluded, ...] = ()) -> Finding:
+    """Return a finding without numbers, and the reason."""
     return Finding(question, None, None, None, None, n, excluded=excluded, note=note)

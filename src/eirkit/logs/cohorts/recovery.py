@@ -1,7 +1,8 @@
-"""Whether runs that saw a clipped line later succeed more often than runs that never did.
+"""Tests whether runs that later saw a clipped line succeed more often than runs that never did.
 
-Raw difference, mixed model with a random intercept per task, the same with each task's share of never-recovered runs,
-and a regression on how often other runs solve the task. Every ratio is of success, never recovered against recovered.
+The raw difference; a mixed model with a random intercept per task; the same with each task's share of never-recovered
+runs; and a regression on how often other runs solve the task. Odds ratios are of success, never recovered against
+recovered.
 """
 
 from __future__ import annotations
@@ -11,36 +12,44 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Codes, Floats, Runs
 from eirkit.logs.cohorts.covariates import patch_covariates, success_elsewhere
 from eirkit.logs.cohorts.demand_failure import EASE, NO_OTHERS, REMEDY
-from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term, with_note
-from eirkit.logs.cohorts.setting import Cohort, at_tasks, known
+from eirkit.logs.cohorts.finding import (
+    CLUSTERED,
+    Finding,
+    Question,
+    finding_of_fit,
+    finding_of_term,
+    no_finding,
+    with_note,
+)
+from eirkit.logs.cohorts.plan import Cohort, at_tasks, known
+from eirkit.logs.cohorts.run_columns import Codes, Floats, RunColumns
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mixed import Mixing, Posterior, mixed_posterior
+from eirkit.logs.inference.mixed import ChainMixing, Posterior, mixed_posterior
 from eirkit.logs.inference.results import Excluded, Term, Z, join_notes, wald
 
 NEVER, TASK_SHARE = "never recovered", "task's share never recovered"
 NEWCOMBE = "95% Newcombe, runs as independent"
 CREDIBLE = "95% credible, equal tails of the posterior"
 SCALE = "odds ratio of success: never recovered against recovered"
-ROUNDING = 1e-12  # of an error: residuals that cancel inside every cluster tell nothing
+ROUNDING = 1e-12  # below it an error is rounding: the residuals cancel in every cluster
 MIXED_R_HAT, MIXED_DRAWS = 1.01, 400.0
-MORE_DRAWS = 4  # times as many, where the chains have not mixed
-FEWEST_RUNS = 20  # of a group, below which a normal interval of its share is not to be trusted
-_LIMITS = "an effect of clipping: recovering is itself something that better runs do"
+MORE_DRAWS = 4  # factor for the second attempt if the chains have not mixed
+FEWEST_RUNS = 20  # smallest group for which a normal interval of a share is used
+_LIMITS = "an effect of clipping: better runs are more likely to recover lines"
 RAW = Question(
     "clipping-raw-difference",
     "difference in the share of resolved runs: never recovered minus recovered",
-    "how much less often runs succeed that never saw a clipped line again, whatever the reason",
-    "anything net of which tasks clip: harder tasks have longer files",
+    "how much less often runs succeed that never saw a clipped line again, for whatever reason",
+    "an effect net of the task: harder tasks have longer files and are clipped more",
 )
-MIXED = Question("clipping-mixed", SCALE, "the same within tasks of equal size, tasks differing freely", _LIMITS)
+MIXED = Question("clipping-mixed", SCALE, "the same for tasks of equal size, with an intercept per task", _LIMITS)
 CRE = Question(
     "clipping-correlated-effects",
     SCALE,
-    "the same where a task's own share of never-recovered runs may go with its difficulty",
+    "the same where a task's share of never-recovered runs may depend on its difficulty",
     _LIMITS,
 )
 DISJOINT = Question(
@@ -57,7 +66,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
     never = (runs.group == "never").astype(np.float64)
     if not 0 < never.sum() < len(runs):
         note = "runs of both kinds, recovered and never recovered, are needed"
-        return [nothing(question, note, len(runs), excluded) for question in QUESTIONS]
+        return [no_finding(question, note, len(runs), excluded) for question in QUESTIONS]
     others = judged.at(~is_classified).with_more(cohort.elsewhere)
     return [
         _raw(runs, never, excluded),
@@ -68,7 +77,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
 
 
 def risk_difference(outcome: Floats, exposed: Floats, clusters: Codes) -> Term:
-    """Return the difference of two shares with an error that allows for clusters."""
+    """Return the difference of two proportions with a cluster-robust error."""
     inside = exposed == 1
     shares = [float(outcome[rows].mean()) for rows in (inside, ~inside)]
     sizes = [int(rows.sum()) for rows in (inside, ~inside)]
@@ -80,13 +89,13 @@ def risk_difference(outcome: Floats, exposed: Floats, clusters: Codes) -> Term:
 
 
 def independent_interval(first: float, n: int, second: float, m: int) -> tuple[float, float]:
-    """Return Wald's 95% interval of a difference of shares, as if every run stood alone."""
+    """Return Wald's 95% interval of a difference of proportions, with runs as independent."""
     half = Z * sqrt(first * (1 - first) / n + second * (1 - second) / m)
     return first - second - half, first - second + half
 
 
 def newcombe_interval(first: float, n: int, second: float, m: int) -> tuple[float, float]:
-    """Return Newcombe's 95% interval of a difference of shares, from Wilson's of each; it holds in small groups."""
+    """Return Newcombe's 95% interval of a difference of proportions, which holds in small groups."""
     (a, b), (c, d) = _wilson(first, n), _wilson(second, m)
     apart = first - second
     return apart - hypot(first - a, d - second), apart + hypot(b - first, second - c)
@@ -97,7 +106,7 @@ def _wilson(share: float, n: int) -> tuple[float, float]:
     return (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
 
 
-def _raw(runs: Runs, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
+def _raw(runs: RunColumns, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
     success, is_never = 1 - runs.failed, never == 1
     term = risk_difference(success, never, runs.task)
     sizes = int(is_never.sum()), int((~is_never).sum())
@@ -106,9 +115,12 @@ def _raw(runs: Runs, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
     interval = CLUSTERED
     if min(sizes) < FEWEST_RUNS:
         score = newcombe_interval(shares[0], sizes[0], shares[1], sizes[1])
-        interval, note = NEWCOMBE, f"the smaller group has {min(sizes)}: the interval takes runs as independent, no p"
+        interval, note = (
+            NEWCOMBE,
+            f"the smaller group has n = {min(sizes)}: the interval treats runs as independent and there is no p value",
+        )
         term = Term("difference", shares[0] - shares[1], None, *score, note=note)
-    return of_term(
+    return finding_of_term(
         RAW,
         term,
         len(runs),
@@ -125,14 +137,14 @@ def _raw(runs: Runs, never: Floats, excluded: tuple[Excluded, ...]) -> Finding:
 
 
 def _mixed(
-    cohort: Cohort, question: Question, runs: Runs, own: dict[str, Floats], excluded: tuple[Excluded, ...]
+    cohort: Cohort, question: Question, runs: RunColumns, own: dict[str, Floats], excluded: tuple[Excluded, ...]
 ) -> Finding:
     sizes = patch_covariates(runs)
     columns: Columns = {**own, **sizes.columns}
     found = _sampled(1 - runs.failed, columns, runs, cohort.rng(question.name), cohort.settings.draws)
     mixing = _own_mixing(found)
     mixed: dict[str, Any] = {} if mixing is None else {"r_hat": mixing.r_hat, "effective_draws": mixing.effective_draws}
-    return of_term(
+    return finding_of_term(
         question,
         found.term(NEVER),
         found.n,
@@ -146,8 +158,8 @@ def _mixed(
     )
 
 
-def _sampled(success: Floats, columns: Columns, runs: Runs, rng: np.random.Generator, draws: int) -> Posterior:
-    """Return a posterior; chains that do not agree on the ratio in question get more draws, once."""
+def _sampled(success: Floats, columns: Columns, runs: RunColumns, rng: np.random.Generator, draws: int) -> Posterior:
+    """Return a posterior; if the chains disagree on the ratio in question, sample once more with more draws."""
     found = mixed_posterior(success, columns, runs.task, rng, draws=draws)
     own = _own_mixing(found)
     if own is None or (own.r_hat <= MIXED_R_HAT and own.effective_draws >= MIXED_DRAWS):
@@ -155,19 +167,19 @@ def _sampled(success: Floats, columns: Columns, runs: Runs, rng: np.random.Gener
     return mixed_posterior(success, columns, runs.task, rng, draws=MORE_DRAWS * draws)
 
 
-def _own_mixing(found: Posterior) -> Mixing | None:
-    """Return how the chains mixed in the ratio in question; None where there is no such number."""
+def _own_mixing(found: Posterior) -> ChainMixing | None:
+    """Return the mixing of the ratio in question; None if it has no estimate."""
     own = next((mixing for mixing in found.mixing if mixing.name == NEVER), None)
     return own if own is not None and np.isfinite(own.r_hat) else None
 
 
-def _disjoint(runs: Runs, never: Floats, others: Runs, excluded: tuple[Excluded, ...]) -> Finding:
+def _disjoint(runs: RunColumns, never: Floats, others: RunColumns, excluded: tuple[Excluded, ...]) -> Finding:
     ease = success_elsewhere(runs, others)
     if not ease.known.any():
         note = join_notes([REMEDY, ease.note])
-        return nothing(DISJOINT, note, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
+        return no_finding(DISJOINT, note, excluded=(*excluded, Excluded(NO_OTHERS, len(runs))))
     kept, left_out = known(runs, ease.known, NO_OTHERS, excluded)
     sizes = patch_covariates(kept)
     columns = {NEVER: never[ease.known], EASE: ease.logit[ease.known], **sizes.columns}
-    found = of_fit(DISJOINT, logistic(1 - kept.failed, columns, kept.task), NEVER, CLUSTERED, left_out)
+    found = finding_of_fit(DISJOINT, logistic(1 - kept.failed, columns, kept.task), NEVER, CLUSTERED, left_out)
     return with_note(found, join_notes([sizes.note, ease.note]))

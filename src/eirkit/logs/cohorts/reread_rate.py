@@ -1,7 +1,8 @@
-"""How often files are read again at which distance, and whether failed runs differ: a Poisson regression of cells.
+"""Tests whether failed runs reread files at other rates than resolved runs, by distance: a Poisson regression.
 
-Rereads per token waited, with effects of tasks absorbed, log2 run length, model indicators and errors by run. Distance
-is log2(bin's midpoint / 500). Bins beyond the stable range, and bins of too few rereads, are reported and left out.
+Rereads per token of exposure, with task effects absorbed, log2 run length, model indicators and errors clustered by
+run. Distance is log2(midpoint of the bin / 500). Bins beyond the stable range or with too few rereads are reported but
+not fitted.
 """
 
 from __future__ import annotations
@@ -10,27 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats, Mask, RereadCells
-from eirkit.logs.cohorts.finding import BY_RUN, Finding, Question, nothing, of_fit, with_note
-from eirkit.logs.cohorts.setting import Cohort, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.finding import BY_RUN, Finding, Question, finding_of_fit, no_finding, with_note
+from eirkit.logs.cohorts.plan import Cohort, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.run_columns import Floats, Mask, RereadCells
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.poisson import poisson
 from eirkit.logs.inference.results import Excluded
 
 LAST_STABLE_BIN = 5  # 16–32k tokens
-FEWEST_REREADS = 5  # of a bin, over all runs; a rate from fewer is noise
+FEWEST_REREADS = 5  # in a bin, over all runs; a rate from fewer is mostly noise
 REFERENCE_TOKENS = 500
 NEEDED = Question(
     "reread-failed-needed-distance",
     "ratio of reread rates per doubling of distance: failed against resolved, needed files against others; cells",
-    "whether failed runs come back less to far-away needed files than resolved runs do, over and above other files",
-    "whether the file was forgotten: a run may still have it in its context, or may follow another path",
+    "whether failed runs return less often than resolved runs to distant needed files, beyond other files",
+    "whether the file was forgotten: it may still be in the context, or not on the run's path",
 )
 ALL_FILES = Question(
     "reread-failed-distance",
     "ratio of reread rates per doubling of distance: failed against resolved, one slope for all files; cells",
-    "whether failed runs come back less to anything that is far away",
-    "anything about files that the solution needed; it is the comparison for the term that does",
+    "whether failed runs return less often to any file at a distance",
+    "anything about files that the solution needed; it is the baseline for the term that does",
 )
 
 
@@ -49,19 +50,21 @@ def analyse(cohort: Cohort) -> list[Finding]:
     keep = judged & _is_kept(cells, bins)
     kept, rows = cells.at(keep), place[cells.run[keep]] if len(cells.run) else np.empty(0, dtype=np.int64)
     excluded = (
-        Excluded("cells of runs whose outcome nobody gives", int((~judged).sum())),
+        Excluded("cells of runs with an unknown outcome", int((~judged).sum())),
         Excluded("cells in sparse bins or beyond 32k tokens", int((judged & ~keep).sum())),
     )
     if not len(kept.run):
-        note = "no cell of rereads is left; runs that read files and bins with rereads are needed"
-        return [nothing(question, note, excluded=excluded) for question in QUESTIONS]
+        note = "no cell of rereads is left; the test needs runs that read files, and bins with rereads"
+        return [no_finding(question, note, excluded=excluded) for question in QUESTIONS]
     run_columns = {"log2 tokens": log2_1p(runs.tokens)[rows], **_models(cohort, rows)}
     found = []
     for question, (term, columns) in zip(QUESTIONS, _designs(kept, failed[keep]), strict=True):
         fit = poisson(
             kept.rereads, {**columns, **run_columns}, runs.task[rows], kept.run, exposure=kept.exposure_tokens
         )
-        found.append(with_note(of_fit(question, fit, term, BY_RUN, excluded, bins=bins), model_note(runs.model)))
+        found.append(
+            with_note(finding_of_fit(question, fit, term, BY_RUN, excluded, bins=bins), model_note(runs.model))
+        )
     return found
 
 
@@ -82,7 +85,7 @@ def _designs(cells: RereadCells, failed: Floats) -> tuple[tuple[str, Columns], t
 
 
 def _bins(cells: RereadCells) -> list[dict[str, Any]]:
-    """Return exposure and rereads of each bin over all runs, and whether it enters."""
+    """Return exposure and rereads of each bin over all runs, and whether it is fitted."""
     found = []
     for needed in (True, False):
         for place in np.unique(cells.bin[cells.needed == needed]):

@@ -1,7 +1,7 @@
-"""How much runs used later, whatever for, in their own units: entities of a database, or files and their tokens.
+"""Quantiles of how much runs held for later use, whatever its purpose: entities of a database, or tokens of files.
 
-Quantiles with distribution-free intervals from order statistics, and for entities how well the number that the task
-itself names tells failed runs from resolved ones.
+Intervals are distribution-free, from order statistics. For entities it also tests how well the number of entities that
+the task itself names separates failed from resolved runs.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats
-from eirkit.logs.cohorts.finding import Finding, Question, nothing
-from eirkit.logs.cohorts.setting import Cohort, known
+from eirkit.logs.cohorts.finding import Finding, Question, no_finding
+from eirkit.logs.cohorts.plan import Cohort, known
+from eirkit.logs.cohorts.run_columns import Floats
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
 from eirkit.logs.inference.auc import failure_auc
 from eirkit.logs.inference.results import Excluded, Z
 
 SHARES = (0.5, 0.9, 0.99)
 ORDERED = "95%, from order statistics"
-_LIMITS = "what any correct run would need: it is what these runs used, on the way that they took"
+_LIMITS = "what a correct run would need: it is what these runs used on their own paths"
 TASK_AUC = Question(
     "task-entities-auc",
     "area under the curve of failure against the number of entities that the task names",
     "whether tasks that name more entities fail more often",
-    "anything about context: longer tasks are harder for many reasons",
+    "an effect of context: longer tasks are harder for many reasons",
 )
 
 
@@ -40,7 +40,7 @@ QUESTIONS = (*QUANTILES.values(), TASK_AUC)
 
 
 def analyse(cohort: Cohort) -> list[Finding]:
-    """Return the quantiles of the cohort's unit; a run of a shell needs three tool turns."""
+    """Return the quantiles in the cohort's unit; shell runs with too few tool turns are left out."""
     runs = cohort.runs
     if not len(runs):
         return []
@@ -54,7 +54,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
 
 
 def quantile_interval(ordered: Floats, share: float) -> tuple[float | None, float | None]:
-    """Return the order statistics that enclose a quantile with 95%; None where the sample is too small for one end."""
+    """Return the order statistics that enclose a quantile with 95%; None if the sample is too small for one end."""
     n = len(ordered)
     half = Z * sqrt(n * share * (1 - share))
     low, high = floor(n * share - half), ceil(n * share + half)
@@ -67,7 +67,7 @@ def _quantiles(unit: str, peaks: Floats, excluded: tuple[Excluded, ...]) -> list
     for share in SHARES:
         question = QUANTILES[unit, share]
         if not len(ordered):
-            found.append(nothing(question, "no run has enough tool turns", 0, excluded))
+            found.append(no_finding(question, "no run has enough tool turns", 0, excluded))
             continue
         low, high = quantile_interval(ordered, share)
         note = "" if low is not None and high is not None else "too few runs for a 95% interval of this quantile"
@@ -83,7 +83,7 @@ def _task_auc(cohort: Cohort) -> Finding:
         judged, ~np.isnan(judged.task_entities), "the log does not name the task's entities", excluded
     )
     if not len(runs):
-        return nothing(TASK_AUC, "no run's task names its entities", 0, excluded)
+        return no_finding(TASK_AUC, "no run's task names its entities", 0, excluded)
     found = failure_auc(runs.task_entities, runs.failed, runs.task)
     interval = "95%, DeLong with tasks as clusters"
     return Finding(TASK_AUC, found.estimate, found.low, found.high, found.p, found.n, interval, excluded, found.note)

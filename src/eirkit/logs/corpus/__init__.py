@@ -1,1 +1,1 @@
-"""From a corpus of logs to a folder of tables: found, cut, measured, merged, summarised and queried."""
+"""Turns a corpus of logs into a folder of tables: finds, divides, measures, merges, summarises and queries it."""

@@ -1,7 +1,7 @@
-"""One run measured: a recording comes in, its rows of every table go out.
+"""Measures one run: turns its recording into its rows of every table.
 
-Pure, and all that it takes and gives can be sent to another process. Runs over files are measured in tokens against a
-goal; runs over typed entities in entities that later calls used, since they have no goal files.
+Pure functions; inputs and results can be sent to another process. Runs over files are measured in tokens against a
+goal; runs over typed entities have no goal files and are measured in entities that later calls used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
-from eirkit.logs.audits.occupancy import Windows, occupancy
+from eirkit.logs.audits.occupancy import ContextWindows, occupancy
 from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
 from eirkit.logs.corpus.rows import (
     ActionRow,
@@ -36,12 +36,11 @@ from eirkit.logs.corpus.rows import (
 )
 from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
 from eirkit.logs.demand.goal import Goal, OwnEdits, goal_of
-from eirkit.logs.demand.gold import Gold, Patch
-from eirkit.logs.demand.live import Measured, Visibility, graph_tables, live_at, measure_touches
-from eirkit.logs.demand.reuse import FileUse
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.demand.gold_patches import GoldPatches, Patch
+from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
+from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
-from eirkit.logs.tokens import Counter, Remembering
+from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
 TABLES: Mapping[str, type] = {
@@ -66,23 +65,23 @@ TABLES: Mapping[str, type] = {
 class AnalysisOptions:
     """How runs are measured; equal options and equal input give equal tables."""
 
-    windows: Windows  # sizes of the models' context windows
+    windows: ContextWindows  # context windows of models
     visibility: Visibility = "seen"
-    goal_tests: bool = False  # test files of a reference patch are goal files too
-    own_edits: OwnEdits = "last"  # what stands in where nobody says what the goal was
+    goal_tests: bool = False  # count test files of a reference patch as goal files
+    own_edits: OwnEdits = "last"  # the goal where neither a patch nor the log names one
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One run's rows: its own, and columns by table and name."""
+    """The rows of one run: its own row, and columns by table and name."""
 
     run: RunRow
     tables: Mapping[str, Columns]
 
 
 def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
-    """Return the analysis of a run as it was recorded."""
-    count = Remembering(count)
+    """Return the analysis of a recorded run."""
+    count = CachedCounter(count)
     trajectory = interpret(recording, count)
     if recording.domain == "entities":
         return analyze_entities(trajectory, options, count)
@@ -133,7 +132,7 @@ def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Co
 
 def _row(
     trajectory: Trajectory,
-    run: Measured,
+    run: MeasuredRun,
     needed: Mapping[str, Any],
     audits: Mapping[str, Any],
     options: AnalysisOptions,
@@ -143,17 +142,17 @@ def _row(
     return run_row(identity(trajectory.recording), flow, needed, context(filled), audits)
 
 
-def _tells_need(goal: Goal, run: Measured) -> bool:
-    """Tell whether a run used a file from which what it needed at a break can be told."""
+def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
+    """Return whether a run used a file that shows what it needed at a break."""
     if goal.source == "own-edits":
         return any(run.graph.reads) or any(run.graph.writes)
     return run.needed.sinks > 0
 
 
-def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: Measured) -> dict[int, dict[str, int]]:
+def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
     """Return what was live at each compaction.
 
-    Where the goal is only the run's last edit, whatever was used later counts: a long session serves many ends.
+    Where the goal is only the run's last edit, every later use counts, because a long session serves many goals.
     """
     needed = run.used if goal.source == "own-edits" else run.needed
     return {
@@ -162,13 +161,13 @@ def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: Measured) -> dict[i
     }
 
 
-_PATCHES = 1 << 10  # that are kept taken apart; runs of one task often follow each other
-_YOUNG = 20_000  # objects between two looks for cycles
+_PATCHES = 1 << 10  # parsed patches that are cached; runs of one task often follow each other
+_YOUNG = 20_000  # allocations between two garbage collections
 
 
 @contextmanager
-def few_cycles() -> Iterator[None]:
-    """Look for cycles less often meanwhile: a run is a hundred thousand small facts, and none refers back."""
+def fewer_collections() -> Iterator[None]:
+    """Collect garbage less often: a run has about a hundred thousand small objects and no cycles."""
     before = gc.get_threshold()
     gc.set_threshold(max(_YOUNG, before[0]) if before[0] else 0, *before[1:])
     try:
@@ -178,9 +177,9 @@ def few_cycles() -> Iterator[None]:
 
 
 def measured(
-    items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: Gold | None
+    items: Iterable[Recording | Skipped], options: AnalysisOptions, count: Counter, gold: GoldPatches | None
 ) -> Iterator[Analysis | Skipped]:
-    """Yield the analysis of each run; what was skipped stays so."""
+    """Yield the analysis of each run; skipped items pass unchanged."""
     patch_of = lru_cache(maxsize=_PATCHES)(_no_patch if gold is None else gold.get)
     for item in items:
         yield item if isinstance(item, Skipped) else measured_or_skipped(item, patch_of(item.task_id), options, count)
@@ -189,7 +188,7 @@ def measured(
 def measured_or_skipped(
     recording: Recording, patch: Patch | None, options: AnalysisOptions, count: Counter
 ) -> Analysis | Skipped:
-    """Return a run's analysis, or why there is none."""
+    """Return a run's analysis, or the reason why it could not be measured."""
     try:
         return measure(recording, patch, options, count)
     except (MissingExtraError, MemoryError):

@@ -1,8 +1,7 @@
-"""Which tasks were resolved: files of results come in, true, false or unknown goes out for a run.
+"""Reads which tasks were resolved from the result files of evaluations.
 
-Read are the shapes that evaluations leave: SWE-bench reports of one instance or of a whole run, lists of instances,
-the lists of resolved names of leaderboards, OpenHands' `output.swebench_eval.md`, and CSV or JSON lines of
-`instance_id` and `resolved`.
+Supported: SWE-bench reports of one instance or of a whole run, lists of instances, leaderboards' lists of resolved
+names, OpenHands' `output.swebench_eval.md`, and CSV or JSON lines of `instance_id` and `resolved`.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import NAMED, Limits, Skipped, StoredDocument, find_documents, open_document
-from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, find_documents, open_document
+from eirkit.logs.sources.streams import open_file
 
-LIMITS = Limits(document_bytes=1 << 28)
+LIMITS = ReadLimits(document_bytes=1 << 28)
 _PEEK_BYTES = 4096
 _LINES = (".jsonl", ".ndjson")
 _NAME_KEYS = ("run_id", "instance_id", "task_id")
-# How reports begin: cheap to look for in every file that lies beside the runs.
+# How reports begin, which is cheap to check in every file beside the runs.
 _MARKS = (
     b'"resolved_ids"',
     b'"resolved_instances"',
@@ -45,25 +44,25 @@ _DENIALS = {"false": False, "0": False, "no": False, "unresolved": False, "": No
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What files of results say about tasks and runs."""
+    """The outcomes that result files give for tasks and runs."""
 
     known: Mapping[str, bool] = field(default_factory=dict)
-    others: bool | None = None  # of names that are not listed: a list of what was resolved says no of the rest
+    others: bool | None = None  # for names not listed: a list of resolved names implies that the rest failed
 
     def get(self, *names: str) -> bool | None:
-        """Return the outcome under the first of the names that is known; None: unknown."""
+        """Return the outcome under the first name that is known; None if unknown."""
         return next((self.known[name] for name in names if name in self.known), self.others)
 
 
 class OutcomesBeside:
-    """The files of results that lie beside runs or in a folder above them, up to the one beside `root`."""
+    """The result files beside runs or in a folder above them, up to `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._found: dict[Path, Outcomes] = {}
 
     def get(self, folder: Path | None, *names: str) -> bool | None:
-        """Return what the nearest file of results says about a run in a folder."""
+        """Return what the nearest result file says about a run in a folder."""
         for place in self._places(folder):
             if place not in self._found:
                 self._found[place] = _merge(map(_read_quietly, _reports_in(place)))
@@ -73,7 +72,7 @@ class OutcomesBeside:
         return None
 
     def files(self, folder: Path | None) -> Iterator[Path]:
-        """Yield the files of results that `get` reads for runs in a folder."""
+        """Yield the result files that `get` reads for runs in a folder."""
         for place in self._places(folder):
             yield from (report.path for report in _reports_in(place) if isinstance(report.path, Path))
 
@@ -87,12 +86,12 @@ class OutcomesBeside:
 
 
 def outcomes_within(archive: StoredDocument) -> Outcomes:
-    """Return what the files of results in an archive say; they are known by their usual names."""
+    """Return what the result files in an archive say; they are found by their usual names."""
     return _merge(_read_quietly(member) for member in archive.all_members() if _has_usual_name(member.name))
 
 
 def read_outcomes(path: Path) -> Outcomes:
-    """Return the outcomes in a file, or in all files of results in a folder and below it.
+    """Return the outcomes in a file, or in all result files in a folder and below it.
 
     Raises:
         InputFileError: the file is missing, damaged, or of no known shape.
@@ -107,7 +106,7 @@ def read_outcomes(path: Path) -> Outcomes:
 
 
 def damage_in(path: Path) -> Iterator[Skipped]:
-    """Yield what of the outcomes in a file or a folder could not be read."""
+    """Yield what could not be read of the outcomes in a file or a folder."""
     for report in _reports_at(path):
         try:
             yield from damaged_rows(report)
@@ -116,7 +115,7 @@ def damage_in(path: Path) -> Iterator[Skipped]:
 
 
 def damage_beside(paths: Sequence[Path]) -> Iterator[Skipped]:
-    """Yield what could not be read of the files of results beside what was given; those below it are read with it."""
+    """Yield what could not be read of the result files beside the given path; those below it are read with it."""
     for folder in dict.fromkeys(path.parent for path in paths):
         reports = [] if any(folder.is_relative_to(path) for path in paths) else _reports_in(folder)
         for report in reports:
@@ -125,7 +124,7 @@ def damage_beside(paths: Sequence[Path]) -> Iterator[Skipped]:
 
 
 def damaged_rows(report: StoredDocument) -> Iterator[Skipped]:
-    """Yield the damaged rows of a file of results, and how many more there are."""
+    """Yield the damaged rows of a result file, and how many more there are."""
     damaged = 0
     for number, row in _numbered(report):
         if isinstance(row, Exception):
@@ -137,7 +136,7 @@ def damaged_rows(report: StoredDocument) -> Iterator[Skipped]:
 
 
 def holds_outcomes(document: StoredDocument) -> bool:
-    """True if a document is a file of results and no run."""
+    """Return whether a document is a result file and not a run."""
     return _may_be_report(document) and _read(document) is not None
 
 
@@ -181,7 +180,7 @@ def _begins_like_report(path: Path) -> bool:
 
 
 def _merge(several: Iterable[Outcomes | None]) -> Outcomes:
-    """Return all that is known; where two files contradict each other, neither is believed."""
+    """Return all that is known; where two files disagree, the outcome is unknown."""
     known: dict[str, bool] = {}
     doubtful: set[str] = set()
     others: bool | None = None
@@ -193,7 +192,7 @@ def _merge(several: Iterable[Outcomes | None]) -> Outcomes:
 
 
 def _read_quietly(document: StoredDocument) -> Outcomes | None:
-    # What is damaged is named by others; here it only says nothing.
+    # Damage is reported elsewhere; here a damaged file gives no outcome.
     try:
         return _read(document)
     except InputFileError:
@@ -211,7 +210,7 @@ def _read(document: StoredDocument) -> Outcomes | None:
 
 
 def _numbered(document: StoredDocument) -> Iterator[tuple[int, object]]:
-    """Yield the rows of a file of rows with their numbers; an exception stands for one that is damaged."""
+    """Yield the rows of a file with their numbers; an exception stands for a damaged row."""
     if document.name.endswith(_LINES):
         yield from document.lines()
     elif document.is_parquet:
@@ -242,7 +241,7 @@ def _from_mapping(value: Mapping[str, Any]) -> Outcomes | None:
         if isinstance(outcome, bool):
             known[name] = outcome
         elif not isinstance(report, dict):
-            return None  # a file of settings, in which some value happens to be true
+            return None  # a settings file in which some value happens to be true
     return Outcomes(known) if known else None
 
 

@@ -1,7 +1,7 @@
-"""One piece of a corpus measured and put on disk: a part, named after the content that it was made of.
+"""Measures one work unit and stores it as a part, named after a digest of the content that it was made of.
 
-A part is an analysis folder of its own under `.parts`. It gets its name when it is complete, so whatever is found
-under the right name is right, and a run that was killed goes on where it was.
+A part is an analysis folder of its own under `.parts`. It is given its name once it is complete, so a part with the
+right name is valid, and an interrupted analysis resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, few_cycles, measured
-from eirkit.logs.corpus.corpus import CorpusReader, DocumentTally, Names
-from eirkit.logs.corpus.partition import DocumentRange, WorkUnit, stored_ranges
-from eirkit.logs.demand.gold import Gold, open_gold
+from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, fewer_collections, measured
+from eirkit.logs.corpus.reader import CorpusReader, DocumentTally, UniqueNames
+from eirkit.logs.corpus.work_units import DocumentRange, WorkUnit, stored_ranges
+from eirkit.logs.demand.gold_patches import GoldPatches, open_gold_patches
+from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import Limits, Skipped
-from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.sources.streams import open_file
 from eirkit.logs.tables import FILE, PARTS, SCHEMA, TableWriter, arrow, columns_of
 from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
 from eirkit.logs.trajectory import Recording
@@ -33,8 +33,8 @@ _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What all pieces of an analysis share; small, since it travels with each of them."""
+class AnalysisJob:
+    """What all work units of an analysis share; small, because it is sent with each of them."""
 
     out: Path
     options: AnalysisOptions
@@ -42,8 +42,8 @@ class Job:
     format: str | None
     gold: Path | None
     estimate: bool
-    limits: Limits
-    state: str  # a digest of all of this and of the content of the files it names
+    limits: ReadLimits
+    state: str  # digest of all of this and of the content of the files that it names
 
     @property
     def parts(self) -> Path:
@@ -52,38 +52,38 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class CorpusPart:
-    """A part that is complete."""
+    """A complete part."""
 
     key: str
     runs: int
     skipped: tuple[Skipped, ...]
-    unmeasured: frozenset[int] = frozenset()  # places of those skipped that were read, but could not be measured
-    tally: DocumentTally | None = None  # of a section: what was read
+    unmeasured: frozenset[int] = frozenset()  # indices of skipped items that were read but could not be measured
+    tally: DocumentTally | None = None  # of a section: what was found in it
 
 
 @dataclass(frozen=True, slots=True)
-class Unwritable:
-    """A part that could not be written: a full disk is nobody's record's fault, and ends the analysis."""
+class PartNotWritten:
+    """A part that could not be written, for instance on a full disk; it ends the analysis."""
 
     reason: str
 
 
-def make_part(work: tuple[Job, WorkUnit]) -> CorpusPart | Unwritable:
-    """Measure a piece and write its part, or find it written; a module-level function, for workers."""
+def make_part(work: tuple[AnalysisJob, WorkUnit]) -> CorpusPart | PartNotWritten:
+    """Measure a work unit and write its part, unless it is already written; a module-level function, for workers."""
     job, piece = work
     tools = _tools(job.state, job)
     key = _key(job, piece, tools)
     folder = job.parts / key
     try:
-        if not is_whole(folder):
+        if not is_complete(folder):
             _write(job, piece, tools, folder)
-    except OSError as error:  # whatever is wrong with the input is an InputFileError
-        return Unwritable(error.strerror or str(error))
+    except OSError as error:  # errors in the input are InputFileErrors, so this is the disk
+        return PartNotWritten(error.strerror or str(error))
     return read_part(job, key)
 
 
-def is_whole(folder: Path) -> bool:
-    """True if a part is there with every table to its end; what a power cut, or a kill at the end, left is removed."""
+def is_complete(folder: Path) -> bool:
+    """Return whether a part has all its tables in full; what a power cut or a kill left behind is removed."""
     if not folder.exists():
         return False
     try:
@@ -96,8 +96,8 @@ def is_whole(folder: Path) -> bool:
     return True
 
 
-def read_part(job: Job, key: str) -> CorpusPart:
-    """Return what a complete part says of itself."""
+def read_part(job: AnalysisJob, key: str) -> CorpusPart:
+    """Return what a complete part says about itself."""
     return _part(key, read_document(job.parts / key / FILE, SCHEMA))
 
 
@@ -109,12 +109,12 @@ def _part(key: str, document: Mapping[str, Any]) -> CorpusPart:
 
 @dataclass(frozen=True, slots=True)
 class _Tools:
-    """What a worker process keeps between pieces."""
+    """What a worker process keeps between work units."""
 
     reader: CorpusReader
-    gold: Gold | None
+    gold: GoldPatches | None
     count: Counter
-    beside: dict[tuple[Location, Path], bytes] = field(default_factory=dict)  # digests, by root and folder
+    beside: dict[tuple[Location, Path], bytes] = field(default_factory=dict)  # digests by root and folder
 
 
 @lru_cache(maxsize=2)
@@ -122,17 +122,17 @@ def _kept(state: str) -> dict[str, _Tools]:
     return {}
 
 
-def _tools(state: str, job: Job) -> _Tools:
+def _tools(state: str, job: AnalysisJob) -> _Tools:
     kept = _kept(state)
     if state not in kept:
         reader = CorpusReader(outcomes=job.outcomes, format=job.format, limits=job.limits)
-        gold = None if job.gold is None else open_gold(job.gold)
+        gold = None if job.gold is None else open_gold_patches(job.gold)
         kept[state] = _Tools(reader, gold, estimating_counter() if job.estimate else exact_counter())
     return kept[state]
 
 
-def prepare(job: Job) -> CorpusReader:
-    """Open everything that all pieces need, and return the reader.
+def open_reader(job: AnalysisJob) -> CorpusReader:
+    """Open everything that all work units need, and return the reader.
 
     Raises:
         UsageError: reference patches, outcomes, a format or a package are missing or wrong.
@@ -140,13 +140,13 @@ def prepare(job: Job) -> CorpusReader:
     return _tools(job.state, job).reader
 
 
-def _write(job: Job, piece: WorkUnit, tools: _Tools, folder: Path) -> None:
+def _write(job: AnalysisJob, piece: WorkUnit, tools: _Tools, folder: Path) -> None:
     unfinished = folder.with_name(f"{folder.name}.{os.getpid()}")
     shutil.rmtree(unfinished, ignore_errors=True)
     runs, skipped = 0, list[Skipped]()
     recordings = _Recordings(piece, tools)
     try:
-        with TableWriter(unfinished, TABLES) as writer, few_cycles():
+        with TableWriter(unfinished, TABLES) as writer, fewer_collections():
             for item in measured(recordings, job.options, tools.count, tools.gold):
                 if isinstance(item, Skipped):
                     skipped.append(item)
@@ -158,7 +158,7 @@ def _write(job: Job, piece: WorkUnit, tools: _Tools, folder: Path) -> None:
         unfinished.replace(folder)
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
-        if not (folder / FILE).is_file():  # another worker may have been first
+        if not (folder / FILE).is_file():  # another worker may have written it first
             raise
 
 
@@ -168,17 +168,17 @@ def tables_of(analysis: Analysis) -> Mapping[str, Any]:
 
 
 class _Recordings:
-    """The runs of a piece under names that are unique in it, and what is known once all were read."""
+    """The runs of a work unit under names that are unique in it, and what is known after reading them."""
 
     def __init__(self, piece: WorkUnit, tools: _Tools) -> None:
         self.piece, self.tools = piece, tools
-        self.renamed: dict[str, str] = {}  # what runs were called that have another name now
+        self.renamed: dict[str, str] = {}  # new name → original name of renamed runs
         self.unread: list[Skipped] = []
         is_cut = piece.section is not None and piece.section.format is not None
         self.tally = DocumentTally() if is_cut else None
 
     def __iter__(self) -> Iterator[Recording | Skipped]:
-        names = Names()
+        names = UniqueNames()
         for item in self._items():
             if isinstance(item, Skipped):
                 self.unread.append(item)
@@ -190,7 +190,7 @@ class _Recordings:
             yield unique
 
     def facts(self, skipped: list[Skipped]) -> dict[str, Any]:
-        """Return what a part says beside its runs and what it skipped."""
+        """Return what a part says besides its runs and skipped items."""
         unread = set(map(id, self.unread))
         unmeasured = [place for place, one in enumerate(skipped) if id(one) not in unread]
         tally = None if self.tally is None else astuple(self.tally)
@@ -208,8 +208,8 @@ class _Recordings:
                 yield Skipped(place.source, str(error))
 
 
-def _key(job: Job, piece: WorkUnit, tools: _Tools) -> str:
-    """Return a name that follows from everything that can change a part."""
+def _key(job: AnalysisJob, piece: WorkUnit, tools: _Tools) -> str:
+    """Return a name derived from everything that can change a part."""
     digest = blake2b(job.state.encode(), digest_size=16)
     for item in piece.items:
         if isinstance(item, Skipped):
@@ -222,9 +222,9 @@ def _key(job: Job, piece: WorkUnit, tools: _Tools) -> str:
     return digest.hexdigest()
 
 
-def _content(place: DocumentRange, limits: Limits) -> Iterator[bytes]:
+def _content(place: DocumentRange, limits: ReadLimits) -> Iterator[bytes]:
     try:
-        if isinstance(place.path, Remote):  # sending it twice would cost more than its store's word is worth
+        if isinstance(place.path, Remote):  # downloading it twice costs more than trusting the store's metadata
             yield place.path.identity()
             return
         ranges: list[tuple[int, int | None]] = [(0, None)]
@@ -238,11 +238,11 @@ def _content(place: DocumentRange, limits: Limits) -> Iterator[bytes]:
                     left = None if left is None else left - len(chunk)
                     yield chunk
     except (OSError, EirkitError) as error:
-        yield str(error).encode()  # whoever reads it will say what is wrong
+        yield str(error).encode()  # the error is reported when it is read
 
 
 def _beside(place: DocumentRange, tools: _Tools) -> bytes:
-    """Return a digest of the files beside a document, found once a folder: one folder may hold a whole cohort."""
+    """Return a digest of the files beside a document, computed once per folder."""
     if isinstance(place.path, Remote):
         return b""
     where = place.root, place.path.parent
@@ -255,7 +255,7 @@ def _beside(place: DocumentRange, tools: _Tools) -> bytes:
 
 
 def _neighbours(root: Location, path: Path, reader: CorpusReader) -> Iterator[Path]:
-    """Yield files beside a document that its runs or their outcomes may come from."""
+    """Yield files beside a document from which its runs or their outcomes may come."""
     yield from reader.outcomes_near(root, path.parent)
     for name in reader.claimed(path.parent):
         beside = path.parent / name
@@ -271,9 +271,9 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def state_of(
-    options: AnalysisOptions, estimate: bool, format: str | None, limits: Limits, files: list[Path | None]
+    options: AnalysisOptions, estimate: bool, format: str | None, limits: ReadLimits, files: list[Path | None]
 ) -> str:
-    """Return a digest of how runs are measured and of the files that this depends on."""
+    """Return a digest of how runs are measured and of the files on which this depends."""
     digest = blake2b(repr((version("eirkit"), options, estimate, format, limits)).encode(), digest_size=16)
     for path in files:
         listed = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]

@@ -1,7 +1,7 @@
-"""From a corpus to a folder of tables: every run is measured, written and summed up; what cannot be is named.
+"""Analyses a corpus into a folder of tables, in this process or in parallel on an engine.
 
-A corpus of any size is cut into pieces that an engine's workers measure side by side; their parts are then put
-together. A small one is measured here and now. Either way gives the same bytes.
+A small corpus is measured in this process. A large one is divided into work units that an engine's workers measure in
+parallel, and their parts are merged. Both ways give the same bytes. What cannot be measured is reported.
 """
 
 from __future__ import annotations
@@ -17,37 +17,45 @@ from typing import Any, TypeAlias
 
 from eirkit.engine.mapping import Engine, Lost
 from eirkit.errors import InfrastructureError, InputFileError
-from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, few_cycles, measured
-from eirkit.logs.corpus.corpus import DocumentTally, read_corpus
-from eirkit.logs.corpus.merging import merge_parts, settle
-from eirkit.logs.corpus.partition import WorkUnit, growth_of, name_of, plan_pieces
-from eirkit.logs.corpus.parts import CorpusPart, Job, Unwritable, make_part, prepare, state_of, tables_of
+from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, fewer_collections, measured
+from eirkit.logs.corpus.merge import merge_parts, with_document_notes
+from eirkit.logs.corpus.parts import (
+    AnalysisJob,
+    CorpusPart,
+    PartNotWritten,
+    make_part,
+    open_reader,
+    state_of,
+    tables_of,
+)
+from eirkit.logs.corpus.reader import DocumentTally, read_corpus
 from eirkit.logs.corpus.summary import AnalysisSummary
-from eirkit.logs.demand.gold import Gold, open_gold
+from eirkit.logs.corpus.work_units import WorkUnit, growth_of, name_of, plan_work_units
+from eirkit.logs.demand.gold_patches import GoldPatches, open_gold_patches
+from eirkit.logs.sources.documents import ReadLimits, Skipped
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import Limits, Skipped
-from eirkit.logs.sources.unpacking import as_label
+from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import LogSources, TableWriter, claim, held
 from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
 from eirkit.logs.trajectory import Recording
 
 Progress = Callable[[str, int, int], None]  # source, runs, skipped
-_Order: TypeAlias = tuple[int, ...]  # of a piece in the corpus; of a half of it, one number longer
+_Order: TypeAlias = tuple[int, ...]  # position of a work unit in the corpus; a half of it has one number more
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What is to be analysed, and what goes with it."""
+    """What is to be analysed, and the files that belong to it."""
 
     paths: tuple[Location, ...]
     gold: Path | None = None
     outcomes: Path | None = None
     format: str | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
 
     @property
     def logs(self) -> LogSources:
-        """What tells it from another corpus: where it lies, not what is in it, since it may grow."""
+        """What identifies the corpus: its location and not its content, since it may grow."""
         places = sorted({str(path if isinstance(path, Remote) else path.resolve()) for path in self.paths})
         digest = blake2b("\n".join(places).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
         return LogSources(tuple(as_label(path.name or str(path)) for path in self.paths), digest)
@@ -64,7 +72,7 @@ def analyze_here(
 ) -> dict[str, Any]:
     """Measure a corpus in this process and return its summary."""
     count = estimating_counter() if estimate else exact_counter()
-    gold = None if corpus.gold is None else open_gold(corpus.gold)
+    gold = None if corpus.gold is None else open_gold_patches(corpus.gold)
     items = read_corpus(corpus.paths, outcomes=corpus.outcomes, format=corpus.format, limits=corpus.limits)
     return analyze_corpus(items, out, options, count, gold=gold, strict=strict, progress=progress, logs=corpus.logs)
 
@@ -79,18 +87,18 @@ def analyze_in_parts(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure a corpus on an engine and return its summary; what an earlier, broken run has done is not done again.
+    """Measure a corpus on an engine and return its summary; parts of an interrupted analysis are reused.
 
     Raises: as `analyze_corpus`.
     """
     state = state_of(options, estimate, corpus.format, corpus.limits, [corpus.gold, corpus.outcomes])
     where = (corpus.outcomes, corpus.format, corpus.gold)
-    job = Job(out.resolve(), options, *where, estimate, corpus.limits, state)
-    reader = prepare(job)  # before anything is written: what is wrong with it is wrong for every piece
+    job = AnalysisJob(out.resolve(), options, *where, estimate, corpus.limits, state)
+    reader = open_reader(job)  # before anything is written: an error here would affect every work unit
     claim(out, corpus.logs)
     with held(out):
         job.parts.mkdir(exist_ok=True)
-        made = _make_all(job, plan_pieces(reader, corpus.paths), engine, strict, progress)
+        made = _make_all(job, plan_work_units(reader, corpus.paths), engine, strict, progress)
         summary = AnalysisSummary()
         with TableWriter(out, TABLES, corpus.logs) as writer:
             merge_parts([job.parts / part.key for part in made if part.runs], writer, summary)
@@ -102,9 +110,9 @@ def analyze_in_parts(
 
 
 def _make_all(
-    job: Job, pieces: Iterable[WorkUnit], engine: Engine, strict: bool, progress: Progress | None
+    job: AnalysisJob, pieces: Iterable[WorkUnit], engine: Engine, strict: bool, progress: Progress | None
 ) -> list[CorpusPart]:
-    """Return the parts of all pieces in their order; a piece that is lost is cut until what is lost is one record."""
+    """Return the parts of all work units in order; a lost unit is divided until only one record is lost."""
     found: dict[_Order, tuple[WorkUnit, CorpusPart]] = {}
     work: Iterable[tuple[_Order, WorkUnit]] = (((n,), piece) for n, piece in enumerate(pieces))
     tried: set[_Order] = set()
@@ -118,7 +126,7 @@ def _make_all(
                 left = _left(place, piece, outcome, tried, job)
                 lost += left
                 part = None if left else _given_up(piece, outcome.reason, job)
-            elif isinstance(outcome.value, Unwritable):
+            elif isinstance(outcome.value, PartNotWritten):
                 raise InfrastructureError(f"{job.out}: {outcome.value.reason}; make room and start it again to go on")
             else:
                 part = outcome.value
@@ -130,30 +138,32 @@ def _make_all(
                     for one in piece.places:
                         progress(one.source, runs, skipped)
         if not lost:
-            return settle(found[place] for place in sorted(found))
+            return with_document_notes(found[place] for place in sorted(found))
         work = lost
 
 
-def _left(place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: Job) -> list[tuple[_Order, WorkUnit]]:
-    """Return what is to be tried of a lost piece: its halves, or itself once more if its worker just died."""
+def _left(
+    place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: AnalysisJob
+) -> list[tuple[_Order, WorkUnit]]:
+    """Return what to retry of a lost work unit: its halves, or the unit itself once if its worker just died."""
     halves = [((*place, n), half) for n, half in enumerate(piece.halves(job.limits))]
     if halves or not lost.is_death or place in tried:
         return halves
-    tried.add(place)  # the machine may have killed the worker, for want of memory or another reason of its own
+    tried.add(place)  # the machine may have killed the worker for lack of memory or another reason
     return [(place, piece)]
 
 
 def _told(
-    job: Job, work: Iterable[tuple[_Order, WorkUnit]], given: list[tuple[_Order, WorkUnit]]
-) -> Iterator[tuple[Job, WorkUnit]]:
-    """Yield work for an engine and note what was given, under its number."""
+    job: AnalysisJob, work: Iterable[tuple[_Order, WorkUnit]], given: list[tuple[_Order, WorkUnit]]
+) -> Iterator[tuple[AnalysisJob, WorkUnit]]:
+    """Yield work for an engine and record each item under its number."""
     for place, piece in work:
         given.append((place, piece))
         yield job, piece
 
 
-def _given_up(piece: WorkUnit, reason: str, job: Job) -> CorpusPart:
-    """Return a part of nothing but what was lost, which is named however much else is damaged."""
+def _given_up(piece: WorkUnit, reason: str, job: AnalysisJob) -> CorpusPart:
+    """Return a part that consists only of what was lost, which is always reported."""
     if not piece.places:
         return CorpusPart("", 0, tuple(item for item in piece.items if isinstance(item, Skipped)))
     place = piece.places[0]
@@ -162,7 +172,7 @@ def _given_up(piece: WorkUnit, reason: str, job: Job) -> CorpusPart:
 
 
 def is_small(corpus: Corpus, bytes_limit: int) -> bool:
-    """True if a corpus has few bytes, so that workers would cost more than they bring."""
+    """Return whether a corpus is so small that starting workers would cost more than it saves."""
     sizes = chain.from_iterable(_sizes(path) for path in corpus.paths)
     total = 0
     for size in islice(sizes, 10_000):
@@ -173,7 +183,7 @@ def is_small(corpus: Corpus, bytes_limit: int) -> bool:
 
 
 def _sizes(path: Location) -> Iterator[int]:
-    """Yield what each file holds, unpacked, as far as its name and size tell."""
+    """Yield the unpacked size of each file, estimated from its name and size."""
     if isinstance(path, Remote):
         for file in (one for _, one in path.files()) if path.is_dir() else [path]:
             yield file.size() * growth_of(file.name)
@@ -192,7 +202,7 @@ def analyze_corpus(
     options: AnalysisOptions,
     count: Counter,
     *,
-    gold: Gold | None = None,
+    gold: GoldPatches | None = None,
     strict: bool = False,
     progress: Progress | None = None,
     logs: LogSources | None = None,
@@ -204,7 +214,7 @@ def analyze_corpus(
         UsageError: `out` is not empty and no analysis of ours, or one of other logs.
     """
     summary = AnalysisSummary()
-    with TableWriter(out, TABLES, logs) as writer, held(out), few_cycles():
+    with TableWriter(out, TABLES, logs) as writer, held(out), fewer_collections():
         for item in measured(items, options, count, gold):
             if isinstance(item, Skipped):
                 _refuse([item], strict)
@@ -233,7 +243,7 @@ def _nothing(summary: AnalysisSummary) -> str:
     if not summary.skipped:
         return "no runs found; give files or folders of logs, see `eirkit vestige formats`"
     first = summary.skipped[0]
-    return f"no run could be read; {len(summary.skipped)} skipped, the first is {first.source}: {first.reason}"
+    return f"no run could be read: {len(summary.skipped)} skipped, the first one is {first.source}: {first.reason}"
 
 
 def _options(options: AnalysisOptions) -> dict[str, Any]:

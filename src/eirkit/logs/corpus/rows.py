@@ -1,4 +1,7 @@
-"""The tables of an analysis that are not an audit's own, and what each column means; `run_id` is the first of all."""
+"""Row types of the tables `runs`, `cuts`, `states` and `actions`, and the computation of a run's row.
+
+`run_id` is the first column of every table.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping
 from eirkit.logs.audits.occupancy import Occupancy
 from eirkit.logs.demand.entities import EntityDemand
 from eirkit.logs.demand.goal import Goal, GoalSource
-from eirkit.logs.demand.live import Measured, Visibility
+from eirkit.logs.demand.live_states import MeasuredRun, Visibility
 from eirkit.logs.trajectory import Domain, Recording, Trajectory
 from eirkit.measures import Measure, MeasureGroup
 
@@ -107,33 +110,33 @@ class RunRow:
     format: str
     source: str
     domain: Domain
-    unit: Unit  # in which demand is measured; runs of different units are never pooled
+    unit: Unit  # unit of demand; runs of different units are never pooled
     resolved: bool | None
     reward: float | None
     exit_status: str
     turns: int
-    tool_turns: int  # that called a tool or touched a file
+    tool_turns: int  # turns that called a tool or touched a file
     reads: int
     writes: int
     trajectory_tokens: int
-    goal_source: GoalSource | None  # None: a domain without goal files
+    goal_source: GoalSource | None  # None in a domain without goal files
     goal_files: tuple[str, ...]
     goal_accessed: bool
-    peak_demand_tokens: int | None  # under the chosen visibility; 0 where no goal file was touched; None: other unit
-    peak_cut: int | None  # the first cut with the peak
+    peak_demand_tokens: int | None  # under the chosen visibility; 0 if no goal file was touched, None in other units
+    peak_cut: int | None  # the first cut at which the peak is reached
     peak_seen_tokens: int | None
     peak_environment_tokens: int | None
-    later_used_peak: int  # in the run's unit: the same with every later use counted, whatever it was for
+    later_used_peak: int  # in the run's unit, counting every later use, whatever its purpose
     later_used_peak_cut: int | None
     later_used_peak_files: int  # files, or entities
-    read_tokens: int | None  # None, as the next two, in runs over entities
-    repeat_tokens: int | None  # shown again though unchanged and shown before
+    read_tokens: int | None  # None, like the next two, in runs over entities
+    repeat_tokens: int | None  # tokens shown again although unchanged
     dead_reads: int
-    dead_read_tokens: int | None  # read, and used by nothing that leads to the goal
+    dead_read_tokens: int | None  # tokens read that no action leading to the goal used
     necessary_actions: int
     actions: int
-    peak_context_tokens: int | None  # the largest prompt with its reply
-    context_measured: bool  # False: the log gives no prompt sizes, and the run's tokens stand for them
+    peak_context_tokens: int | None  # largest prompt with its reply
+    context_measured: bool  # False: the log gives no prompt sizes, so this is the total of the run
     window_tokens: int | None
     peak_context_share: float | None
     prompt_monotone: bool | None
@@ -146,16 +149,16 @@ class RunRow:
     gold_deletions: int | None
     clipped_views: int
     clipped_goal_views: int
-    clipped_modified_views: int  # of files that the run modified later
+    clipped_modified_views: int  # clipped views of files that the run modified later
     clipping_group: Group
-    lines_recovered: int  # changed old lines that a clipped view left out and a later one showed
+    lines_recovered: int  # changed old lines that a clipped view hid and a later one showed
     lines_never_recovered: int
     lines_ambiguous: int
     edit_failures: int
     repeated_commands: int
     repeated_edits: int
     submits_after_failed_test: int
-    task_entities: int | None  # that the task itself names
+    task_entities: int | None  # entities that the task itself names
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +166,8 @@ class CutRow:
     """The moment before one turn; a row of `cuts`."""
 
     cut: int
-    demand_tokens: int | None  # None: another unit
-    live_files: int  # or entities
+    demand_tokens: int | None  # None in other units
+    live_files: int  # files, or entities
     later_used: int  # in the run's unit
     later_used_files: int
 
@@ -175,12 +178,12 @@ class StateRow:
 
     path: str
     version: int
-    made_at: int  # the turn that wrote it; 0 for the start
+    made_at: int  # the turn that wrote it; 0 if it existed before the run
     first_seen: int
-    last_used: int | None  # the last turn in the slice that consumes it
+    last_used: int | None  # the last turn in the slice that uses it
     tokens: int  # 1 for an entity
     in_slice: bool
-    later_used: int | None  # the last turn that consumes it, whatever for
+    later_used: int | None  # the last turn that uses it for any purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +193,10 @@ class ActionRow:
     turn: int
     kind: Literal["read", "write"]
     path: str
-    version: int  # that was consumed or made
-    tokens: int | None  # that a read showed
-    necessary: bool  # in the slice
-    sink: bool  # of a goal file
+    version: int  # version that was read or made
+    tokens: int | None  # tokens that a read showed
+    necessary: bool  # it is in the slice
+    sink: bool  # it reads or writes a goal file
     carried_to: int | None  # of a read: the turn of the write action that depends on it
 
 
@@ -203,7 +206,7 @@ _COLUMN_OF: Mapping[Signature, str] = {
     "repeated_edit": "repeated_edits",
     "submit_after_failed_test": "submits_after_failed_test",
 }
-# What only a run over files has.
+# Columns that only runs over files have.
 _OF_FILES = (
     "goal_source",
     "peak_demand_tokens",
@@ -220,12 +223,12 @@ _OF_FILES = (
 
 
 def identity(recording: Recording) -> dict[str, Any]:
-    """Return what a run was."""
+    """Return what identifies a run."""
     names = ("run_id", "task_id", "model", "format", "source", "domain", "resolved", "reward", "exit_status")
     return {name: getattr(recording, name) for name in names}
 
 
-def needs(goal: Goal, run: Measured, visibility: Visibility) -> dict[str, Any]:
+def needs(goal: Goal, run: MeasuredRun, visibility: Visibility) -> dict[str, Any]:
     """Return what a run over files needed for its goal."""
     shown = run.under(visibility)
     return {
@@ -255,8 +258,8 @@ def entity_needs(found: EntityDemand) -> dict[str, Any]:
     }
 
 
-def traffic(trajectory: Trajectory, run: Measured) -> dict[str, Any]:
-    """Return how much a run read, again and in vain, and what it used later whatever for."""
+def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
+    """Return how much a run read, reread and read in vain, and how much it used later for any purpose."""
     reads = sum(len(states) for states in run.graph.reads)
     actions = reads + sum(1 for made in run.graph.writes if made)
     needed_reads = sum(use.needed_reads for use in run.files)
@@ -283,7 +286,7 @@ def _has_tools(*kinds: Sequence[object]) -> bool:
 
 
 def context(found: Occupancy) -> dict[str, Any]:
-    """Return how full the model's window was."""
+    """Return how full the model's context window was."""
     return {
         "peak_context_tokens": found.peak_tokens,
         "context_measured": found.measured,
@@ -298,13 +301,13 @@ def context(found: Occupancy) -> dict[str, Any]:
 
 
 def anomaly_counts(events: Iterable[Anomaly]) -> dict[str, int]:
-    """Return how often each signature was found."""
+    """Return how often each anomaly pattern was found."""
     tally = Tally(event.signature for event in events)
     return {column: tally[signature] for signature, column in _COLUMN_OF.items()}
 
 
 def clip_counts(clips: Sequence[ClippedView], hidden: Sequence[HiddenLine]) -> dict[str, Any]:
-    """Return how often the scaffold cut what the agent saw, and what became of the lines that mattered."""
+    """Return how often the scaffold truncated an output, and whether hidden lines that mattered were shown later."""
     tally = Tally(line.outcome for line in hidden)
     return {
         "clipped_views": len(clips),
@@ -318,5 +321,5 @@ def clip_counts(clips: Sequence[ClippedView], hidden: Sequence[HiddenLine]) -> d
 
 
 def run_row(*parts: Mapping[str, Any]) -> RunRow:
-    """Return the row that the parts make together."""
+    """Return the row assembled from its parts."""
     return RunRow(**{name: value for part in parts for name, value in part.items()})

@@ -1,4 +1,4 @@
-"""A whole analysis in one document: counts, means, shares and quantiles, gathered run by run.
+"""Summarises a whole analysis in one JSON document: counts, means, shares and quantiles, updated run by run.
 
 Nothing of a run is kept but numbers and, of its files, those that were read again.
 """
@@ -14,12 +14,12 @@ from typing import Any
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
-from eirkit.logs.sources.source import Skipped
+from eirkit.logs.sources.documents import Skipped
 from eirkit.measures import Measure, MeasureGroup
 
 QUANTILES = (0.5, 0.9, 0.99)
 LISTED = 10  # runs and files
-_MOST_FILES = 100_000  # that are remembered by name; beyond it those read again least are dropped
+_MOST_FILES = 100_000  # files kept by name; beyond that the least reread are dropped
 
 _SUMS = (
     "turns",
@@ -142,7 +142,7 @@ BREAK_MEASURES = MeasureGroup(
 
 @dataclass(slots=True)
 class AnalysisSummary:
-    """What was found so far."""
+    """The summary of the runs added so far."""
 
     skipped: list[Skipped] = field(default_factory=list)
     runs: int = 0
@@ -151,15 +151,15 @@ class AnalysisSummary:
     _formats: Tally[str] = field(default_factory=Tally)
     _goals: Tally[str] = field(default_factory=Tally)
     _outcomes: Tally[str] = field(default_factory=Tally)
-    _measured: Tally[str] = field(default_factory=Tally)  # of runs over files alone
-    _later: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # by unit: peaks in it, and in files
-    _shares: list[float] = field(default_factory=list)  # of context windows
-    _files: dict[str, tuple[int, int]] = field(default_factory=dict)  # tokens and reads that showed a path again
-    _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: amounts in two are never compared
+    _measured: Tally[str] = field(default_factory=Tally)  # of runs over files only
+    _later: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # by unit: peaks in that unit and in files
+    _shares: list[float] = field(default_factory=list)  # peak shares of context windows
+    _files: dict[str, tuple[int, int]] = field(default_factory=dict)  # path → tokens and reads that showed it again
+    _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: units are never compared
     _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
 
     def add(self, analysis: Analysis) -> None:
-        """Take in one run."""
+        """Add one run."""
         run = analysis.run
         self.runs += 1
         self._sums.update({name: getattr(run, name) or 0 for name in _SUMS})
@@ -184,7 +184,7 @@ class AnalysisSummary:
             seen=run.peak_seen_tokens or 0,
             environment=run.peak_environment_tokens or 0,
         )
-        if run.goal_accessed:  # elsewhere it is not known what a read was good for
+        if run.goal_accessed:  # without goal access no read can be called unused
             self._measured.update(read=run.read_tokens or 0, dead=run.dead_read_tokens or 0)
 
     def _add_breaks(self, analysis: Analysis) -> None:
@@ -217,11 +217,11 @@ class AnalysisSummary:
             "skipped": [{"source": one.source, "reason": one.reason} for one in self.skipped],
             "goal_access": _share(covered, runs),
             "mean_peak_tokens": _share(self._measured["peak"], runs),
-            "mean_peak_covered_tokens": _share(self._measured["peak"], covered),  # without coverage demand is 0
+            "mean_peak_covered_tokens": _share(self._measured["peak"], covered),  # runs without coverage have demand 0
             "mean_peak_seen_tokens": _share(self._measured["seen"], runs),
             "mean_peak_environment_tokens": _share(self._measured["environment"], runs),
             "covered_runs": covered,
-            "goal_runs": runs,  # that can have a goal: runs over files
+            "goal_runs": runs,  # runs over files, which can have a goal
             "goal_sources": dict(sorted(self._goals.items())),
             "formats": dict(sorted(self._formats.items())),
             "outcomes": {name: self._outcomes[name] for name in ("resolved", "failed", "unknown")},

@@ -1,1 +1,1 @@
-"""The graph of actions and file states, and what goal-connected work needed at each cut."""
+"""The graph of actions and file states, and what work toward the goal needed at each cut of a run."""

@@ -1,8 +1,7 @@
-"""What states of files cost in tokens, and how much of each read had been shown before.
+"""Counts the tokens of every file state, and how much of each read had been shown before.
 
-In: a graph and the texts that its run saw. Out: for every state the tokens of the largest content observed of it, or of
-all lines seen of it where these are more; for every read the tokens that it showed and the share of it that was not
-new. docs/vestige-demand.md says what counts.
+A state costs the tokens of the largest content observed of it, or of all its lines seen if these are more.
+docs/vestige-demand.md defines what counts.
 """
 
 from __future__ import annotations
@@ -13,20 +12,20 @@ from dataclasses import dataclass
 from eirkit.logs.demand.graph import ActionGraph
 from eirkit.logs.tokens import Counter
 from eirkit.logs.trajectory import FileRead, FileWrite, Turn
-from eirkit.logs.views import clip_marks
+from eirkit.logs.viewer_output import clip_marks
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ObservedCosts:
     """What a run was shown."""
 
     costs: Sequence[int]  # tokens by state
     read_tokens: Sequence[Sequence[int]]  # by turn and read
-    repeated: Sequence[Sequence[float]]  # by turn and read: the share of it shown before of the same version
+    repeated: Sequence[Sequence[float]]  # by turn and read: the share of it that was shown before at this version
 
 
 def read_tokens(read: FileRead, count: Counter) -> int:
-    """Return the tokens that a read put before the agent; 0 where the log does not show what it saw."""
+    """Return the tokens that a read showed to the agent; 0 if the log does not show the text."""
     if read.tokens is not None:
         return read.tokens
     if read.content is not None:
@@ -34,8 +33,8 @@ def read_tokens(read: FileRead, count: Counter) -> int:
     return count("\n".join(read.lines.values())) if read.lines else 0
 
 
-def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observed:
-    """Go through a run once and note what it saw."""
+def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> ObservedCosts:
+    """Return the costs of all states and reads of a run, in one pass."""
     ledger = _Ledger(len(graph.paths), count)
     current: dict[str, int] = {}
     tokens: list[Sequence[int]] = [()] * len(turns)
@@ -49,30 +48,30 @@ def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observ
         for write, state in zip(turn.writes, graph.writes[place], strict=True):
             ledger.write(state, current.get(write.path), write)
             current[write.path] = state
-    return Observed([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
+    return ObservedCosts([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
 
 
 def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:
-    """True if a view is the file's own text: its lines are numbered, but no numbers are printed before them."""
+    """Return whether a view is the file's own text: its line numbers are known but not printed."""
     first = next(iter(lines.values()))
     return content is not None and content.startswith(first) and content[len(first) : len(first) + 1] in ("\n", "")
 
 
 class _Ledger:
-    """What was observed of every state so far."""
+    """What has been observed of every state so far."""
 
     def __init__(self, states: int, count: Counter) -> None:
         self._count = count
-        self._observed: list[int | None] = [None] * states  # the largest content
-        self._derived = [0] * states  # of edited states: what the edits make of the version before
-        self._lines: dict[int, set[int]] = {}  # that were seen, where their numbers are known
+        self._observed: list[int | None] = [None] * states  # tokens of the largest content
+        self._derived = [0] * states  # of edited states: tokens derived from the version before and the edits
+        self._lines: dict[int, set[int]] = {}  # line numbers seen, where they are known
         self._united: dict[int, int] = {}  # tokens of those lines
-        self._texts: dict[int, set[str | None]] = {}  # that were seen, where lines have no numbers
+        self._texts: dict[int, set[str | None]] = {}  # lines seen, where they have no numbers
 
     def see(self, state: int, read: FileRead, tokens: int) -> float:
-        """Note a read; return the share of it that was shown before."""
+        """Record a read; return the share of it that was shown before."""
         if read.lines:
-            # The first view of all is told by its lines, unless the scaffold cut it.
+            # The first view of the whole file is measured by its lines, unless the scaffold cut it.
             seen = read.clipped or state in self._lines
             if read.tokens is not None or (seen and _is_unnumbered(read.content, read.lines)):
                 self._observe(state, self._uncut_tokens(read) if read.clipped else tokens)
@@ -89,7 +88,7 @@ class _Ledger:
         return 0.0
 
     def _see_lines(self, state: int, read: FileRead, lines: Mapping[int, str]) -> float:
-        """Add the lines that no earlier view of the state showed, each counted in the piece that first showed it."""
+        """Add the lines that no earlier view of the state showed, each counted in the view that first showed it."""
         known = self._lines.get(state)
         if known is None:
             self._lines[state] = set(lines)
@@ -107,7 +106,7 @@ class _Ledger:
         return 1 - new / len(lines)
 
     def _uncut_tokens(self, read: FileRead) -> int:
-        """Return the tokens of a clipped view without the scaffold's words for what it left out, piece by piece."""
+        """Return the tokens of a clipped view without the scaffold's truncation notices, piece by piece."""
         if read.content is None or read.tokens is not None:
             return read_tokens(read, self._count)
         marks = clip_marks(read.content)
@@ -115,7 +114,7 @@ class _Ledger:
         return sum(self._count(read.content[start:end]) for start, end in zip(starts, ends, strict=True))
 
     def write(self, state: int, before: int | None, write: FileWrite) -> None:
-        """Note a write that made a state of the one before it."""
+        """Record a write that made a new state from the previous one."""
         if write.tokens is not None:
             self._observe(state, write.tokens)
         elif write.content is not None:
@@ -133,7 +132,7 @@ class _Ledger:
         return max(observed or 0, united or 0)
 
     def _derive(self, state: int, tokens: int) -> None:
-        # Several writes of one turn make one version: what an earlier one showed is not what is left.
+        # Several writes of one turn make one version: content shown by an earlier one is not final.
         self._observed[state], self._derived[state] = None, max(0, tokens)
 
     def _observe(self, state: int, tokens: int) -> None:

@@ -1,8 +1,7 @@
-"""Runs over a database instead of files: which typed entities each call named and showed, and which it changed.
+"""Finds the typed database entities that each call named, showed and changed, for runs without files (tau-bench).
 
-In: a recording of domain `entities`, such as a tau-bench conversation. Out: what every turn read and wrote, with paths
-such as `order:#W123`, each of one token's cost, so that the graph counts entities. An entity's type comes from the
-argument or JSON key that holds its identifier, or from the shape of an identifier in plain text.
+Entities have paths such as `order:#W123` and cost one token each, so that the graph counts entities. The type comes
+from the argument or JSON key that holds the identifier, or from the shape of an identifier in plain text.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from typing import Any, Literal
 import numpy as np
 
 from eirkit.logs.demand.graph import Accesses, build, slice_to
-from eirkit.logs.demand.live import demand
+from eirkit.logs.demand.live_states import demand
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches
 
-# What a call names: its arguments, and an answer in plain text, such as a user looked up by name. What it shows: these
-# and every record in its output.
+# "named": its arguments, and plain-text replies such as a user found by name.
+# "shown": these and every record in its output.
 Scope = Literal["named", "shown"]
 SCOPES: tuple[Scope, ...] = ("named", "shown")
 
-# The type of what a key holds: one identifier, a list of them, or a mapping whose keys they are.
+# The entity type of a key, which holds an identifier, a list of them, or a mapping keyed by them.
 _TYPES: Mapping[str, str] = {
     "user_id": "user",
     "customer_id": "user",
@@ -49,36 +48,36 @@ _TYPES: Mapping[str, str] = {
     "plan_id": "plan",
     "task_id": "task",
 }
-# Types in the names of tools, by word.
+# Entity types by word of a tool's name.
 _WORDS = {word: kind for kind in dict.fromkeys(_TYPES.values()) for word in (kind, f"{kind}s")} | {"customer": "user"}
 _CHANGING = re.compile(
     r"(?:add|apply|assign|book|cancel|change|charge|create|delete|disable|downgrade|enable|exchange|modify|pay|purchase"
     r"|rebook|refuel|refund|remove|renew|reset|resume|return|schedule|send|set|suspend|toggle|update|upgrade)_"
 )
-# Identifiers in plain text; the first that fits decides, since a payment's looks like a user's with more digits.
+# Identifiers in plain text; the first match decides, since a payment's id also matches a user's.
 _SHAPES = re.compile(
     r"(?P<order>#W\d{4,10})\b|\b(?P<payment>(?:credit_card|gift_card|paypal|certificate)_\d{4,10})\b"
     r"|\b(?P<user>[a-z]{1,40}_[a-z]{1,40}_\d{1,6})\b|\b(?P<flight>[A-Z]{3}\d{3})\b|\b(?P<number>\d{10})\b"
 )
-_ID_CHARACTERS = 80  # a longer text is no identifier
-SHELL_TOOL_TURNS = 3  # of a run over a shell; with fewer it is not analysed
-_TEXT_CHARACTERS = 20_000  # of plain text that are searched for identifiers
+_ID_CHARACTERS = 80  # longest identifier
+SHELL_TOOL_TURNS = 3  # fewest tool turns of a shell run that is analysed
+_TEXT_CHARACTERS = 20_000  # characters of plain text that are searched for identifiers
 
 
 @dataclass(frozen=True, slots=True)
 class EntityDemand:
-    """How many entities a run had met that it used again later, at the most."""
+    """The largest number of entities that a run had met and used again later."""
 
     tool_turns: int
     entities: int  # distinct, named or shown
-    peak_named_entities: int  # where only a call's arguments use an entity
-    peak_shown_entities: int  # where an output that shows it uses it too
-    task_entities: int | None  # that the task's reference actions name; None: the log does not give them
+    peak_named_entities: int  # counting only uses in a call's arguments
+    peak_shown_entities: int  # counting outputs that show the entity as uses too
+    task_entities: int | None  # named by the task's reference actions; None if the log lacks them
 
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """A peak over many runs, in whatever unit it was counted; between two runs it is interpolated."""
+    """Quantiles of a peak over many runs, interpolated between runs."""
 
     runs: int
     left_out: int  # runs with too few tool turns
@@ -93,7 +92,7 @@ def entity_touches(recording: Recording, scope: Scope = "named") -> tuple[Touche
 
 
 def entity_demand(recording: Recording) -> EntityDemand:
-    """Return the row of a run; every action counts as a goal, since no reference says which does not."""
+    """Return the row of a run; every action counts as a goal, since no reference excludes any."""
     met = [_met(turn) for turn in recording.turns]
     task = task_entities(recording)
     return EntityDemand(
@@ -106,7 +105,7 @@ def entity_demand(recording: Recording) -> EntityDemand:
 
 
 def task_entities(recording: Recording) -> frozenset[str] | None:
-    """Return the entities that the task's reference actions name; None where the log does not give the actions."""
+    """Return the entities that the task's reference actions name; None if the log does not give the actions."""
     actions = _reference_actions(recording.details)
     if actions is None:
         return None
@@ -115,7 +114,7 @@ def task_entities(recording: Recording) -> frozenset[str] | None:
 
 
 def quantiles(peaks: Iterable[float], tool_turns: Iterable[int], least_tool_turns: int = 0) -> Quantiles:
-    """Return the 50th, 90th and 99th percentile of runs' peaks; a shell's runs need SHELL_TOOL_TURNS."""
+    """Return the 50th, 90th and 99th percentile of the peaks; shell runs need SHELL_TOOL_TURNS."""
     runs = list(zip(peaks, tool_turns, strict=True))
     kept = [peak for peak, turns in runs if turns >= least_tool_turns]
     if not kept:
@@ -124,7 +123,7 @@ def quantiles(peaks: Iterable[float], tool_turns: Iterable[int], least_tool_turn
 
 
 def failure_auc(scores: Iterable[float], failed: Iterable[bool]) -> float | None:
-    """Return the chance that a failed run scores above a resolved one, ties half; None where one kind is absent."""
+    """Return the chance that a failed run scores above a resolved one, ties counted half; None without both."""
     ranked = sorted(zip(scores, failed, strict=True))
     failures = sum(1 for _, lost in ranked if lost)
     pairs = failures * (len(ranked) - failures)
@@ -150,10 +149,10 @@ def _peak(turns: Iterable[Accesses]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """The entities of one turn, each once, in the order in which they came."""
+    """The entities of one turn, each once, in order of appearance."""
 
     named: tuple[str, ...]
-    shown: tuple[str, ...]  # these among them
+    shown: tuple[str, ...]  # those that the output showed
     written: tuple[str, ...]
 
 
@@ -184,7 +183,7 @@ def _changed(call: Call, named: Iterable[str], shown: Iterable[str]) -> list[str
     named, shown = list(named), list(shown)
     for kind in (_WORDS[word] for word in words if word in _WORDS):
         own = [path for path in named if path.startswith(f"{kind}:")]
-        made = own or [path for path in shown if path.startswith(f"{kind}:")][:1]  # a new one heads its own record
+        made = own or [path for path in shown if path.startswith(f"{kind}:")][:1]  # a new entity comes first
         if made:
             return made
     return named
@@ -204,7 +203,7 @@ def _in_output(call: Call) -> Iterator[str]:
 
 
 def _in_json(content: Any, kind: str | None = None) -> Iterator[str]:
-    """Yield the entities in a JSON value, in its order; `kind` types what stands under keys that say nothing."""
+    """Yield the entities in a JSON value in order; `kind` is the type of values under keys without one."""
     waiting: list[tuple[str, Any]] = [("", content)]
     while waiting:
         key, value = waiting.pop()
@@ -229,7 +228,7 @@ def _path(kind: str, value: object) -> str | None:
 
 
 def _whole_text(value: str, kind: str) -> Iterator[str]:
-    """Yield the entity that a bare identifier is; ten digits are of the tool's own type."""
+    """Yield the entity of a bare identifier; ten digits have the tool's own type."""
     found = _SHAPES.fullmatch(value)
     if found:
         yield f"{kind if found.lastgroup == 'number' else found.lastgroup}:{value}"
@@ -243,7 +242,7 @@ def _in_text(text: str, kind: str | None) -> Iterator[str]:
 
 
 def _reference_actions(details: Mapping[str, Any]) -> list[Any] | None:
-    """Return the actions that a task's author gives; tau-bench keeps them in the task, tau2 in its criteria."""
+    """Return the reference actions of a task; tau-bench keeps them in the task, tau2-bench in its criteria."""
     task = details.get("task", details)
     if not isinstance(task, Mapping):
         return None

@@ -1,7 +1,4 @@
-"""What a run was for: the files whose reads and writes end the graph's paths, and where that knowledge comes from.
-
-A reference patch goes first, then what the log itself says; failing both, the files that the run edited last.
-"""
+"""Determines the goal files of a run: from the reference patch, else the log itself, else the run's own last edits."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.logs.demand.gold import Patch
+from eirkit.logs.demand.gold_patches import Patch
 from eirkit.logs.trajectory import Trajectory
 
 GoalSource = Literal["gold", "log", "own-edits"]
@@ -21,8 +18,8 @@ OWN_EDITS: tuple[OwnEdits, ...] = ("last", "all")
 class Goal:
     """The goal files of one run."""
 
-    files: tuple[str, ...]  # as the patch or the log names them
-    paths: frozenset[str]  # the same as the trajectory spells them
+    files: tuple[str, ...]  # as named by the patch or the log
+    paths: frozenset[str]  # the same files as named in the trajectory
     source: GoalSource
     patch: Patch | None = None
 
@@ -30,7 +27,7 @@ class Goal:
 def goal_of(
     trajectory: Trajectory, patch: Patch | None = None, *, tests: bool = False, own_edits: OwnEdits = "last"
 ) -> Goal:
-    """Return a run's goal; files that a reference patch changes in tests count only on request."""
+    """Return a run's goal; test files of a reference patch count only on request."""
     if patch is not None:
         chosen = {*patch.files, *patch.test_files} if tests else set(patch.files) - set(patch.test_files)
         files = tuple(sorted(chosen))
@@ -43,7 +40,7 @@ def goal_of(
 
 
 def _spelled(files: Iterable[str], trajectory: Trajectory) -> frozenset[str]:
-    """Return the goal's paths; where the repository's folder is unknown a log's absolute path may stand for one."""
+    """Return the goal's paths; if the repository's folder is unknown, a log's absolute path may match one of them."""
     touched = {read.path for turn in trajectory.turns for read in turn.reads}
     touched.update(write.path for turn in trajectory.turns for write in turn.writes)
     absolute = sorted((path for path in touched if path.startswith("/")), key=lambda path: (len(path), path))
@@ -56,7 +53,7 @@ def _spelled(files: Iterable[str], trajectory: Trajectory) -> frozenset[str]:
 
 
 def _own_edits(trajectory: Trajectory, which: OwnEdits) -> set[str]:
-    """Return what the run's last write action wrote, or all its edits: files that it kept, its own repository first."""
+    """Return the files of the run's last write action, or of all edits, that still exist, its repository's first."""
     removed: dict[str, bool] = {}
     written: list[list[str]] = []
     for turn in trajectory.turns:

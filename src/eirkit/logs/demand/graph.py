@@ -1,9 +1,8 @@
-"""The graph of actions and file states, and the slice of it from which a goal file is reached.
+"""Builds the graph of actions and versioned file states of a run, and the slice of it that leads to a goal file.
 
-In: for every turn the paths it read and the paths it wrote. Out: versioned states, and for a set of goal files which
-actions and states lead to them. Every read is an action of its own; all writes of a turn are one action, which takes
-place after the turn's reads and depends on everything read since the preceding one. Both passes are linear in the
-number of reads and writes. docs/vestige-demand.md gives the definitions, tests/vestige/reference.py a second reading.
+Every read is an action of its own. All writes of a turn are one action, which follows the turn's reads and depends on
+everything read since the previous write action. Both passes are linear in the number of reads and writes.
+docs/vestige-demand.md gives the definitions, tests/vestige/reference.py a second implementation.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-Accesses: TypeAlias = tuple[Sequence[str], Sequence[str]]  # the paths that a turn read, and those it wrote
+Accesses: TypeAlias = tuple[Sequence[str], Sequence[str]]  # the paths that a turn read, and those that it wrote
 
 
 @dataclass(frozen=True, slots=True)
 class ActionGraph:
-    """States by their place, in the order in which they were first met; turns count from 1, place 0 is turn 1."""
+    """States in order of first appearance; turns count from 1, so index 0 of a sequence is turn 1."""
 
     paths: Sequence[str]  # of each state
-    versions: Sequence[int]  # 0: as the file was before the run
-    made_at: Sequence[int]  # the turn that wrote it; 0 for the start
+    versions: Sequence[int]  # 0: the file as it was before the run
+    made_at: Sequence[int]  # the turn that wrote it; 0 if it existed before the run
     first_seen: Sequence[int]  # the turn that first read or wrote it
-    reads: Sequence[Sequence[int]]  # by turn: the state that each read consumed
-    writes: Sequence[Sequence[int]]  # by turn: the state that each write made; equal paths share one
+    reads: Sequence[Sequence[int]]  # by turn: the state that each read used
+    writes: Sequence[Sequence[int]]  # by turn: the state that each write made; writes of one path share it
 
     @property
     def turns(self) -> int:
@@ -33,18 +32,18 @@ class ActionGraph:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What of a graph leads to the goal."""
+    """The part of a graph that leads to the goal."""
 
-    last_used: Sequence[int]  # by state: the last turn in the slice that consumes it; 0: it is not in the slice
+    last_used: Sequence[int]  # by state: the last turn in the slice that uses it; 0 if it is not in the slice
     uses: Sequence[int]  # by state: its reads in the slice
     needed_reads: Sequence[Sequence[bool]]  # by turn, as in the graph
-    needed_writes: Sequence[bool]  # by turn: it has a write action in the slice
-    carriers: Sequence[int]  # by turn: the turn of the write action that depends on its reads; 0: there is none
-    sinks: int  # actions that touch a goal file themselves
+    needed_writes: Sequence[bool]  # by turn: whether its write action is in the slice
+    carriers: Sequence[int]  # by turn: the turn of the write action that depends on its reads; 0 if none
+    sinks: int  # actions that access a goal file themselves
 
 
 def build(turns: Iterable[Accesses]) -> ActionGraph:
-    """Return the states of a run and who consumed and made each."""
+    """Return the states of a run, and which turns used and made each."""
     paths: list[str] = []
     versions: list[int] = []
     made_at: list[int] = []
@@ -73,10 +72,10 @@ def build(turns: Iterable[Accesses]) -> ActionGraph:
 
 
 def slice_to(graph: ActionGraph, goal: Collection[str] | None) -> Slice:
-    """Return what leads to an access of a goal file; where the goal is None every action counts as one.
+    """Return what leads to an access of a goal file; if the goal is None every action counts as one.
 
-    One pass from the last turn to the first: whatever consumes a state comes later than what made it, and every read is
-    carried by at most one write action, the next.
+    One pass from the last turn to the first: a state is always used later than it is made, and every read is carried by
+    at most one write action, the next.
     """
     is_goal = [True] * len(graph.paths) if goal is None else [path in goal for path in graph.paths]
     last_used, uses = [0] * len(graph.paths), [0] * len(graph.paths)

@@ -1,4 +1,4 @@
-"""The built-in log formats: name and module, imported when the name is first used."""
+"""The built-in log formats: name and module of each, imported when the name is first used."""
 
 PLUGINS = {
     "atif": "eirkit.logs.formats.atif",

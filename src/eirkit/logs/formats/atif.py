@@ -1,9 +1,9 @@
-"""The Agent Trajectory Interchange Format, 1.0 to 1.8.
+"""Reads the Agent Trajectory Interchange Format (ATIF), versions 1.0 to 1.8.
 
-A step of the agent is a turn. Steps marked as copied context repeat what another file tells and are not counted again;
-scripted steps (`llm_call_count` 0) are turns without usage, for what they did they did. A context that was summarised
-breaks the run. A continuation beside its beginning (`NAME.cont-1.json`) is read with it as one run; sub-agents, in
-their own files or embedded, are runs of their own that name their parent.
+A step of the agent is a turn. Steps marked as copied context repeat another file and are not counted again; scripted
+steps (`llm_call_count` 0) are turns without usage. A summarised context breaks the run. Continuations beside a file
+(`NAME.cont-1.json`) are read with it as one run; sub-agents, in their own files or embedded, are runs of their own that
+name their parent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 Step = Mapping[str, Any]
@@ -39,7 +39,7 @@ _AskedCall = tuple[str, str, Mapping[str, Any]]
 _SUMMARISED = re.compile(r"context summari[sz]ation|summari[sz]ed|compact(?:ed|ion)", re.IGNORECASE)
 _REFUSED = "Previous response had parsing errors"
 _TERMINAL_TOOLS = frozenset({"bash_command", "terminal", "exec_command"})
-_SCREEN_BYTES = 1 << 22  # of a reply that may spell its commands as JSON
+_SCREEN_BYTES = 1 << 22  # longest reply that is searched for commands in JSON
 
 
 def take_steps(builder: RunBuilder, steps: Iterable[Step]) -> None:
@@ -80,7 +80,7 @@ def _kind(step: Step) -> Any:
 
 
 def _summary(step: Step) -> str:
-    """Return a summary that the step itself holds; one in the message alone only says that there was one."""
+    """Return a summary that the step itself holds; one in the message only announces that there was one."""
     managed = mapping_of(mapping_of(step.get("extra")).get("context_management"))
     return string_of(managed.get("summary")) or "\n".join(text_of(result.get("content")) for result in _results(step))
 
@@ -97,7 +97,7 @@ def _take_reply(builder: RunBuilder, step: Step) -> None:
         builder.reject()
     calls = _joined(asked, results)
     for id, _, _ in calls:
-        builder.release(id)  # ids need to be unique in their step alone
+        builder.release(id)  # ids need to be unique only within their step
     for id, tool, arguments in calls:
         builder.ask(id, tool, arguments)
     _take_results(builder, results)
@@ -112,7 +112,7 @@ def _asked(step: Step) -> list[_AskedCall]:
 
 
 def _as_shell(tool: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Give what is typed into a terminal the one name and argument that shell commands have."""
+    """Give commands typed into a terminal the tool name and argument that shell commands have."""
     typed = next((arguments[key] for key in ("command", "keystrokes", "cmd") if key in arguments), None)
     if tool in _TERMINAL_TOOLS and isinstance(typed, str):
         return "bash", {**arguments, "command": typed.rstrip("\n")}
@@ -120,7 +120,7 @@ def _as_shell(tool: str, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str
 
 
 def _spelt_out(text: str) -> list[_AskedCall]:
-    """Return the commands of a reply that is itself the JSON which a terminal agent was told to write."""
+    """Return the commands of a reply that is itself JSON, as some terminal agents are told to write."""
     if not text.lstrip().startswith("{") or '"commands"' not in text or len(text) > _SCREEN_BYTES:
         return []
     try:
@@ -145,7 +145,7 @@ def _take_results(builder: RunBuilder, results: Sequence[Step]) -> None:
         failed = result.get("is_error") is True or mapping_of(result.get("extra")).get("is_error") is True
         call = string_of(result.get("source_call_id"))
         if call:
-            told = shell_result(output)  # the steps of Gemini CLI hold its outputs as its sessions do
+            told = shell_result(output)  # ATIF files of Gemini CLI wrap outputs as its sessions do
             builder.answer(call, told.text, failed=failed, exit_code=told.exit_code)
         else:
             builder.answer_last(output, failed=failed)
@@ -171,12 +171,12 @@ _FIRST_CONTINUATION = ".cont-1.json"
 class Atif:
     """ATIF trajectory files."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for an object that names the schema."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the object names the schema."""
         return _is_atif(document.head)
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
-        """Return the continuations whose beginning lies beside them."""
+        """Return the continuations whose first part is beside them."""
         known = frozenset(names)
         beginnings = (name.removesuffix(_FIRST_CONTINUATION) for name in names if name.endswith(_FIRST_CONTINUATION))
         return [
@@ -186,7 +186,7 @@ class Atif:
             for continuation in _continuation_names(folder, stem)
         ]
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run with its continuations, then its embedded sub-agents."""
         trajectory = whole_document(document)
         if isinstance(trajectory, Skipped):
@@ -197,7 +197,7 @@ class Atif:
             return
         for number, step in enumerate(trajectory["steps"], 1):
             if not isinstance(step, dict):
-                yield skipped(document, "is no step; restore the file", f"step {number}")
+                yield skipped(document, "is not a step; restore the file", f"step {number}")
         parts = [trajectory]
         for part in _continuations(document):
             if isinstance(part, Skipped):
@@ -210,14 +210,14 @@ class Atif:
 
 
 def _is_atif(head: bytes) -> bool:
-    """True if a document's beginning names the schema at the top."""
+    """Return whether the beginning of a document names the schema at the top level."""
     if begins_with_info(head):
         return False
     return head.lstrip()[:1] == b"{" and re.search(rb'"schema_version"\s*:\s*"ATIF-v', head) is not None
 
 
-def _recording(document: Document, parts: list[Mapping[str, Any]], parent: str = "") -> Recording:
-    """Return the run that a trajectory and its continuations tell."""
+def _recording(document: LogDocument, parts: list[Mapping[str, Any]], parent: str = "") -> Recording:
+    """Return the run that a trajectory and its continuations record."""
     builder = RunBuilder()
     for number, part in enumerate(parts):
         if number and not builder.is_broken:
@@ -244,8 +244,8 @@ def _recording(document: Document, parts: list[Mapping[str, Any]], parent: str =
     )
 
 
-def _continuations(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
-    """Yield what continues a trajectory, from the files beside it that bear its name and a number."""
+def _continuations(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipped]:
+    """Yield the continuations of a trajectory: files beside it with its name and a number."""
     folder = document.parent
     if folder is not None:
         for name in _continuation_names(folder, document.name.removesuffix(".json")):
@@ -257,7 +257,7 @@ def _continuation_names(folder: Path, stem: str) -> Iterator[str]:
     return takewhile(lambda name: is_own_file(folder / name, folder), names)
 
 
-def _part_at(path: Path, document: Document) -> Mapping[str, Any] | Skipped:
+def _part_at(path: Path, document: LogDocument) -> Mapping[str, Any] | Skipped:
     source = f"{document.source.removesuffix(document.name)}{path.name}"
     try:
         return whole_document(open_document(path, source=source))
@@ -272,8 +272,8 @@ def _begins_with_atif(path: Path) -> bool:
         return False
 
 
-def _embedded(document: Document, trajectory: Mapping[str, Any], own_id: str) -> Iterator[Recording]:
-    """Yield sub-agents that a trajectory holds, and theirs, without recursion."""
+def _embedded(document: LogDocument, trajectory: Mapping[str, Any], own_id: str) -> Iterator[Recording]:
+    """Yield the sub-agents embedded in a trajectory, and theirs, without recursion."""
     waiting = deque((own_id, child) for child in items_of(trajectory.get("subagent_trajectories")))
     while waiting:
         parent, child = waiting.popleft()
@@ -282,7 +282,7 @@ def _embedded(document: Document, trajectory: Mapping[str, Any], own_id: str) ->
         waiting.extend((recording.run_id, inner) for inner in items_of(child.get("subagent_trajectories")))
 
 
-def _own_id(trajectory: Mapping[str, Any], document: Document) -> str:
+def _own_id(trajectory: Mapping[str, Any], document: LogDocument) -> str:
     named = string_of(trajectory.get("trajectory_id")) or string_of(trajectory.get("session_id"))
     return named or document.name.removesuffix(".json").removesuffix(".trajectory")
 

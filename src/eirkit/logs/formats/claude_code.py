@@ -1,9 +1,9 @@
-"""Claude Code sessions: one JSON object per line, linked by `parentUuid`.
+"""Reads Claude Code sessions: one JSON object per line, linked by `parentUuid`.
 
-The chain that ends in the session's last line is the run; branches that were taken back are left out. A reply is spread
-over several lines that share `message.id`. Every sub-agent is a run of its own, named `<session>/<agent>`: it has a
-context of its own, and its caller sees nothing of it but the final answer. Compaction and `/clear` are breaks inside
-a run; a session that goes on in another file under the same slug is another run with the same slug in its details.
+The chain that ends in the session's last line is the run; abandoned branches are left out. A reply is spread over lines
+that share `message.id`. Every sub-agent is a run of its own, named `<session>/<agent>`, because it has its own context
+and its caller sees only the final answer. Compaction and `/clear` are breaks inside a run; a session continued in
+another file under the same slug is another run with that slug in its details.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from eirkit.logs.formats.run_builder import (
     skipped,
     string_of,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Recording, formats
 
 Entry = Mapping[str, Any]
 
 _CLEAR = "<command-name>/clear</command-name>"
-_COMMAND = "<command-"  # how the record of a command begins; people may quote one
-_MAIN = ""  # the session's own chain, as opposed to those of its sub-agents
+_COMMAND = "<command-"  # prefix of the record of a slash command; users may quote one
+_MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 
 
 @formats.add("claude-code")
 class ClaudeCode:
     """Session files of Claude Code."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for JSON lines with session and parent, or for the summaries that precede them."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the lines have session and parent, or are the summaries that precede them."""
         head = document.head
         if begins_with_info(head):
             return False
         if not head.lstrip().startswith(b"{") or not (b'"parentUuid"' in head or b'"leafUuid"' in head):
             return False
         entries = list(first_objects(head, 40))
-        if not entries:  # a first line of more than the beginning
+        if not entries:  # the first line is longer than the beginning that was read
             return b'"parentUuid"' in head and b'"sessionId"' in head and b'"isSidechain"' in head
         return any(_is_entry(entry) or ("leafUuid" in entry and "summary" in entry) for entry in entries)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session, then its sub-agents."""
         entries: list[Entry] = []
         for value in objects_by_line(document):
@@ -63,7 +63,7 @@ class ClaudeCode:
                 runs += 1
                 yield recording
         if not runs:
-            yield skipped(document, "holds no reply of the agent; there is nothing to analyse")
+            yield skipped(document, "holds no reply of the agent; leave it out")
 
 
 def _is_entry(entry: Entry) -> bool:
@@ -71,7 +71,7 @@ def _is_entry(entry: Entry) -> bool:
 
 
 def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
-    """Leave out lines whose uuid was there before: a resumed session copies its history."""
+    """Leave out lines with a uuid seen before: a resumed session copies its history."""
     seen: set[str] = set()
     kept = []
     for entry in entries:
@@ -82,13 +82,13 @@ def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
     return kept
 
 
-def _agent_of_file(document: Document) -> str:
+def _agent_of_file(document: LogDocument) -> str:
     stem = document.name.removesuffix(".jsonl")
     return stem.removeprefix("agent-") if stem.startswith("agent-") else _MAIN
 
 
 def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry]]:
-    """Sort lines into the session's own and those of each sub-agent, told apart by id, file, or where they begin."""
+    """Group lines by session and sub-agent, according to their id, their file, or the line where they begin."""
     agents: dict[str, list[Entry]] = {_MAIN: []}
     agent_of: dict[str, str] = {}
     unnamed = 0
@@ -105,7 +105,7 @@ def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry
     return agents
 
 
-def _recording(document: Document, agent: str, entries: Sequence[Entry]) -> Recording | None:
+def _recording(document: LogDocument, agent: str, entries: Sequence[Entry]) -> Recording | None:
     chosen = _main_chain(entries)
     builder = RunBuilder()
     models: list[str] = []
@@ -141,13 +141,13 @@ def _forked_from(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def _main_chain(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the lines that lead to the last one, with the parallel calls beside them, in the order of the file."""
+    """Return the lines that lead to the last one, with the parallel calls beside them, in file order."""
     place = {string_of(entry.get("uuid")): number for number, entry in enumerate(entries)}
     kept: set[int] = set()
     leaf = _last_word(entries, len(entries))
     while leaf is not None:
         first = _climb(entries, place, leaf, kept)
-        # Where a chain begins anew, after a break or a damaged line, what came before it in the file still happened.
+        # Where a chain starts again, after a break or a damaged line, the lines before it still happened.
         leaf = _last_word(entries, first)
     return _with_companions(entries, kept)
 
@@ -157,7 +157,7 @@ def _last_word(entries: Sequence[Entry], end: int) -> int | None:
 
 
 def _climb(entries: Sequence[Entry], place: Mapping[str, int], leaf: int, kept: set[int]) -> int:
-    """Keep a line and its ancestors; return the place of the first of them."""
+    """Mark a line and its ancestors as kept; return the index of the first of them."""
     number: int | None = leaf
     first = leaf
     while number is not None and number not in kept:
@@ -170,7 +170,7 @@ def _climb(entries: Sequence[Entry], place: Mapping[str, int], leaf: int, kept: 
 
 
 def _with_companions(entries: Sequence[Entry], kept: set[int]) -> list[Entry]:
-    """Add the lines of parallel calls and their results, which hang beside the chain, and notes of compaction."""
+    """Add parallel calls and their results, which branch off the chain, and compaction records."""
     replies = _reply_ids([entries[number] for number in kept])
     calls = {
         string_of(block.get("id"))
@@ -181,7 +181,7 @@ def _with_companions(entries: Sequence[Entry], kept: set[int]) -> list[Entry]:
     followed = {string_of(entry.get("parentUuid")) for entry in entries}
 
     def belongs(entry: Entry) -> bool:
-        # A compaction that lines hang on is on the chain if they are; one that nothing hangs on stands where it is.
+        # A compaction with descendants is on the chain if they are; one without stays at its position.
         is_loose = _is_boundary(entry) and string_of(entry.get("uuid")) not in followed
         return is_loose or _reply_id(entry) in replies or bool(_answers(entry) & calls)
 
@@ -193,7 +193,7 @@ def _reply_ids(entries: Iterable[Entry]) -> set[str]:
 
 
 def _reply_id(entry: Entry) -> str:
-    """Return what the lines of one reply share; empty for what is no reply of a model."""
+    """Return the id that the lines of one reply share; empty for anything but a model's reply."""
     if entry.get("type") != "assistant":
         return ""
     message = mapping_of(entry.get("message"))

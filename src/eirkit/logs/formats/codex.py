@@ -1,8 +1,8 @@
-"""Codex CLI rollouts: JSON lines of session, turn context, response items and events.
+"""Reads Codex CLI rollouts: JSON lines of session, turn context, response items and events.
 
-A run of the model's items, up to the first answer or the next word of the user, is a turn. Shell calls become `bash`
-with the script that the shell was given. A token count that repeats its total is counted once; turns that were rolled
-back are left out. A sub-agent's rollout is a run of its own that names its parent.
+Consecutive items of the model, up to the first output or user message, are a turn. Shell calls become `bash` with the
+script that the shell ran. A token count that repeats its total is counted once; rolled-back turns are left out. A
+sub-agent's rollout is a run of its own that names its parent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eirkit.logs.formats.run_builder import (
     skipped,
     string_of,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
@@ -55,7 +55,7 @@ class CodexOutput:
 
 
 def as_call(item: Mapping[str, Any]) -> CodexCall:
-    """Return the call that a response item spells."""
+    """Return the call of a response item."""
     tool = string_of(item.get("name"))
     if item.get("type") == "local_shell_call":
         action = mapping_of(item.get("action"))
@@ -82,7 +82,7 @@ def _shell_call(command: object, folder: str, arguments: Mapping[str, Any]) -> C
 
 
 def _script(words: list[str]) -> str:
-    """Return what a shell is told to run, or the words of a program that is started without one."""
+    """Return the script that a shell runs, or the command line of a program started without a shell."""
     if len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc"):
         return words[2]
     return shlex.join(words)
@@ -126,17 +126,17 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_s
 class Codex:
     """Rollout files of Codex CLI, with and without the envelope around each item."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for lines with an enveloped payload, or for the older kind that begins with bare session facts."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the lines have an enveloped payload, or start with bare session metadata (older files)."""
         head = document.head
         if begins_with_info(head) or not head.lstrip().startswith(b"{") or b'"timestamp"' not in head:
             return False
         entries = list(first_objects(head, 4))
-        if not entries:  # a first line of more than the beginning: it holds the instructions
+        if not entries:  # the first line, with the instructions, is longer than the beginning read
             return b'"session_meta"' in head and b'"payload"' in head
         return _is_enveloped(entries[0]) or _is_bare(entries)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the rollout's one run."""
         rollout = _Rollout()
         for value in objects_by_line(document):
@@ -147,7 +147,7 @@ class Codex:
         if rollout.builder.turn_count:
             yield rollout.recording(document)
         else:
-            yield skipped(document, "holds no reply of the agent; there is nothing to analyse")
+            yield skipped(document, "holds no reply of the agent; leave it out")
 
 
 def _is_enveloped(entry: Item) -> bool:
@@ -161,19 +161,19 @@ def _is_bare(entries: list[Item]) -> bool:
 
 
 class _Rollout:
-    """A rollout while it is read."""
+    """The state while a rollout is read."""
 
     def __init__(self) -> None:
         self.builder = RunBuilder()
         self.meta: Item = {}
         self.model = ""
         self.folder: str | None = None
-        self.is_open = False  # the last turn may get more of the same response
+        self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
-        self.users_words: list[int] = []  # for each word of the user, how many turns there were before it
+        self.users_words: list[int] = []  # for each user message, the number of turns before it
 
     def take(self, line: Item) -> None:
-        """Take one line of the file."""
+        """Process one line of the file."""
         kind, payload = string_of(line.get("type")), line
         if isinstance(line.get("payload"), dict):
             payload = line["payload"]
@@ -190,7 +190,7 @@ class _Rollout:
             self._take_meta(payload)
 
     def _take_meta(self, payload: Item) -> None:
-        # A forked rollout holds its forerunner's facts after its own.
+        # A forked rollout holds the metadata of its origin after its own.
         if not self.meta:
             self.meta = payload
             self.folder = string_of(payload.get("cwd")) or None
@@ -263,13 +263,13 @@ class _Rollout:
         self.builder.carry(kept or string_of(payload.get("message")))
 
     def _break_off(self) -> None:
-        # The same compaction is told by an item, an event and a line of its own.
+        # One compaction is recorded by an item, an event and a line of its own.
         if not self.builder.is_broken:
             self.builder.break_off("compaction")
         self.is_open = False
 
-    def recording(self, document: Document) -> Recording:
-        """Return the run that the lines told."""
+    def recording(self, document: LogDocument) -> Recording:
+        """Return the run that the lines record."""
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
         session = string_of(self.meta.get("session_id")) or run_id
         parent = _parent(self.meta)

@@ -1,7 +1,4 @@
-"""Gemini CLI sessions: one object with the messages of user and model, calls and their results beside the text.
-
-A session file comes in; one run goes out.
-"""
+"""Reads Gemini CLI sessions: one object with the messages of user and model, and calls with their results."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _TRAILER = re.compile(
@@ -42,7 +39,7 @@ class ShellResult:
 
 
 def shell_result(output: str) -> ShellResult:
-    """Return a command's result; an output that was not wrapped is its own text."""
+    """Return a command's result; an output without a wrapper is its own text."""
     if not output.startswith((_COMMAND, _OUTPUT)):
         return ShellResult(output)
     trailer = _TRAILER.search(output, max(0, len(output) - _TRAILER_CHARACTERS))
@@ -72,7 +69,7 @@ def _printed(text: str) -> str:
 def _exit_code(trailer: re.Match[str]) -> int | None:
     if trailer["code"] is not None:
         return None if trailer["code"] == "(none)" else int(trailer["code"])
-    return 0 if trailer["signal"] is None else None  # newer versions tell a code only where it is not 0
+    return 0 if trailer["signal"] is None else None  # newer versions report an exit code only if it is not 0
 
 
 _FAILED = frozenset({"error", "cancelled"})
@@ -82,14 +79,14 @@ _FAILED = frozenset({"error", "cancelled"})
 class GeminiCli:
     """Session files of Gemini CLI."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for an object with the session, the project's hash and messages."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the object has a session, the project's hash and messages."""
         head = document.head.lstrip()
         if begins_with_info(head):
             return False
         return head.startswith(b"{") and all(key in head for key in (b'"sessionId"', b'"projectHash"', b'"messages"'))
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""
         session = whole_document(document)
         if isinstance(session, Skipped):
@@ -102,7 +99,7 @@ class GeminiCli:
             elif message.get("type") == "user":
                 builder.hear(text_of(message.get("content")))
         if not builder.turn_count:
-            yield skipped(document, "holds no reply of the agent; there is nothing to analyse")
+            yield skipped(document, "holds no reply of the agent; leave it out")
             return
         run_id = string_of(session.get("sessionId")) or document.name.removesuffix(".json")
         models = (string_of(message.get("model")) for message in messages)

@@ -1,8 +1,8 @@
-"""Trial folders of Harbor, as Terminal-Bench 2 leaves them: `result.json` is the run, all else there belongs to it.
+"""Reads trial folders of Harbor (Terminal-Bench 2): `result.json` is the run, and the other files belong to it.
 
-The turns come from `agent/trajectory.json` in ATIF with its continuations, or from `agent/episodes`, one request and
-response of the model in each; task, model, reward and the agent's end come from the result and the verifier's files.
-A job's own `result.json`, which sums up its trials, is no run.
+The turns come from `agent/trajectory.json` in ATIF with its continuations, or from `agent/episodes` with one request
+and response each; task, model, reward and the agent's end come from the result and the verifier's files. A job's own
+`result.json`, which sums up its trials, is not a run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Limits, Skipped, open_document
+from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, open_document
 from eirkit.logs.trajectory import Recording, formats
 
 _EPISODE = re.compile(r"episode-([0-9]{1,9})")
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def _episode_folders(trial: Path) -> list[Path]:
-    """Return the folders of a trial's episodes in the order of their numbers."""
+    """Return the folders of a trial's episodes in numerical order."""
     folder = trial / "agent" / "episodes"
     found = [path for path in _listed(folder) if _EPISODE.fullmatch(path.name)]
     return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
@@ -47,8 +47,8 @@ def _listed(folder: Path) -> list[Path]:
         return []
 
 
-def take_episodes(document: Document, trial: Path) -> Iterator[Recording | Skipped]:
-    """Yield the run that the episodes tell, after whatever of them cannot be read."""
+def take_episodes(document: LogDocument, trial: Path) -> Iterator[Recording | Skipped]:
+    """Yield the unreadable parts of the episodes, then the run."""
     source = document.source.removesuffix(document.name)
     compactions = _compactions(trial, source)
     yield from (value for value in compactions if isinstance(value, Skipped))
@@ -61,7 +61,7 @@ def take_episodes(document: Document, trial: Path) -> Iterator[Recording | Skipp
         yield from (value for value in files.values() if isinstance(value, Skipped))
         request, response = mapping_of(files["request"]), _message(mapping_of(files["response"]))
         messages = items_of(request.get("messages"))
-        for message in messages[-2:]:  # answers that no file of their own holds
+        for message in messages[-2:]:  # results without a file of their own
             take_results(builder, message.get("content"), {})
         if not response:
             continue
@@ -79,7 +79,7 @@ def take_episodes(document: Document, trial: Path) -> Iterator[Recording | Skipp
         yield _recording(document, builder, model)
 
 
-def _recording(document: Document, builder: RunBuilder, model: str) -> Recording:
+def _recording(document: LogDocument, builder: RunBuilder, model: str) -> Recording:
     return Recording(
         run_id=document.source,
         task_id="",
@@ -92,7 +92,7 @@ def _recording(document: Document, builder: RunBuilder, model: str) -> Recording
 
 
 def _value(path: Path, source: str, trial: Path) -> object:
-    """Return what a file holds, None where there is none, or why it cannot be read."""
+    """Return the content of a file, None if it does not exist, or why it cannot be read."""
     if not is_own_file(path, trial):
         return None
     label = f"{source}{path.relative_to(trial).as_posix()}"
@@ -103,7 +103,7 @@ def _value(path: Path, source: str, trial: Path) -> object:
 
 
 def _message(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the model's message, which stands alone or in an object around it."""
+    """Return the model's message, which may be wrapped in an object."""
     around = next((response[key] for key in ("response", "message") if isinstance(response.get(key), dict)), response)
     return response if "content" in response else mapping_of(around)
 
@@ -116,14 +116,14 @@ def _take_prompt(builder: RunBuilder, request: Mapping[str, Any], messages: list
 
 
 def _blocks(results: object) -> object:
-    """Return the results as a list, whether they stand alone or in an object or message."""
+    """Return the results as a list, whether bare or inside an object or message."""
     if isinstance(results, dict):
         return next((results[key] for key in ("content", "results", "tool_results") if key in results), [results])
     return results
 
 
 def _first_word(messages: list[Mapping[str, Any]]) -> str:
-    """Return what the first message of a compacted request says: the summary stands there."""
+    """Return the text of the first message of a compacted request, which is the summary."""
     return text_of(messages[0].get("content")) if messages else ""
 
 
@@ -145,15 +145,15 @@ def _summary(compaction: Mapping[str, Any]) -> str:
 
 _RESULT = "result.json"
 _JOB_FILES = frozenset({_RESULT, "config.json", "job.log", "lock.json", "metrics.json", "report.html"})
-_REWARD_LIMITS = Limits(document_bytes=1 << 16)
+_REWARD_LIMITS = ReadLimits(document_bytes=1 << 16)
 
 
 @formats.add("harbor")
 class Harbor:
-    """Trial folders, told by their result."""
+    """Trial folders, identified by their result."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for the result of a trial."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the document is the result of a trial."""
         return document.name == _RESULT and _is_trial(document.head)
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
@@ -168,13 +168,15 @@ class Harbor:
             return [name for name in names if name != _RESULT]
         return [name for name in names if name in _JOB_FILES] if _is_job(head) else ()
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the trial's run, then its sub-agents."""
         result = whole_document(document)
         if isinstance(result, Skipped):
             yield result
         elif document.parent is None:
-            yield skipped(document, "is a trial inside an archive, apart from its other files; unpack the archive")
+            yield skipped(
+                document, "is a trial inside an archive, where its other files cannot be read; unpack the archive"
+            )
         else:
             yield from _trial(document, document.parent, result)
 
@@ -188,7 +190,7 @@ def _is_job(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{" and b'"n_total_trials"' in head and b'"stats"' in head
 
 
-def _trial(document: Document, folder: Path, result: Mapping[str, Any]) -> Iterator[Recording | Skipped]:
+def _trial(document: LogDocument, folder: Path, result: Mapping[str, Any]) -> Iterator[Recording | Skipped]:
     run: Recording | None = None
     for found in _agents_logs(document, folder):
         if isinstance(found, Skipped):
@@ -203,7 +205,7 @@ def _trial(document: Document, folder: Path, result: Mapping[str, Any]) -> Itera
 
 
 def _under(run: Recording, helper: Recording) -> Recording:
-    """Return a sub-agent as a run of its own; the trial's outcome is not its."""
+    """Return a sub-agent as a run of its own, without the trial's outcome."""
     own = helper.run_id.removeprefix(str(run.details["session"])).lstrip("/")
     parent = string_of(helper.details.get("parent_run")).removeprefix(str(run.details["session"])).lstrip("/")
     return replace(
@@ -216,7 +218,7 @@ def _under(run: Recording, helper: Recording) -> Recording:
     )
 
 
-def _agents_logs(document: Document, folder: Path) -> Iterator[Recording | Skipped]:
+def _agents_logs(document: LogDocument, folder: Path) -> Iterator[Recording | Skipped]:
     trajectory = folder / "agent" / "trajectory.json"
     if is_own_file(trajectory, folder):
         source = f"{document.source.removesuffix(document.name)}agent/trajectory.json"
@@ -225,7 +227,7 @@ def _agents_logs(document: Document, folder: Path) -> Iterator[Recording | Skipp
         yield from take_episodes(document, folder)
 
 
-def _with_outcome(run: Recording, document: Document, folder: Path, result: Mapping[str, Any]) -> Recording:
+def _with_outcome(run: Recording, document: LogDocument, folder: Path, result: Mapping[str, Any]) -> Recording:
     reward = _reward(result, folder)
     task, trial = string_of(result.get("task_name")), string_of(result.get("trial_name")) or folder.name
     return replace(

@@ -1,8 +1,7 @@
-"""Inspect logs: `.eval`, a zip of a header and one file for each sample, and the older single JSON file.
+"""Reads Inspect logs: `.eval` archives with one file per sample, and the older single JSON file.
 
-A log comes in; one run for each sample and epoch goes out. Of a log that was never finished the journal takes the
-place of the header. The turns are the sample's messages; where a context was compacted, or only events were kept, the
-events of the model and its tools.
+Each sample and epoch is a run. In an unfinished log the journal replaces the header. The turns come from the sample's
+messages, or, where the context was compacted or only events were kept, from the events of the model and its tools.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
     whole_document,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording, formats
 
 _ATTACHED = "attachment://"
@@ -41,7 +40,7 @@ def sample_turns(sample: Mapping[str, Any]) -> tuple[str, tuple[RecordedTurn, ..
     events = items_of(sample.get("events"))
     replies = [event for event in events if event.get("event") == "model" and _reply(event)]
     spoken = sum(message.get("role") == "assistant" for message in items_of(messages))
-    # The final messages of a compacted sample are what was left of it; its events tell the whole.
+    # The final messages of a compacted sample are only the remainder; its events are complete.
     if not spoken or (len(replies) > spoken and any(event.get("event") == "compaction" for event in events)):
         return _from_events(events, items_of(messages), attachments)
     conversation = read_conversation(_openai_style(messages, attachments), make_call=_call)
@@ -52,7 +51,7 @@ def sample_turns(sample: Mapping[str, Any]) -> tuple[str, tuple[RecordedTurn, ..
 
 
 def has_session(sample: Mapping[str, Any]) -> bool:
-    """True if commands were typed into a shell that stays."""
+    """Return whether commands were typed into a persistent shell."""
     said = [*items_of(sample.get("messages")), *map(_reply, items_of(sample.get("events")))]
     return any(call.get("function") == _SESSION for message in said for call in items_of(message.get("tool_calls")))
 
@@ -80,7 +79,7 @@ def _call(tool: str, arguments: Mapping[str, Any], output: str, answer: Mapping[
 
 
 def _printed(tool: str, output: str) -> str:
-    """Return what a session printed, without the prompt at which it waits."""
+    """Return what a session printed, without the trailing shell prompt."""
     return _PROMPT.sub("", output) if tool == _SESSION and output.rstrip().endswith(("$", "#")) else output
 
 
@@ -147,13 +146,13 @@ def _usage(event: Mapping[str, Any]) -> LoggedUsage | None:
     written = count_of(counts.get("input_tokens_cache_write"))
     total = count_of(counts.get("total_tokens"))
     answer = count_of(counts.get("output_tokens"))
-    # Some servers count cached input within the input and some beside it; the total tells which.
+    # Some servers include cached input in the input and some do not; the total shows which.
     whole = fresh if total and total < fresh + answer + cached + written else fresh + cached + written
     return LoggedUsage(whole, answer, min(whole, cached))
 
 
 def _attached(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Put attachments back into a call's arguments, one level deep, which is where events keep them."""
+    """Resolve attachments in a call's arguments, one level deep, where events keep them."""
     if isinstance(value, dict):
         return {name: _resolved(inner, attachments) for name, inner in value.items()}
     return _resolved(value, attachments)
@@ -185,10 +184,10 @@ _LOG_KEYS = (b'"eval"', b'"status"', b'"run_id"', b'"version"')
 class Inspect:
     """Logs of Inspect."""
 
-    run_per_member = "samples/"  # in an archive
+    run_per_member = "samples/"  # folder of an archive with one run per file
 
-    def recognises(self, document: Document) -> bool:
-        """True for an archive with a header and samples, or for an object with an evaluation's facts at the top."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the archive has a header and samples, or the object has an evaluation at the top level."""
         head = document.head
         if begins_with_info(head):
             return False
@@ -200,7 +199,7 @@ class Inspect:
             return any(header in inside for header in _HEADERS) and any(map(_is_sample_or_journal, inside))
         return head.lstrip()[:1] == b"{" and all(key in head for key in _LOG_KEYS)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the samples one at a time."""
         if not document.head.startswith(b"PK"):
             yield from _read_json_log(document)
@@ -222,10 +221,10 @@ class Inspect:
             sample = whole_document(member)
             yield sample if isinstance(sample, Skipped) else _run(member, header, sample)
         if not samples:
-            yield skipped(document, "holds no sample; there is nothing to analyse")
+            yield skipped(document, "holds no sample; leave it out")
 
 
-def _read_json_log(document: Document) -> Iterator[Recording | Skipped]:
+def _read_json_log(document: LogDocument) -> Iterator[Recording | Skipped]:
     log = whole_document(document)
     if isinstance(log, Skipped):
         yield log
@@ -235,21 +234,21 @@ def _read_json_log(document: Document) -> Iterator[Recording | Skipped]:
         if isinstance(sample, dict):
             yield _run(document, log, sample, str(number))
         else:
-            yield skipped(document, "is no sample; restore the log", str(number))
+            yield skipped(document, "is not a sample; restore the log", str(number))
     if not samples:
-        yield skipped(document, "holds no sample; there is nothing to analyse")
+        yield skipped(document, "holds no sample; leave it out")
 
 
 def _is_sample_or_journal(name: str) -> bool:
     return name.startswith(("samples/", "_journal/"))
 
 
-def _inner(document: Document, member: Document) -> str:
+def _inner(document: LogDocument, member: LogDocument) -> str:
     return member.source.removeprefix(f"{document.source}:")
 
 
 def _run(
-    document: Document, header: Mapping[str, Any], sample: Mapping[str, Any], place: str = ""
+    document: LogDocument, header: Mapping[str, Any], sample: Mapping[str, Any], place: str = ""
 ) -> Recording | Skipped:
     try:
         return _recording(document, header, sample, f"{document.source}:{place}" if place else document.source)
@@ -257,7 +256,7 @@ def _run(
         return skipped(document, error, place)
 
 
-def _recording(document: Document, header: Mapping[str, Any], sample: Mapping[str, Any], source: str) -> Recording:
+def _recording(document: LogDocument, header: Mapping[str, Any], sample: Mapping[str, Any], source: str) -> Recording:
     evaluation = mapping_of(header.get("eval"))
     prompt, turns = sample_turns(sample)
     sample_id, epoch = string_of(sample.get("id")) or document.name, string_of(sample.get("epoch")) or "1"
@@ -281,7 +280,7 @@ def _recording(document: Document, header: Mapping[str, Any], sample: Mapping[st
             "scores": scores,
             "model_usage": usage,
             "error": string_of(mapping_of(sample.get("error")).get("message")),
-            "keeps_folder": has_session(sample),  # its other shells start every command anew
+            "keeps_folder": has_session(sample),  # other tools of Inspect run every command in a new shell
         },
     )
 

@@ -1,7 +1,7 @@
-"""Reads the folder of an `eirkit lacuna run`: runs.jsonl comes in, with events.jsonl beside it, and its runs go out.
+"""Reads the folder of `eirkit lacuna run`: runs.jsonl with events.jsonl beside it.
 
-Records take the place of files. The result of step 7 is the path `A_7`; a turn is a step. It reads the results that the
-step required and that were at hand, and those fetched for it, and writes its own answer. Goals are the scored answers.
+Records replace files: the result of step 7 is the path `A_7`, and a step is a turn. A turn reads the required results
+that were available and those fetched for it, and writes its own answer. The scored answers are the goals.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parsing import parse_json
-from eirkit.logs.sources.source import Document, Skipped
-from eirkit.logs.sources.unpacking import open_file
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.json_parser import parse_json
+from eirkit.logs.sources.streams import open_file
 from eirkit.logs.trajectory import FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
 
 _BEGINNING = b'{"schema":"run/1","run":'
 _RUNS, _EVENTS = "runs.jsonl", "events.jsonl"
 _OTHERS = frozenset({_EVENTS, "manifest.json", "summary.json", "failures.jsonl", "control.json", "control"})
-_LONGEST_RUN = 1 << 28  # bytes of events
+_LONGEST_RUN = 1 << 28  # bytes of events of one run
 _NESTING = 50
 
 
 @formats.add("lacuna")
 class Lacuna:
-    """A sweep of `eirkit lacuna run`, each step a turn and each record a path."""
+    """A sweep of `eirkit lacuna run`; each step is a turn and each record a path."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for the records of finished runs."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the document holds the records of finished runs."""
         return document.head.startswith(_BEGINNING)
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
-        """Return what else a sweep leaves in its folder; `control`, runs at full information, is read when given."""
+        """Return the other files of a sweep's folder; `control`, with full information, is read only when given."""
         return _OTHERS.intersection(names) if {_RUNS, _EVENTS} <= set(names) else ()
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each line."""
         for number, record in document.lines():
             place = f"{document.source}:{number}"
@@ -72,7 +72,7 @@ def _recording(record: Mapping[str, Any], place: str, folder: Path | None) -> Re
 
 def _events(folder: Path | None, run: str, place: Mapping[str, int]) -> list[dict[str, Any]]:
     if folder is None:
-        raise InputFileError("the events of the run lie in another file; unpack the archive")
+        raise InputFileError("the events of the run are in another file; unpack the archive")
     start, size = int(place["offset"]), int(place["bytes"])
     if start < 0 or not 0 <= size <= _LONGEST_RUN:
         raise InputFileError(f"claims {size} bytes of events at {start}; restore the folder")
@@ -94,7 +94,7 @@ def _turns(events: Sequence[Mapping[str, Any]], digits: int) -> Iterator[Recorde
         elif event["type"] == "decision":
             yield RecordedTurn(
                 text="\n".join(str(exchange.get("reply", "")) for exchange in said),
-                usage=LoggedUsage.together([_usage(exchange) for exchange in said]),
+                usage=LoggedUsage.total([_usage(exchange) for exchange in said]),
                 touches=_touches(event, values, digits),
             )
             said = []

@@ -1,8 +1,8 @@
-"""Data sets of runs as rows of OpenAI-style messages: SWE-rebench OpenHands, CoderForge, SWE-Gym, SWE-smith, nebius.
+"""Reads data sets with one run per row of OpenAI-style messages: SWE-rebench, CoderForge, SWE-Gym, SWE-smith, nebius.
 
-Rows come from JSON lines, a JSON list or Parquet; the messages are a list or the JSON text of one, under `trajectory`,
-`messages` or `conversations`. The scaffold behind a row shows in how its replies ask and its answers look. Columns of
-tools, licences and the like are not read.
+Rows come from JSON lines, a JSON list or Parquet; the messages are a list or its JSON text, under `trajectory`,
+`messages` or `conversations`. The scaffold is inferred from the form of replies and results. Other columns, such as
+tools and licences, are not read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eirkit.logs.formats.openhands import OpenHandsCalls, repository_root
 from eirkit.logs.formats.openhands_completions import is_completion
 from eirkit.logs.formats.run_builder import number_of, skipped, string_of
 from eirkit.logs.formats.swe_agent import history_prompt, history_steps, steps_to_turns
-from eirkit.logs.sources.source import HEAD_BYTES, Document, Skipped
+from eirkit.logs.sources.documents import HEAD_BYTES, LogDocument, Skipped
 from eirkit.logs.trajectory import RecordedTurn, Recording, formats
 
 Row = Mapping[str, Any]
@@ -28,38 +28,38 @@ _RUN_NAMES = ("trajectory_id", "traj_id", "run_id", "instance_id", "task_id", "i
 _TASK_NAMES = ("instance_id", "task_id", "problem_id", "image")
 _OUTCOMES = ("resolved", "target", "success")
 _PATCHES = ("model_patch", "generated_patch", "git_patch", "output_patch")
-# What rows begin with: other scaffolds keep messages as well, and begin with something else.
+# First keys of such rows; other files with messages begin with other keys.
 _FIRST_COLUMN = re.compile(
     rb'\s*+\[?\s*+\{\s*+"(?:trajectory(?:_id)?|traj_id|run_id|instance_id|task_id|problem_id|id|uuid|messages|conversations|tools|repo|'
     rb'dataset|source|split|license|image|docker_image|model|model_name|resolved|reward|target|success|exit_status|finish_reason)"\s*:'
 )
-# A list of messages, or the same as the text of a string: then each quote is escaped.
+# A list of messages, or its JSON text, in which each quote is escaped.
 _ROLES = re.compile(
     rb'"(?:trajectory|messages|conversations)"\s*:\s*(?:"\s*)?\[\s*\{\s*\\?"(?:role|content|text|from|agent|mask|cutoff_date|name|tool_call)\\?"\s*:'
 )
 _PARQUET = b"PAR1"
-_LOOKED_AT = 6  # replies that are looked at to tell one scaffold from another
+_LOOKED_AT = 6  # replies that are examined to infer the scaffold
 
 
 @formats.add("message-rows")
 class MessageRows:
     """Rows of OpenAI-style messages, in JSON lines or Parquet."""
 
-    run_per_line = True  # in JSON lines
-    run_per_row = True  # in Parquet
+    run_per_line = True  # in JSON lines, one run per line
+    run_per_row = True  # in Parquet, one run per row
 
-    def recognises(self, document: Document) -> bool:
-        """True for rows with a list of messages and the name of a run or a task."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether rows have a list of messages and the name of a run or a task."""
         head = document.head
         if head.startswith(_PARQUET):
             return _is_row(_first_row(document))
         if _FIRST_COLUMN.match(head) is None or _ROLES.search(head) is None or is_completion(document):
             return False
-        # Where the messages come first and are long, the names lie behind what can be seen.
+        # Where the messages come first and are long, the names are beyond the part that was read.
         is_cut = len(head) >= HEAD_BYTES or b"\n" in head.strip()
         return is_cut or any(f'"{name}":'.encode() in head for name in _RUN_NAMES)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each row."""
         try:
             for number, row in _rows(document):
@@ -68,7 +68,7 @@ class MessageRows:
             yield skipped(document, error)
 
 
-def _first_row(document: Document) -> object:
+def _first_row(document: LogDocument) -> object:
     try:
         return next(iter(document.rows()), (0, None))[1]
     except InputFileError:
@@ -81,7 +81,7 @@ def _is_row(row: object) -> bool:
     return any(isinstance(row.get(name), list | str) for name in _MESSAGES)
 
 
-def _rows(document: Document) -> Iterator[tuple[int, object]]:
+def _rows(document: LogDocument) -> Iterator[tuple[int, object]]:
     head = document.head
     if head.startswith(_PARQUET):
         yield from document.rows()
@@ -92,12 +92,12 @@ def _rows(document: Document) -> Iterator[tuple[int, object]]:
         yield from document.lines()
 
 
-def _run(row: object, document: Document, number: int) -> Recording | Skipped:
+def _run(row: object, document: LogDocument, number: int) -> Recording | Skipped:
     if isinstance(row, Exception):
         return skipped(document, row, str(number))
     try:
         if not isinstance(row, dict):
-            raise InputFileError("is no JSON object; remove the row")
+            raise InputFileError("is not a JSON object; remove the row")
         return _recording(row, f"{document.source}:{number}", number)
     except InputFileError as error:
         return skipped(document, error, str(number))
@@ -106,7 +106,7 @@ def _run(row: object, document: Document, number: int) -> Recording | Skipped:
 def _recording(row: Row, source: str, number: int) -> Recording:
     messages = next((found for name in _MESSAGES if (found := sequence_of(row.get(name)))), ())
     if not messages:
-        raise InputFileError(f"has no list of messages under {', '.join(_MESSAGES)}; name the column so")
+        raise InputFileError(f"has no list of messages under {', '.join(_MESSAGES)}; rename the column")
     prompt, turns = read_messages(messages)
     task = _first_text(row, _TASK_NAMES)
     run = _first_text(row, _RUN_NAMES) or f"row-{number}"
@@ -128,7 +128,7 @@ def _recording(row: Row, source: str, number: int) -> Recording:
 
 
 def read_messages(messages: Sequence[Any]) -> tuple[str, tuple[RecordedTurn, ...]]:
-    """Return the prompt and the turns of messages from whichever scaffold."""
+    """Return the prompt and the turns of messages from any of the known scaffolds."""
     scaffold = _scaffold(messages)
     if scaffold == "mini-swe-agent":
         return mini_swe_agent.read_turns(messages)
@@ -158,7 +158,7 @@ def _scaffold(messages: Sequence[Any]) -> str:
 
 
 def _is_prompted(message: object) -> bool:
-    """True for an observation that ends in the shell's prompt, as SWE-agent shows it."""
+    """Return whether an observation ends in the shell's prompt, as SWE-agent shows it."""
     return isinstance(message, dict) and text_of(content_of(message))[-20:].rstrip().endswith(("bash-$", "\n$"))
 
 

@@ -1,8 +1,7 @@
-"""OpenAI-style messages to turns, for every format that keeps them.
+"""Converts OpenAI-style messages to turns, for all formats that contain them.
 
-A list of messages comes in; the prompt and the turns go out: native tool calls, the older `function_call`, calls in
-the text as `<function=…><parameter=…>`, content as a string or as a list of blocks. A message that is no message raises
-InputFileError, which costs the run it stands in and no other.
+Handles native tool calls, the older `function_call`, calls in the text as `<function=…><parameter=…>`, and content as a
+string or a list of blocks. A malformed message raises InputFileError, which skips its run and no other.
 """
 
 from __future__ import annotations
@@ -23,39 +22,39 @@ SHELL_TOOLS = frozenset(
 _AGENTS = frozenset({"assistant", "ai", "gpt"})
 _TOOLS = frozenset({"tool", "function"})
 _PREAMBLE = frozenset({"system", "developer"})
-# Parameters that are numbers or lists of them, however a textual call spells them; all others stay the text they are.
+# Parameters that are parsed as numbers or lists; all others stay text.
 _NUMERIC = frozenset({"view_range", "insert_line", "line_number", "start_line", "end_line", "timeout"})
 _TAG = re.compile(
     r"<function=(?P<function>[^<>\n]{1,100})>|<parameter=(?P<parameter>[^<>\n]{1,100})>|</(?:function|parameter)>"
 )
-_DECODER = json.JSONDecoder(strict=False)  # models put bare line breaks into strings
+_DECODER = json.JSONDecoder(strict=False)  # models put unescaped line breaks into strings
 _RESULT_PREFIX = "EXECUTION RESULT of ["
 _OBSERVATION_PREFIX = "OBSERVATION:\n"
 
 CallMaker = Callable[[str, Mapping[str, Any], str, Mapping[str, Any]], Call]
-"""Makes a call of its tool, its arguments, the text that came back, and the message that brought it ({} if none)."""
+"""Makes a call from its tool, its arguments, its output, and the message with the output ({} if none)."""
 UsageReader = Callable[[Mapping[str, Any]], LoggedUsage | None]
-"""Finds the usage that a message of the agent carries."""
+"""Returns the usage recorded in a message of the agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a list of messages tells."""
+    """The prompt and turns of a list of messages."""
 
     prompt: str  # everything before the first reply
     turns: tuple[RecordedTurn, ...]
-    heard: tuple[str, ...]  # for each turn, what people and scaffolds said after it that answers no call
+    heard: tuple[str, ...]  # for each turn, the user messages after it that are not tool results
 
 
 def read_conversation(
     messages: Iterable[object], *, make_call: CallMaker | None = None, usage: UsageReader | None = None
 ) -> Conversation:
-    """Return the prompt and the turns of a list of messages, one turn for each message of the agent."""
+    """Return the prompt and the turns of a list of messages, one turn per message of the agent."""
     prompt: list[str] = []
     open_turns: list[_OpenTurn] = []
     for number, message in enumerate(messages, 1):
         if not isinstance(message, dict):
-            raise InputFileError(f"message {number} is no JSON object; repair it or leave the run out")
+            raise InputFileError(f"message {number} is not a JSON object; repair it or leave the run out")
         role = str(message.get("role"))
         if role in _AGENTS:
             open_turns.append(_OpenTurn(message))
@@ -69,7 +68,7 @@ def read_conversation(
 
 
 class _Asked:
-    """A call that waits for its answer."""
+    """A call that waits for its result."""
 
     __slots__ = ("answer", "arguments", "id", "output", "tool")
 
@@ -80,7 +79,7 @@ class _Asked:
 
 
 class _OpenTurn:
-    """A reply whose answers are still coming in."""
+    """A reply whose results are still being read."""
 
     __slots__ = ("asked", "by_id", "heard", "in_text", "message", "next", "text")
 
@@ -95,7 +94,7 @@ class _OpenTurn:
             self.asked = [_Asked("", tool, arguments) for tool, arguments in found]
             self.in_text = bool(found)
         self.by_id = {asked.id: asked for asked in self.asked if asked.id}
-        self.next = 0  # no call before this one still waits
+        self.next = 0  # the first call that may still wait for its result
 
     def hear(self, message: Mapping[str, Any], *, is_tool: bool) -> None:
         text = text_of(content_of(message))
@@ -119,7 +118,7 @@ class _OpenTurn:
 
 
 def plain_call(tool: str, arguments: Mapping[str, Any], output: str, answer: Mapping[str, Any]) -> Call:
-    """Make a call as it stands; a shell's own name becomes `bash`."""
+    """Make a call as recorded; a shell tool is renamed to `bash`."""
     return Call(shell_name(tool, arguments), arguments, output, failed=output.startswith(("ERROR:", "Error:")))
 
 
@@ -136,8 +135,8 @@ def native_calls(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str
     found = []
     for call in given if isinstance(given, (list, tuple)) else ():
         if not isinstance(call, dict):
-            raise InputFileError("a tool call is no JSON object; repair it or leave the run out")
-        # tau2 and a few others leave the level `function` out.
+            raise InputFileError("a tool call is not a JSON object; repair it or leave the run out")
+        # tau2-bench and a few others leave out the level `function`.
         inner = call.get("function")
         function = inner if isinstance(inner, dict) else call
         tool = function.get("name")
@@ -147,7 +146,7 @@ def native_calls(message: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str
 
 
 def arguments_of(given: object) -> Mapping[str, Any]:
-    """Return a call's arguments, given as an object or as its JSON text; what is neither goes under `arguments`."""
+    """Return a call's arguments from an object or its JSON text; anything else is kept under `arguments`."""
     if isinstance(given, str):
         if not given.strip():
             return {}
@@ -156,7 +155,7 @@ def arguments_of(given: object) -> Mapping[str, Any]:
         except (ValueError, RecursionError):
             return {"arguments": given}
     if isinstance(given, dict):
-        # Columns of a table give every call all the names that any call uses, with null for the rest.
+        # In a table every call has all argument names that any call uses, with null for the rest.
         return {str(name): value for name, value in given.items() if value is not None}
     return {} if given is None else {"arguments": given}
 
@@ -164,8 +163,8 @@ def arguments_of(given: object) -> Mapping[str, Any]:
 def textual_calls(text: str) -> tuple[str, list[tuple[str, Mapping[str, Any]]]]:
     """Return the text before the first `<function=…>` call, and (tool, arguments) for each call.
 
-    Inside a parameter only its own end counts, since a value may speak of functions; a call that was cut off ends with
-    the text.
+    Inside a parameter only its own closing tag counts, since a value may contain function tags; an incomplete call ends
+    with the text.
     """
     found: list[tuple[str, dict[str, Any]]] = []
     beside, name, start, inside = text, None, 0, False
@@ -198,7 +197,7 @@ def _parameter_value(name: str, text: str) -> Any:
 
 
 def _unwrapped(text: str) -> str:
-    """Return an answer without the words that tell a model without tool calls that it is one."""
+    """Return a result without the header that is added for models without tool calls."""
     if text.startswith(_RESULT_PREFIX):
         first, _, rest = text.partition("]:\n")
         return rest if "\n" not in first else text
@@ -208,7 +207,7 @@ def _unwrapped(text: str) -> str:
 
 
 def content_of(message: Mapping[str, Any]) -> object:
-    """Return a message's content, under whichever of its usual names."""
+    """Return a message's content, whichever of the usual keys holds it."""
     content = message.get("content")
     return content if content is not None else message.get("text", message.get("value"))
 
@@ -228,14 +227,14 @@ def _block_text(block: object) -> str:
 
 
 def message_usage(message: Mapping[str, Any]) -> LoggedUsage | None:
-    """Return the usage that a message itself carries."""
+    """Return the usage recorded in a message."""
     return usage_of(message.get("usage"))
 
 
 def usage_of(counts: object) -> LoggedUsage | None:
-    """Return a response's usage from the counts of an OpenAI-like or Anthropic-like server; None where there are none.
+    """Return a response's usage from OpenAI-like or Anthropic-like counts; None if there are none.
 
-    Anthropic-like counts keep cached input apart from the rest; OpenAI-like ones include it.
+    Anthropic-like counts exclude cached input from the rest; OpenAI-like ones include it.
     """
     if not isinstance(counts, dict):
         return None
@@ -258,7 +257,7 @@ def _whole(value: object) -> int:
 
 
 def sequence_of(value: object) -> Sequence[Any]:
-    """Return a list as it is, the list in a JSON text, and nothing for anything else."""
+    """Return a list, or the list in a JSON text; an empty list for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = _DECODER.decode(value)
@@ -282,7 +281,7 @@ def take_reply(builder: RunBuilder, content: object, folder: str | None = None) 
 
 
 def take_results(builder: RunBuilder, content: object, structured: Mapping[str, Any]) -> None:
-    """Give the calls their answers out of the blocks of a user's message; `structured` is the scaffold's own record."""
+    """Assign the result blocks of a user's message to their calls; `structured` is the scaffold's own record."""
     for block in items_of(content):
         if string_of(block.get("type")).endswith("tool_result"):
             output = _previewed(text_of(block.get("content")))
@@ -301,7 +300,7 @@ def _tool_name(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _previewed(output: str) -> str:
-    """Return the preview of a long output with the word about it behind, where the cut is, not before."""
+    """Return the preview of a long output with the truncation notice moved to the cut."""
     found = _SAVED.match(output) if output.startswith("<persisted-output>") else None
     if found is None:
         return output

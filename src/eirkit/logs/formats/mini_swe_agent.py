@@ -1,8 +1,8 @@
-"""mini-SWE-agent trajectories, v1 (a fenced bash block in the text) and v2 (native tool calls), one run per file.
+"""Reads mini-SWE-agent trajectories, v1 (a fenced bash block in the text) and v2 (native tool calls), one run per file.
 
-A reply with more or fewer blocks than one was refused by the scaffold and is a rejected turn. What ends a run, a
-message of role `exit` or the submitted diff as a last user message, is no observation. The tags around an observation
-are left out; the mark of an elided middle stays.
+A reply that does not have exactly one block was rejected by the scaffold and is a rejected turn. The final message,
+with role `exit` or with the submitted diff, is not an observation. The tags around an observation are removed; the
+marker of an elided middle stays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, content_of, native_calls, shell_name, text_of, usage_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, formats
 
 Message = Mapping[str, Any]
@@ -31,17 +31,17 @@ _OBSERVATIONS = ("<returncode>", "<exception>", _TIMED_OUT)
 class MiniSweAgent:
     """Files `*.traj.json` of mini-SWE-agent 1 and 2."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for an object that begins with the `info` of this scaffold."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the object begins with the `info` of this scaffold."""
         head = document.head
         return _FIRST_KEY.match(head) is not None and any(mark in head for mark in _MARKS)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the file's one run."""
         return read_one_run(document, _recording)
 
 
-def _recording(content: Mapping[str, Any], document: Document) -> Recording:
+def _recording(content: Mapping[str, Any], document: LogDocument) -> Recording:
     messages = content.get("messages")
     if not isinstance(messages, list):
         raise InputFileError("has no list of messages; restore the file")
@@ -70,7 +70,7 @@ def read_turns(messages: Sequence[object]) -> tuple[str, tuple[RecordedTurn, ...
     answers: list[Message] | None = None
     for number, message in enumerate(messages, 1):
         if not isinstance(message, dict):
-            raise InputFileError(f"message {number} is no JSON object; repair it or leave the run out")
+            raise InputFileError(f"message {number} is not a JSON object; repair it or leave the run out")
         if message.get("role") == "assistant" or message.get("object") == "response" or _is_refusal(message):
             answers = []
             exchanges.append((message, answers))
@@ -83,7 +83,7 @@ def read_turns(messages: Sequence[object]) -> tuple[str, tuple[RecordedTurn, ...
 
 
 def _is_refusal(message: Message) -> bool:
-    # v2 keeps a refused reply nowhere but in the message that refuses it.
+    # v2 records a rejected reply only in the message that rejects it.
     extra = message.get("extra")
     return isinstance(extra, dict) and extra.get("interrupt_type") == "FormatError"
 
@@ -103,7 +103,7 @@ def _turn(reply: Message, answers: Sequence[Message], is_last: bool) -> Recorded
 
 
 def fenced_command(text: str) -> tuple[int, str, str]:
-    """Return how many fenced bash blocks a text holds, the command in the first, and the text beside that one."""
+    """Return the number of fenced bash blocks in a text, the first command, and the remaining text."""
     fence, start = "```bash", text.find("```bash")
     if start < 0:
         fence, start = "```mswea_bash_command", text.find("```mswea_bash_command")
@@ -128,7 +128,7 @@ def _only_call(command: str, answers: Sequence[Message], is_last: bool) -> Call:
     answer = answers[0] if answers else {}
     text = text_of(content_of(answer))
     if not text.startswith(_OBSERVATIONS):
-        # After the last command comes what was handed in, or why the run ended: nothing that the agent saw.
+        # The message after the last command is the submission or the exit reason, which the agent never saw.
         return Call("bash", {"command": command}, "" if is_last else text)
     return _call("bash", {"command": command}, text, answer.get("extra"))
 
@@ -172,8 +172,8 @@ def _call(tool: str, arguments: Mapping[str, Any], text: str, extra: object) -> 
 
 
 def _observation(text: str) -> tuple[str, int | None, bool]:
-    """Return what a command put out, its exit code, and whether it was stopped."""
-    if text.startswith(_SUCCESS) and text.endswith("</output>"):  # as most are
+    """Return a command's output, its exit code, and whether it was stopped."""
+    if text.startswith(_SUCCESS) and text.endswith("</output>"):  # the common case
         return text[len(_SUCCESS) + text.startswith("\n", len(_SUCCESS)) : -len("</output>")], 0, False
     start = 0
     if text.startswith("<exception>"):

@@ -1,7 +1,7 @@
-"""What every OpenHands log has in common: how its tools answer, and where the repository lies.
+"""Parses what all OpenHands logs share: the output of its tools, and the folder of the repository.
 
-The lines that OpenHands adds to a command's output (exit code, working folder, interpreter, and in old versions the
-command itself and a prompt) are taken off it and kept as facts of the call.
+The lines that OpenHands appends to a command's output (exit code, working directory, interpreter, and in old versions
+the command itself and a prompt) are removed and kept as facts of the call.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TRAILER = re.compile(
 )
 _CELL_TRAILER = re.compile(r"(?:\A|\n)\[Jupyter (?:current working directory|Python interpreter): [^\n\]]{0,1000}\]\Z")
 _TRAILER_CHARACTERS = 3000
-IPYTHON = frozenset({"run_ipython", "execute_ipython_cell"})  # an action, and the tool that asks for it
+IPYTHON = frozenset({"run_ipython", "execute_ipython_cell"})  # the action, and the tool that requests it
 IPYTHON_CALL = "execute_ipython_cell"
 _UPLOADED = re.compile(r"<uploaded_files>\s{0,10}(/[^\s<]{1,1000})")
 _UPLOADED_WITHIN = 100_000
@@ -37,10 +37,10 @@ def repository_root(prompt: str) -> str | None:
 
 
 class OpenHandsCalls:
-    """Makes calls from what was asked and answered; it follows the shell from folder to folder, so one for each run."""
+    """Makes calls from requests and results; it tracks the shell's directory, so each run needs its own instance."""
 
     def __init__(self) -> None:
-        self.folder: str | None = None  # where the shell stood after the last call that said so
+        self.folder: str | None = None  # the shell's directory after the last call that reported it
 
     def __call__(self, tool: str, arguments: Mapping[str, Any], output: str, answer: Mapping[str, Any]) -> Call:
         name, began = shell_name(tool, arguments), self.folder
@@ -55,14 +55,14 @@ class OpenHandsCalls:
 
 
 def cell_result(output: str) -> str:
-    """Return what a cell of a notebook printed, without the lines about its interpreter."""
+    """Return what a notebook cell printed, without the lines about its interpreter."""
     while output.endswith("]") and (added := _CELL_TRAILER.search(output, max(0, len(output) - _TRAILER_CHARACTERS))):
         output = output[: added.start()]
     return output
 
 
 def command_result(output: str, command: str) -> tuple[int | None, str | None, str]:
-    """Return a command's exit code, the folder it left the shell in, and its output without what was added to it."""
+    """Return a command's exit code, the shell's directory after it, and its output without the appended lines."""
     tail = output[-_TRAILER_CHARACTERS:]
     code, folder = None, None
     for found in _EXIT_CODE.finditer(tail):
@@ -76,5 +76,5 @@ def command_result(output: str, command: str) -> tuple[int | None, str | None, s
         tail = stripped[: added.start()]
     text = (rest + tail).replace("\r\n", "\n").removesuffix("\n")
     if command and text.strip() == command.strip():
-        return code, folder, ""  # nothing was printed but the command itself
+        return code, folder, ""  # nothing but the command itself was printed
     return code, folder, text.removeprefix(command + "\n") if command else text

@@ -1,7 +1,7 @@
-"""OpenHands completions: a folder `llm_completions/<task>/` with one file for each request, the whole history in each.
+"""Reads OpenHands completions: `llm_completions/<task>/` with one file per request, each with the whole history.
 
-The last file of a task's folder is its run, with the response added; the others are its beginnings and are not read.
-So the usage is that of the last response alone.
+The last file of a task's folder is its run, with the response appended; the others are prefixes of it and are not read.
+The usage is therefore that of the last response only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import message_usage, read_conversation, usage_of
 from eirkit.logs.formats.openhands import OpenHandsCalls, repository_root
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _FIRST_KEY = re.compile(rb'\s*\{\s*"messages"\s*:\s*\[\s*\{')
@@ -27,8 +27,8 @@ _KEYS = (b'"response":', b'"choices":')
 class OpenHandsCompletions:
     """Files of `llm_completions/<task>/` of OpenHands."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for messages with a response behind them, or with the time of a request in the file's name."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether messages are followed by a response, or the file's name has a request's time."""
         return is_completion(document)
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
@@ -43,22 +43,22 @@ class OpenHandsCompletions:
             return ()
         return timed.keys() - {last} if is_ours else ()
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run up to this completion."""
         return read_one_run(document, _recording)
 
 
-def is_completion(document: Document) -> bool:
-    """True for a request and its response, as OpenHands keeps them."""
+def is_completion(document: LogDocument) -> bool:
+    """Return whether the document is a request with its response, as OpenHands stores them."""
     head = document.head
     if _FIRST_KEY.match(head) is None:
         return False
-    # The response lies behind the messages, mostly out of sight; the name has the time then.
+    # The response follows the messages, usually beyond the part that was read; then the name decides.
     return all(key in head for key in _KEYS) or (b"\n" not in head.strip() and _TIME.search(document.name) is not None)
 
 
-def _recording(content: Mapping[str, Any], document: Document) -> Recording:
-    # Where the model takes no tool calls, a second pair has the same exchange with them.
+def _recording(content: Mapping[str, Any], document: LogDocument) -> Recording:
+    # For models without tool calls a second pair holds the same exchange with them.
     pair = ("fncall_messages", "fncall_response") if "fncall_messages" in content else ("messages", "response")
     messages, response = content.get(pair[0]), mapping_of(content.get(pair[1]))
     if not isinstance(messages, list):
@@ -83,7 +83,7 @@ def _recording(content: Mapping[str, Any], document: Document) -> Recording:
     )
 
 
-def _task(document: Document) -> str:
+def _task(document: LogDocument) -> str:
     if document.parent is not None:
         return document.parent.resolve().name or document.name
     folders = PurePosixPath(document.source.rpartition(":")[2]).parts[:-1]

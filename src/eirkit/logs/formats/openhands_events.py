@@ -1,9 +1,8 @@
-"""OpenHands event histories: `output.jsonl` with one run on each line, one file with the list of a run's events, or the
-folder of a conversation.
+"""Reads OpenHands event histories: `output.jsonl` with a run per line, a list of events, or a conversation folder.
 
 Actions of one model response are one turn; its usage, copied onto every action and observation, is counted once. A
-condensation breaks the context before the next turn, and its summary is what was carried over. The events of the
-software agent SDK are of another kind, and told in `openhands_sdk.py`.
+condensation breaks the context before the next turn, and its summary is the carried-over text. Events of the software
+agent SDK have another form; `openhands_sdk.py` reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from eirkit.logs.formats.openhands_sdk import (
     tell_sdk,
 )
 from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, skipped, string_of, whole_document
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 Event = Mapping[str, Any]
@@ -35,7 +34,7 @@ _LINE = re.compile(rb'\s*\{\s*"instance_id"\s*:')
 _EVENTS = re.compile(rb'\s*\[\s*\{\s*"(?:id|timestamp|source|action|message|kind)"\s*:')
 _EVENT_KEYS = (b'"source":', b'"timestamp":', b'"action":', b'"args":')
 _SDK_KEYS = re.compile(rb'"kind"\s*:\s*"(?:SystemPrompt|Message|Action)Event"')
-# The bookkeeping of the scaffold: neither work of the agent nor part of its context.
+# Bookkeeping of the scaffold: neither actions of the agent nor part of its context.
 _SILENT = frozenset(
     {"recall", "change_agent_state", "null", "pause", "resume", "stop", "start", "condensation_request"}
 )
@@ -47,10 +46,10 @@ _REWRITE = ("path", "content", "start", "end")
 class OpenHandsEvents:
     """`output.jsonl` of OpenHands evaluations, exported event lists, and stored conversations."""
 
-    run_per_line = True  # in JSON lines
+    run_per_line = True  # in JSON lines, one run per line
 
-    def recognises(self, document: Document) -> bool:
-        """True for lines with a task and its patch, or for a list of events."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether lines have a task and its patch, or the document is a list of events."""
         head = document.head
         if _LINE.match(head):
             return b'"test_result":' in head and (b'"git_patch":' in head or b'"history":' in head)
@@ -62,7 +61,7 @@ class OpenHandsEvents:
         """Return the files that are read with the state of a conversation."""
         return files_of_conversation(folder, names)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run on each line, or the one of a list of events or of a conversation."""
         if is_state(document):
             yield from _conversation(document)
@@ -77,7 +76,7 @@ class OpenHandsEvents:
             yield skipped(document, error)
 
 
-def _conversation(document: Document) -> Iterator[Recording | Skipped]:
+def _conversation(document: LogDocument) -> Iterator[Recording | Skipped]:
     state = whole_document(document)
     if isinstance(state, Skipped):
         yield state
@@ -94,18 +93,18 @@ def _conversation(document: Document) -> Iterator[Recording | Skipped]:
         yield replace(run, root=run.root or item.folder or None, exit_status=run.exit_status or item.status)
 
 
-def _exported(document: Document) -> Recording | Skipped:
+def _exported(document: LogDocument) -> Recording | Skipped:
     try:
         events = document.json()
         if not isinstance(events, list):
-            raise InputFileError("is no list of events; restore the file")
+            raise InputFileError("is not a list of events; restore the file")
         name = document.name.removesuffix(".json") or "run"
         return _recording({"instance_id": name, "history": events}, document.source, name)
     except InputFileError as error:
         return skipped(document, error)
 
 
-def _line(line: object, document: Document, number: int) -> Recording | Skipped:
+def _line(line: object, document: LogDocument, number: int) -> Recording | Skipped:
     if isinstance(line, Exception):
         return skipped(document, line, str(number))
     try:
@@ -147,15 +146,15 @@ def _model(run: Mapping[str, Any]) -> str:
 
 
 def _flat(history: Sequence[object]) -> list[Event]:
-    """Return the events in order; the oldest files keep each action and its observation as a pair."""
+    """Return the events in order; the oldest files store each action and its observation as a pair."""
     events: list[Event] = []
     for number, entry in enumerate(history):
         parts = entry if isinstance(entry, list) else [entry]
         for part in parts:
             if not isinstance(part, dict):
-                raise InputFileError(f"event {number} is no JSON object; repair it or leave the run out")
+                raise InputFileError(f"event {number} is not a JSON object; repair it or leave the run out")
             if isinstance(entry, list):
-                # A pair names no action: its second half answers its first.
+                # The second half of a pair is the observation of the first.
                 part = {"id": f"pair {number}", **part} if "action" in part else {"cause": f"pair {number}", **part}
             events.append(part)
     return events
@@ -178,7 +177,7 @@ def _tell(events: Sequence[Event], builder: RunBuilder, usages: Mapping[str, Log
 def _act(
     event: Event, builder: RunBuilder, usages: Mapping[str, LoggedUsage | None], response: str, folder: str | None
 ) -> str:
-    """Tell the builder of an action and return the id of the response it came from."""
+    """Add an action to the builder and return the id of the response it came from."""
     kind, arguments = string_of(event.get("action")), mapping_of(event.get("args"))
     if kind == "condensation":
         builder.break_off("compaction")
@@ -201,7 +200,7 @@ def _act(
 
 
 def _asked(kind: str, event: Event, arguments: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the tool and the arguments of an action, the same whether the log names the tool or not."""
+    """Return the tool and the arguments of an action, whether or not the log names the tool."""
     called = string_of(mapping_of(event.get("tool_call_metadata")).get("function_name"))
     given = {name: value for name, value in arguments.items() if value is not None and name != "thought"}
     if kind == "run":
@@ -222,7 +221,7 @@ def _chosen(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _observe(event: Event, builder: RunBuilder) -> str | None:
-    """Tell the builder of an observation and return the folder that the shell is in after it."""
+    """Add an observation to the builder and return the shell's directory after it."""
     kind, extras = string_of(event.get("observation")), mapping_of(event.get("extras"))
     content = string_of(event.get("content"))
     if kind == "condense":
@@ -234,7 +233,7 @@ def _observe(event: Event, builder: RunBuilder) -> str | None:
     code = state.get("exit_code", extras.get("exit_code"))
     cause = event.get("cause")
     if kind == "error" and cause is None:
-        # A call that could not be understood leaves no action behind, only this.
+        # A call that could not be parsed leaves no action, only this observation.
         builder.begin()
         builder.reject()
     elif cause is not None:

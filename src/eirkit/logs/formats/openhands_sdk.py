@@ -1,8 +1,8 @@
-"""Events of OpenHands' software agent SDK, which name their `kind`: a run's events come in, its turns go to a builder.
+"""Converts events of OpenHands' software agent SDK, identified by their `kind`, to the turns of a run.
 
-Actions of one response are one turn. A call that the scaffold or its user refused is kept with its arguments as text,
-for nothing of it was carried out. What the terminal returned stands in the log whole; the agent saw at most 30,000
-characters of it.
+Actions of one response are one turn. A call that the scaffold or its user rejected is kept with its arguments as text,
+because it was not executed. The log holds the terminal's whole output, of which the agent saw at most 30,000
+characters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import RunBuilder, is_own_file, items_of, mapping_of, skipped, string_of
-from eirkit.logs.sources.source import Document, Skipped, open_document
+from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
 from eirkit.logs.trajectory import LoggedUsage
 
 Event = Mapping[str, Any]
@@ -30,30 +30,30 @@ _CLIPPED = (
 
 
 def is_sdk(events: Sequence[Event]) -> bool:
-    """True for a history in which the SDK wrote, not the older scaffold."""
+    """Return whether a history was written by the SDK and not by the older scaffold."""
     return any(_kind(event) in _KINDS for event in events)
 
 
 def tell_sdk(events: Sequence[Event], builder: RunBuilder, usages: Mapping[str, LoggedUsage | None]) -> None:
-    """Tell the builder of a run."""
+    """Add the events of a run to the builder."""
     telling = _Telling(events, builder, usages)
     for event in events:
         telling.take(event)
 
 
 def ends_in_finish(events: Sequence[Event]) -> bool:
-    """True if the last action of a run was to say that it is done."""
+    """Return whether the last action of a run was to finish."""
     last: Event = next((event for event in reversed(events) if _kind(event) == "ActionEvent"), {})
     return last.get("tool_name") == "finish"
 
 
 class _Telling:
-    """What has to be known from one event to the next."""
+    """The state from one event to the next."""
 
     def __init__(self, events: Sequence[Event], builder: RunBuilder, usages: Mapping[str, LoggedUsage | None]) -> None:
         self.builder, self.usages = builder, usages
         self.response, self.folder = "", ""
-        self.calls: dict[str, str] = {}  # the last action of each call's id: models use one id again and again
+        self.calls: dict[str, str] = {}  # the last action of each call id, since models reuse ids
         refused = {string_of(event.get("tool_call_id")) for event in events if _kind(event) in _REFUSALS}
         self.refused = refused - {""}
         acting = (event for event in events if _kind(event) == "ActionEvent" and self._is_done(event))
@@ -104,7 +104,7 @@ class _Telling:
         state = mapping_of(seen.get("metadata"))
         text = _texts(seen.get("content")) or _texts(seen.get("output")) or _texts(seen.get("error"))
         code = state.get("exit_code", seen.get("exit_code"))
-        # -1 says that the command still runs.
+        # -1 means that the command is still running.
         exit_code = code if type(code) is int and code != -1 else None
         self._answer(event, text, failed=seen.get("is_error") is True, exit_code=exit_code)
         self.folder = string_of(state.get("working_dir")) or self.folder
@@ -116,7 +116,7 @@ class _Telling:
         self.builder.answer(id, shown, failed=failed, exit_code=exit_code, full_output=whole)
 
     def _is_done(self, event: Event) -> bool:
-        """True if a call was carried out."""
+        """Return whether a call was executed."""
         return bool(mapping_of(event.get("action"))) and string_of(event.get("tool_call_id")) not in self.refused
 
 
@@ -130,7 +130,7 @@ def _asked(event: Event, *, is_done: bool) -> tuple[str, Mapping[str, Any]]:
         return tool, {"arguments": string_of(call.get("arguments"))}
     arguments = arguments_of({name: value for name, value in mapping_of(event["action"]).items() if name != "kind"})
     if arguments.get("is_input") is True:
-        return "terminal_input", arguments  # keys for a program that runs, no command
+        return "terminal_input", arguments  # input to a running program, not a command
     name = shell_name(tool, arguments)
     return name, {"command": arguments["command"]} if name == "bash" else arguments
 
@@ -155,20 +155,20 @@ _EVENT = re.compile(r"event-(\d{5,12})-[0-9a-fA-F-]{8,64}\.json")
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """What the files of a conversation tell."""
+    """The content of a conversation's files."""
 
-    run: Mapping[str, Any]  # in the shape of a line of an evaluation's output
-    folder: str  # in which its shell began
+    run: Mapping[str, Any]  # in the shape of a line of `output.jsonl`
+    folder: str  # folder in which its shell started
     status: str
 
 
-def is_state(document: Document) -> bool:
-    """True for the state of a conversation."""
+def is_state(document: LogDocument) -> bool:
+    """Return whether the document is the state of a conversation."""
     return document.name == _STATE and _is_state(document.head)
 
 
 def files_of_conversation(folder: Path, names: Sequence[str]) -> Collection[str]:
-    """Return those of a folder's names that belong to the state beside them; sub-agents are runs of their own."""
+    """Return the names in a folder that belong to the state beside them; sub-agents are runs of their own."""
     if _STATE not in names or _EVENTS not in names:
         return ()
     try:
@@ -178,10 +178,12 @@ def files_of_conversation(folder: Path, names: Sequence[str]) -> Collection[str]
     return [name for name in names if name in _BELONGING] if _is_state(head) else ()
 
 
-def read_conversation_files(document: Document, state: Mapping[str, Any]) -> Iterator[StoredConversation | Skipped]:
+def read_conversation_files(document: LogDocument, state: Mapping[str, Any]) -> Iterator[StoredConversation | Skipped]:
     """Yield the events that cannot be read, then the conversation."""
     if document.parent is None:
-        yield skipped(document, "is a conversation inside an archive, apart from its events; unpack the archive")
+        yield skipped(
+            document, "is a conversation inside an archive, where its events cannot be read; unpack the archive"
+        )
         return
     history = []
     for path in _event_files(document.parent):
@@ -210,7 +212,7 @@ def _is_state(head: bytes) -> bool:
 
 
 def _event_files(folder: Path) -> list[Path]:
-    """Return the files of events in their order; none that a link leads to from elsewhere."""
+    """Return the event files in order, without links to files elsewhere."""
     try:
         found = [(match, path) for path in (folder / _EVENTS).iterdir() if (match := _EVENT.fullmatch(path.name))]
     except OSError:

@@ -1,8 +1,8 @@
-"""OTLP/JSON exports of traces by the GenAI conventions: JSON lines, or one document, of exported requests.
+"""Reads OTLP/JSON trace exports with the GenAI semantic conventions: JSON lines, or one document.
 
-Each agent that was invoked is a run; without such spans each conversation or trace is. An inference is a turn with the
-tools that were executed after it; a span that says itself what it read and wrote is a turn of its own. Spans of one
-trace may be spread over the file and stand in any order.
+Each invoked agent is a run; without such spans each conversation or trace is one. An inference is a turn, with the
+tools executed after it; a span that itself says what it read and wrote is a turn of its own. Spans of one trace may be
+spread over the file in any order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from eirkit.logs.formats.run_builder import (
     skipped,
     string_of,
 )
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import (
     Break,
     FileRead,
@@ -62,7 +62,7 @@ _BREAKS: tuple[Break, ...] = ("compaction", "clear")
 class _Group:
     """The spans of one turn."""
 
-    facts: Mapping[str, Any] | None  # of a turn of its own
+    facts: Mapping[str, Any] | None  # attributes of a span that is a turn of its own
     spans: list[OtlpSpan] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ def turns_of(builder: RunBuilder, spans: Sequence[OtlpSpan]) -> tuple[RecordedTu
 
 def _groups(spans: Sequence[OtlpSpan]) -> list[_Group]:
     by_id = {span.id: span for span in spans}
-    contained: dict[str, _Group] = {}  # by the span of a turn of its own
+    contained: dict[str, _Group] = {}  # by the span that is a turn of its own
     groups: list[_Group] = []
     for span in spans:
         if TURN_FACTS in span.attributes:
@@ -92,7 +92,7 @@ def _groups(spans: Sequence[OtlpSpan]) -> list[_Group]:
 
 
 def _is_own_memory(span: OtlpSpan, by_id: Mapping[str, OtlpSpan]) -> bool:
-    """True for an operation on a memory that no tool stands for."""
+    """Return whether a memory operation is not part of a tool call."""
     above = by_id.get(span.parent)
     return span.operation in MEMORY and (above is None or above.operation != TOOL)
 
@@ -103,12 +103,12 @@ def _take(builder: RunBuilder, group: _Group) -> None:
     for part in told:
         if part.kind == "text":
             builder.hear(part.text)
-    for part in reversed(told):  # a request repeats all before it: where ids are used again, the last answer is meant
+    for part in reversed(told):  # a request repeats the history: where ids are reused, the last result counts
         if part.kind == "answer":
             builder.answer(part.id, part.text)
     _break_off(builder, group.facts or {})
     builder.begin()
-    waiting: list[tuple[str, str]] = []  # calls without an answer: id and tool
+    waiting: list[tuple[str, str]] = []  # calls without a result: id and tool
     folders = {_call_id(span): _folder(span) for span in group.spans if CALL_FACTS in span.attributes}
     for span in group.spans:
         if span.operation in INFERENCE:
@@ -159,7 +159,7 @@ def _take_call(builder: RunBuilder, span: OtlpSpan, waiting: list[tuple[str, str
     else:
         tool, arguments, output = span.operation, _memory_arguments(given), _memory_records(given)
     facts = facts_of(span, CALL_FACTS)
-    # Without an id it answers the oldest call of this tool that waits; else it is a call that no reply shows.
+    # Without an id it is the result of the oldest open call of this tool, else a call of its own.
     id = _call_id(span) or next((known for known, name in waiting if name == tool), span.id)
     asked = _as_shell(tool, arguments)
     if builder.is_answered(id) and builder.asked(id) != asked:
@@ -197,7 +197,7 @@ def _memory_records(given: Mapping[str, Any]) -> str:
 def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
     used = [usage for span in group.spans if (usage := usage_of(span)) is not None]
     if used:
-        turn = replace(turn, usage=LoggedUsage.together(used))
+        turn = replace(turn, usage=LoggedUsage.total(used))
     if group.facts is None:
         return turn
     tokens, touched = group.facts.get("tokens"), group.facts.get("touches")
@@ -232,20 +232,20 @@ def _text(value: object) -> str | None:
 
 
 _BEGINNING = re.compile(rb'\s*(?:\[\s*)?\{\s*"resource_?[sS]pans"\s*:')
-_HIGHEST = 1000  # spans above a span
-_NO_RUN = "holds no span of an agent or a model (gen_ai.operation.name); there is nothing to analyse"
+_HIGHEST = 1000  # most ancestors of a span that are followed
+_NO_RUN = "holds no span of an agent or a model (gen_ai.operation.name); leave it out"
 
 
 @formats.add("otlp")
 class Otlp:
-    """Traces of OpenTelemetry in OTLP/JSON, with the GenAI conventions' spans."""
+    """OpenTelemetry traces in OTLP/JSON with spans of the GenAI conventions."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for an object, or a list of them, that begins with the spans of a resource."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the document is an object, or a list of objects, that begins with the spans of a resource."""
         return _BEGINNING.match(document.head) is not None
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
-        """Yield the runs of a file, each when all of it has been read."""
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the runs of a file once all of it has been read."""
         spans: list[OtlpSpan] = []
         for export in _exports(document):
             if isinstance(export, Skipped):
@@ -259,7 +259,7 @@ class Otlp:
             yield skipped(document, _NO_RUN)
 
 
-def _exports(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
+def _exports(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipped]:
     if not _is_one_document(document.head):
         yield from objects_by_line(document)
         return
@@ -272,7 +272,7 @@ def _exports(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
 
 
 def _is_one_document(head: bytes) -> bool:
-    """True unless the file is JSON lines: a list, or an object whose first line is no object by itself."""
+    """Return whether the file is not JSON lines: a list, or an object that spans several lines."""
     first, ends, _ = head.lstrip().partition(b"\n")
     return first.startswith(b"[") or (bool(ends) and not first.rstrip().endswith(b"}"))
 
@@ -287,10 +287,10 @@ class _Members:
 
 
 def _runs(spans: Sequence[OtlpSpan]) -> dict[str, _Members]:
-    """Return the runs by name, in the order in which they began; agents that never asked a model are none."""
+    """Return the runs by name, in order of their start; agents that never called a model are not runs."""
     ordered = sorted(spans, key=lambda span: span.start)
     by_id = {(span.trace, span.id): span for span in reversed(ordered)}
-    # Exporters deliver at least once.
+    # Exporters deliver at least once, so spans may be repeated.
     ordered = [span for span in ordered if not span.id or by_id[span.trace, span.id] is span]
     owners = {key: _owner(span, by_id) for key, span in by_id.items()}
     several = _agents_at_top(ordered, owners)
@@ -309,7 +309,7 @@ def _runs(spans: Sequence[OtlpSpan]) -> dict[str, _Members]:
 
 
 def _is_run(run: _Members) -> bool:
-    """True if something was said; a run of our own may have ended before that."""
+    """Return whether a model was called; a LACUNA run may have ended before that."""
     told = any(RUN_FACTS in agent.attributes for agent in run.agents)
     return told or any(span.operation in INFERENCE or TURN_FACTS in span.attributes for span in run.spans)
 
@@ -325,7 +325,7 @@ def _owner(span: OtlpSpan, by_id: Mapping[tuple[str, str], OtlpSpan]) -> OtlpSpa
 
 
 def _agents_at_top(spans: Sequence[OtlpSpan], owners: Mapping[tuple[str, str], OtlpSpan | None]) -> set[str]:
-    """Return the conversations and traces in which more than one agent, by its name, was invoked at the top."""
+    """Return the conversations and traces in which more than one agent was invoked at the top level."""
     names: dict[str, set[str]] = {}
     for span in spans:
         if span.operation == AGENT and owners[span.trace, span.id] is None:
@@ -336,7 +336,7 @@ def _agents_at_top(spans: Sequence[OtlpSpan], owners: Mapping[tuple[str, str], O
 def _name(
     span: OtlpSpan, agent: OtlpSpan | None, owners: Mapping[tuple[str, str], OtlpSpan | None], several: set[str]
 ) -> str:
-    """Return the name of the run that a span belongs to; an agent that another one invoked has a run of its own."""
+    """Return the name of the run of a span; an agent that another one invoked has a run of its own."""
     if agent is None:
         return _conversation(span)
     conversation = _conversation(agent)
@@ -353,7 +353,7 @@ def _agent_name(span: OtlpSpan) -> str:
     return string_of(span.attributes.get("gen_ai.agent.name")) or span.id
 
 
-def _recording(document: Document, name: str, members: _Members) -> Recording:
+def _recording(document: LogDocument, name: str, members: _Members) -> Recording:
     builder = RunBuilder()
     turns = turns_of(builder, members.spans)
     told: Mapping[str, Any] = {}

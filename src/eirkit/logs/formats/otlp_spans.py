@@ -1,8 +1,7 @@
-"""Spans of an OTLP/JSON export: the values of attributes, and what the GenAI conventions say with them.
+"""Decodes the spans of an OTLP/JSON export, and the messages, calls and usage in their GenAI attributes.
 
-An encoded span comes in; a `Span` with plain attributes goes out, and from its attributes messages, calls and usage.
-What the conventions moved between versions is looked for in each place: attributes, events of the span, and the older
-numbered attributes.
+Data that the conventions moved between versions is looked up in every location: attributes, events of the span, and the
+older numbered attributes.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ AGENT = "invoke_agent"
 INFERENCE = frozenset({"chat", "generate_content", "text_completion"})
 TOOL = "execute_tool"
 MEMORY = frozenset({"search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory"})
-# What the conventions have no place for; docs/bridge-opentelemetry.md describes the three.
+# Our own attributes, for which the conventions have none;
 RUN_FACTS, TURN_FACTS, CALL_FACTS = "eirkit.run", "eirkit.turn", "eirkit.call"
 
-_DEEPEST = 32  # levels of an attribute's value
+_DEEPEST = 32  # nesting levels of an attribute's value
 _DETAILS = "gen_ai.client.inference.operation.details"
 _EVALUATED = "gen_ai.evaluation.result"
 _VERDICTS = {"pass": True, "passed": True, "correct": True, "fail": False, "failed": False, "incorrect": False}
 _NUMBERED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,6})\.(?:(role|content)|tool_calls\.(\d{1,4})\.(\w+))")
-_LATEST = 1 << 63  # nanoseconds; what lies beyond is no time
+_LATEST = 1 << 63  # nanoseconds; larger values are not times
 
 
 @fact
@@ -44,12 +43,12 @@ class OtlpSpan:
     operation: str  # gen_ai.operation.name, "" for spans of something else
     attributes: Mapping[str, Any]
     events: tuple[tuple[str, Mapping[str, Any]], ...]
-    error: str  # its type, "" where it ended well
+    error: str  # error type, "" if it succeeded
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePart:
-    """One part of a message: a text, a call, or the answer to one."""
+    """One part of a message: a text, a call, or the result of one."""
 
     kind: str  # text | call | answer
     text: str = ""
@@ -109,7 +108,7 @@ def _attributes(given: object) -> dict[str, Any]:
 
 
 def _plain(value: object, levels: int) -> Any:
-    """Return the value that OTLP wraps in an object which names its type; None for what is none."""
+    """Return the value that OTLP wraps in an object named after its type; None for anything else."""
     if not isinstance(value, dict) or not levels:
         return None
     for kind, inner in value.items():
@@ -133,7 +132,7 @@ def _integer(value: object) -> int | None:
 
 
 def structured(value: object) -> Any:
-    """Return an attribute that may be structured or a JSON text as plain data; None where it is neither."""
+    """Return an attribute as plain data, whether structured or JSON text; None if it is neither."""
     if not isinstance(value, str):
         return value
     try:
@@ -148,13 +147,13 @@ def facts_of(span: OtlpSpan, name: str) -> Mapping[str, Any]:
 
 
 def asked_parts(span: OtlpSpan) -> list[MessagePart]:
-    """Return what a model was given: its instructions, then the messages."""
+    """Return the input of a model: its instructions, then the messages."""
     instructions = list(_parts([{"parts": structured(span.attributes.get("gen_ai.system_instructions"))}]))
     return instructions + (_messages(span, "gen_ai.input.messages") or _numbered(span, "prompt"))
 
 
 def said_parts(span: OtlpSpan) -> list[MessagePart]:
-    """Return what a model replied."""
+    """Return the reply of a model."""
     return _messages(span, "gen_ai.output.messages") or _numbered(span, "completion")
 
 
@@ -178,7 +177,7 @@ def _parts(messages: Iterable[Mapping[str, Any]]) -> Iterator[MessagePart]:
 
 
 def _numbered(span: OtlpSpan, kind: str) -> list[MessagePart]:
-    """Return the parts that older instrumentations spell as `gen_ai.completion.0.content` and the like."""
+    """Return the parts that older instrumentations store as `gen_ai.completion.0.content` and similar."""
     texts: dict[int, str] = {}
     calls: dict[tuple[int, int], dict[str, Any]] = {}
     for name, value in span.attributes.items():
@@ -199,7 +198,7 @@ def _numbered(span: OtlpSpan, kind: str) -> list[MessagePart]:
 
 
 def usage_of(span: OtlpSpan) -> LoggedUsage | None:
-    """Return the tokens of one inference; input includes what was cached, as the conventions want it."""
+    """Return the tokens of one inference; the input includes cached tokens, as in the conventions."""
     given = span.attributes
     names = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
     inputs = next((given[name] for name in names if name in given), None)
@@ -214,7 +213,7 @@ def usage_of(span: OtlpSpan) -> LoggedUsage | None:
 
 
 def verdict_of(spans: Sequence[OtlpSpan]) -> tuple[float | None, bool | None]:
-    """Return the reward and the outcome that evaluations noted on these spans give, the last one first."""
+    """Return the reward and the outcome of evaluations recorded on these spans, the last one first."""
     results = [more for span in spans for name, more in span.events if name == _EVALUATED]
     rewards = [number_of(more.get("gen_ai.evaluation.score.value")) for more in results]
     labels = [_VERDICTS.get(string_of(more.get("gen_ai.evaluation.score.label")).lower()) for more in results]

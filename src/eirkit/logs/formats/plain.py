@@ -1,8 +1,8 @@
-"""Reads `plain`, the documented JSON lines for everybody whose logs no other format fits: one run on each line.
+"""Reads `plain`, the documented JSON lines format for logs of any other agent: one run per line.
 
 `{"run_id", "task_id", "model", "resolved", "goal_files": […], "turns": [{"reads": [{"path", "tokens"}], "writes":
-[{"path", "tokens"}], "tokens"}]}`; `run_id` and `turns` are required. A line that does not fit is skipped and says
-which field is wrong.
+[{"path", "tokens"}], "tokens"}]}`; `run_id` and `turns` are required. An invalid line is skipped, and the reason names
+the wrong field.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.parsing import parse_json
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.sources.json_parser import parse_json
 from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches, formats
 
 _TURNS = b'"turns"'
@@ -25,14 +25,14 @@ _LINES_LOOKED_AT = 20
 class Plain:
     """JSON lines of runs with the files that each turn read and wrote."""
 
-    run_per_line = True  # in JSON lines
+    run_per_line = True  # in JSON lines, one run per line
 
-    def recognises(self, document: Document) -> bool:
-        """True if an early line has a run's turns; one too long or too damaged to parse is judged by its keys."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether an early line has a run's turns; a line too long or damaged to parse is judged by its keys."""
         lines = document.head.split(b"\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]
         return any(map(_is_ours, lines))
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run on each line."""
         for number, value in document.lines():
             place = f"{document.source}:{number}"
@@ -59,7 +59,7 @@ def _recording(value: Any, place: str) -> Recording:
     run = _object(value, "the line")
     run_id = _text(run, "run_id")
     if not run_id:
-        raise InputFileError("run_id is missing; give every run a name of its own")
+        raise InputFileError("run_id is missing; give every run a unique name")
     turns = run.get("turns")
     if not isinstance(turns, list):
         raise InputFileError("turns is not a list; give one object for each turn")
@@ -89,7 +89,7 @@ def _touch(value: Any, field: str) -> tuple[str, int | None]:
     touch = _object(value, field)
     path = touch.get("path")
     if not isinstance(path, str) or not path:
-        raise InputFileError(f"{field}.path is not a text; give the file's path")
+        raise InputFileError(f"{field}.path is not a string; give the file's path")
     return path, _tokens(touch, field)
 
 
@@ -121,7 +121,7 @@ def _text(run: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InputFileError(f"{key} is not a text; put it in quotation marks")
+        raise InputFileError(f"{key} is not a string; put it in quotation marks")
     return value
 
 
@@ -137,5 +137,5 @@ def _goal_files(run: Mapping[str, Any]) -> tuple[str, ...] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
-        raise InputFileError("goal_files is not a list of texts; give paths, [] for none, or leave it out")
+        raise InputFileError("goal_files is not a list of strings; give paths, [] for none, or leave it out")
     return tuple(value)

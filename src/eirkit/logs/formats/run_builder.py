@@ -1,7 +1,7 @@
-"""Puts a run together from records that come one after another: replies, calls, and answers that may come late.
+"""Builds a run from a stream of records: replies, calls, and results that may come late.
 
-For formats whose log is a stream of events rather than a list of messages. Records of a log go in piece by piece; the
-prompt and the turns come out. Whatever a log repeats under the same id is taken once.
+For formats whose logs are streams of events rather than lists of messages. Records repeated under one id are taken
+once.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Break, Call, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
 
 class _OpenCall:
-    """A call that may still be answered."""
+    """A call that may still get its result."""
 
     __slots__ = ("answered", "arguments", "exit_code", "failed", "folder", "full_output", "output", "tool")
 
@@ -58,7 +58,7 @@ class _OpenTurn:
 
 
 class RunBuilder:
-    """A run in the making; verbs that speak of a turn mean the last one begun."""
+    """A run under construction; methods about a turn refer to the last one begun."""
 
     def __init__(self) -> None:
         self._turns: list[_OpenTurn] = []
@@ -88,21 +88,21 @@ class RunBuilder:
         return "\n\n".join(filter(None, self._prompt))
 
     def hear(self, text: str) -> None:
-        """Take what people or scaffolds say: part of the prompt as long as no turn has begun."""
+        """Add a message of a user or scaffold; it is part of the prompt until the first turn begins."""
         if not self._turns:
             self._prompt.append(text)
 
     def break_off(self, kind: Break) -> None:
-        """Note that the context is compacted or cleared before the next turn; of several breaks the last one counts."""
+        """Record that the context is compacted or cleared before the next turn; the last of several breaks counts."""
         self._break, self._carried = kind, []
 
     def carry(self, text: str) -> None:
-        """Take what stands in for the context after a break."""
+        """Add text that replaces the context after a break."""
         if self._break is not None:
             self._carried.append(text)
 
     def begin(self) -> None:
-        """Begin a turn; a break before the first one is none, for nothing was there to lose."""
+        """Begin a turn; a break before the first turn is ignored, since there was nothing to lose."""
         broken = self._break if self._turns else None
         self._turns.append(_OpenTurn(broken, "\n\n".join(filter(None, self._carried)) if broken else ""))
         if self._break is not None and not broken:
@@ -110,20 +110,20 @@ class RunBuilder:
         self._break, self._carried = None, []
 
     def say(self, text: str) -> None:
-        """Add to what the agent wrote in this turn."""
+        """Add text that the agent wrote in this turn."""
         self._turns[-1].texts.append(text)
 
     def use(self, usage: LoggedUsage | None) -> None:
-        """Set the usage of this turn; a log that repeats it as it grows gives the final one last."""
+        """Set the usage of this turn; where a log repeats it while it grows, the last value counts."""
         if usage is not None:
             self._turns[-1].usage = usage
 
     def reject(self) -> None:
-        """Note that the scaffold refused this reply."""
+        """Record that the scaffold rejected this reply."""
         self._turns[-1].rejected = True
 
     def ask(self, id: str, tool: str, arguments: Mapping[str, Any], folder: str | None = None) -> None:
-        """Add a call to this turn, once for each id; an empty id is nobody's."""
+        """Add a call to this turn, once per id; an empty id identifies no call."""
         if id and id in self._calls:
             return
         call = _OpenCall(tool, arguments, folder)
@@ -132,16 +132,16 @@ class RunBuilder:
             self._calls[id] = call
 
     def is_answered(self, id: str) -> bool:
-        """True if a call was made under an id and has its answer."""
+        """Return whether the call with an id has its result."""
         return id in self._calls and self._calls[id].answered
 
     def asked(self, id: str) -> tuple[str, Mapping[str, Any]] | None:
-        """Return the tool and the arguments of the call that an id stands for."""
+        """Return the tool and the arguments of the call with an id."""
         call = self._calls.get(id)
         return None if call is None else (call.tool, call.arguments)
 
     def release(self, id: str) -> None:
-        """Let an id stand for another call from now on, as where they are counted anew in every turn."""
+        """Let an id be used for another call from now on, where ids are reused in every turn."""
         self._calls.pop(id, None)
 
     def answer(
@@ -153,21 +153,21 @@ class RunBuilder:
         exit_code: int | None = None,
         full_output: str | None = None,
     ) -> None:
-        """Give a call its answer, whichever turn it was made in; a second answer is a repetition."""
+        """Set the result of a call, whichever turn it was made in; a second result is a repetition."""
         call = self._calls.get(id)
         if call is not None and not call.answered:
             call.answered, call.output, call.failed = True, output, failed
             call.exit_code, call.full_output = exit_code, full_output
 
     def answer_last(self, output: str, *, failed: bool = False) -> None:
-        """Give the last call of this turn an answer that names no call."""
+        """Set the result of the last call of this turn, where the result names no call."""
         if self._turns and self._turns[-1].calls:
             call = self._turns[-1].calls[-1]
             call.output = f"{call.output}\n{output}" if call.answered and call.output else output
             call.answered, call.failed = True, call.failed or failed
 
     def drop_from(self, first: int) -> None:
-        """Forget the turns from a number on, counted from 0: they were taken back."""
+        """Drop the turns from a number on, counted from 0: they were rolled back."""
         del self._turns[first:]
 
     def turns(self) -> tuple[RecordedTurn, ...]:
@@ -176,19 +176,19 @@ class RunBuilder:
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """Return an object as it is, and an empty one in place of anything else."""
+    """Return a mapping as it is, and an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def string_of(value: object) -> str:
-    """Return a text as it is, a whole number as its digits, and an empty text for anything else."""
+    """Return a string as it is, an integer as its digits, and an empty string for anything else."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def items_of(value: object) -> list[Mapping[str, Any]]:
-    """Return the objects in a list; what is no object in it is left out."""
+    """Return the objects in a list, without other items."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
@@ -202,24 +202,24 @@ def number_of(value: object) -> float | None:
 
 
 def count_of(value: object) -> int:
-    """Return a count of tokens; 0 for what is none."""
+    """Return a number of tokens; 0 for anything else."""
     number = number_of(value)
     return int(number) if number is not None and number >= 0 else 0
 
 
-def whole_document(document: Document) -> Mapping[str, Any] | Skipped:
-    """Return the object that a document holds, or why it holds none."""
+def whole_document(document: LogDocument) -> Mapping[str, Any] | Skipped:
+    """Return the object in a document, or why there is none."""
     try:
         value = document.json()
     except InputFileError as error:
         return skipped(document, error)
-    return value if isinstance(value, dict) else Skipped(document.source, "is no JSON object; restore the file")
+    return value if isinstance(value, dict) else Skipped(document.source, "is not a JSON object; restore the file")
 
 
 def read_one_run(
-    document: Document, make: Callable[[Mapping[str, Any], Document], Recording]
+    document: LogDocument, make: Callable[[Mapping[str, Any], LogDocument], Recording]
 ) -> Iterator[Recording | Skipped]:
-    """Yield the one run that a JSON object is, or why it is none."""
+    """Yield the run in a JSON object, or why there is none."""
     content = whole_document(document)
     if isinstance(content, Skipped):
         yield content
@@ -231,21 +231,21 @@ def read_one_run(
 
 
 def is_own_file(path: Path, folder: Path) -> bool:
-    """True for an ordinary file in a folder that no link leads out of it to reach."""
+    """Return whether a path is an ordinary file inside a folder, without a link that leads out of it."""
     try:
         return path.is_file() and path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):
         return False
 
 
-def skipped(document: Document, error: Exception | str, place: str = "") -> Skipped:
-    """Return what to say of a document, or of a place in it, that cannot be read."""
+def skipped(document: LogDocument, error: Exception | str, place: str = "") -> Skipped:
+    """Return the report about a document, or a part of it, that cannot be read."""
     reason = str(error).removeprefix(f"{document.source}: ")
     return Skipped(f"{document.source}:{place}" if place else document.source, reason)
 
 
-def objects_by_line(document: Document) -> Iterator[Mapping[str, Any] | Skipped]:
-    """Yield the objects of a document of JSON lines, and what cannot be read with the number of its line."""
+def objects_by_line(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipped]:
+    """Yield the objects of a JSON lines document, and lines that cannot be read with their number."""
     lines: Iterable[tuple[int, Any | Exception]] = document.lines()
     try:
         for number, value in lines:
@@ -254,20 +254,20 @@ def objects_by_line(document: Document) -> Iterator[Mapping[str, Any] | Skipped]
             elif isinstance(value, Exception):
                 yield skipped(document, value, str(number))
             else:
-                yield skipped(document, "is no JSON object; remove the line", str(number))
+                yield skipped(document, "is not a JSON object; remove the line", str(number))
     except InputFileError as error:
         yield skipped(document, error)
 
 
 def begins_with_info(head: bytes) -> bool:
-    """True for an object whose first key is `info`, as in the logs of some scaffolds; a glance instead of a search."""
+    """Return whether the first key of an object is `info`, as in the logs of some scaffolds."""
     return _INFO_FIRST.match(head) is not None
 
 
 def first_objects(head: bytes, most: int = 12) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects on the first whole lines of a document's beginning."""
+    """Yield the objects on the first complete lines of a document's beginning."""
     for line in head.split(b"\n", most)[:most]:
-        # A line that the beginning cuts is no JSON, and deep nesting is not worth a look.
+        # An incomplete last line is not JSON, and deeply nested lines are skipped.
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""SWE-agent trajectories, `.traj`, in all dialects: thought and action, function calling, and a bare history.
+"""Reads SWE-agent trajectories (`.traj`) in all variants: thought and action, function calling, and a bare history.
 
-`trajectory[]` gives the steps; a file without one is read from its `history`. The prompt that newer files repeat at
-every step is not read. Usage is known per run only and stands in the details.
+The steps come from `trajectory[]`, or from `history` in a file without one. The prompt that newer files repeat at every
+step is not read. Usage is known per run only and is part of the details.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import content_of, text_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, skipped, string_of, whole_document
-from eirkit.logs.formats.swe_agent_actions import SweAgentState, call_of, fenced_action, place_of, split_state
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.formats.swe_agent_actions import SweAgentState, call_of, fenced_action, path_or_none, split_state
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import RecordedTurn, Recording, formats
 
 _STEPS = re.compile(rb'"trajectory"\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages)"\s*:')
@@ -26,7 +26,7 @@ _BEGINNING = re.compile(rb'\s*\{\s*"(?:environment|trajectory|attempts|history)"
 
 @dataclass(frozen=True, slots=True)
 class SweAgentStep:
-    """One step as every dialect tells it."""
+    """One step, in a form common to all variants."""
 
     text: str
     action: str
@@ -39,8 +39,8 @@ class SweAgentStep:
 class SweAgent:
     """Files `*.traj` of SWE-agent."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for an object with a list of actions and observations, or with a history of this scaffold's agents."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the object has actions and observations, or a history of this scaffold's agents."""
         head = document.head
         if _BEGINNING.match(head) is None:
             return False
@@ -48,8 +48,8 @@ class SweAgent:
             return True
         return _HISTORY.match(head) is not None and b'"agent":' in head
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
-        """Yield the file's run; of a file that holds nothing but attempts, each of them."""
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the file's run; in a file that holds only attempts, each of them."""
         content = whole_document(document)
         if isinstance(content, Skipped):
             yield content
@@ -61,14 +61,14 @@ class SweAgent:
             yield _run(content, document, "")
 
 
-def _run(content: Mapping[str, Any], document: Document, attempt: str) -> Recording | Skipped:
+def _run(content: Mapping[str, Any], document: LogDocument, attempt: str) -> Recording | Skipped:
     try:
         return _recording(content, document, attempt)
     except InputFileError as error:
         return skipped(document, error, attempt)
 
 
-def _recording(content: Mapping[str, Any], document: Document, attempt: str) -> Recording:
+def _recording(content: Mapping[str, Any], document: LogDocument, attempt: str) -> Recording:
     steps, history = content.get("trajectory"), content.get("history")
     if isinstance(steps, list):
         read = [_step(step, number, steps) for number, step in enumerate(steps, 1)]
@@ -97,8 +97,8 @@ def _recording(content: Mapping[str, Any], document: Document, attempt: str) -> 
 
 def _step(step: object, number: int, steps: Sequence[object]) -> SweAgentStep:
     if not isinstance(step, dict):
-        raise InputFileError(f"step {number} is no JSON object; repair it or leave the run out")
-    # Version 1 looks at the state after an action and notes the action's duration; version 0 looks before it.
+        raise InputFileError(f"step {number} is not a JSON object; repair it or leave the run out")
+    # Version 1 records the state after an action and the action's duration; version 0 the state before.
     is_after = "execution_time" in step
     place = _state(step)
     previous = _state(steps[number - 2]) if is_after and number > 1 else SweAgentState()
@@ -118,17 +118,17 @@ def _state(step: object) -> SweAgentState:
         except (ValueError, RecursionError):
             return SweAgentState()
     known = mapping_of(state)
-    return place_of(known.get("working_dir"), known.get("open_file"))
+    return path_or_none(known.get("working_dir"), known.get("open_file"))
 
 
 def history_steps(history: Sequence[object]) -> list[SweAgentStep]:
-    """Return the steps in a history of messages; a reply without an `action` has it in its last fenced block."""
+    """Return the steps in a history; a reply without an `action` has it in its last fenced block."""
     steps: list[SweAgentStep] = []
     reply: Mapping[str, Any] | None = None
     place = SweAgentState()
     for message in [*history, {"role": "assistant"}]:
         if not isinstance(message, dict):
-            raise InputFileError("a message is no JSON object; repair it or leave the run out")
+            raise InputFileError("a message is not a JSON object; repair it or leave the run out")
         if message.get("is_demo"):
             continue
         if message.get("role") in ("assistant", "ai"):
@@ -156,7 +156,7 @@ def _history_step(
 
 
 def steps_to_turns(steps: Sequence[SweAgentStep]) -> tuple[RecordedTurn, ...]:
-    """Return one turn for each step; what a last `submit` returns is handed in, not seen."""
+    """Return one turn per step; what the final `submit` returns is the submission and was not seen."""
     turns = []
     for number, step in enumerate(steps, 1):
         is_end = number == len(steps) and step.action.strip() == "submit"

@@ -1,8 +1,8 @@
-"""One action line of SWE-agent to a call, in every dialect of its tools.
+"""Parses one action line of SWE-agent into a tool call, in every variant of its tools.
 
 `str_replace_editor …` and the tools of the windowed viewer (`open`, `goto`, `scroll_up`, `edit`, `create`, …) become
-calls of that name with named arguments; the file that the viewer had open is added as `path` where a tool works on it.
-Anything else is a shell command. Lines are split as a shell would, without one.
+calls of that name with named arguments; the file that was open in the viewer is added as `path` where a tool works on
+it. Anything else is a shell command. Lines are split by shell rules, without running a shell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r'\\(["\\$`\n])')
 _STATE = re.compile(r"\s*\(Open file: ([^\n]{0,1000})\)\n\(Current directory: ([^\n]{0,1000})\)\n(?:bash-)?\$\s*\Z")
 _STATE_CHARACTERS = 2200
 _LINES_EDIT = re.compile(r"edit[ \t]+(\d{1,9}):(\d{1,9})[ \t\r]*\n?")
-_OPTION_WORDS = {"view_range": 2}  # how many words follow an option; one unless said here
+_OPTION_WORDS = {"view_range": 2}  # number of words after an option; one unless listed here
 _FAILURES = (
     "Your proposed edit has introduced new syntax error",
     "Your edit was not applied",
@@ -40,14 +40,14 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True)
 class SweAgentState:
-    """Where the agent's shell and viewer stand."""
+    """The shell's directory and the file that is open in the viewer."""
 
     folder: str | None = None
     open_file: str | None = None
 
 
 def call_of(action: str, observation: str, before: SweAgentState, after: SweAgentState) -> Call | None:
-    """Return the call that an action line makes; None for an empty line."""
+    """Return the call of an action line; None for an empty line."""
     action = action.strip()
     if not action:
         return None
@@ -73,7 +73,7 @@ def parse_action(action: str, open_file: str | None) -> tuple[str, Mapping[str, 
 
 
 def split_words(line: str) -> list[str] | None:
-    """Return the words of a line as a shell splits them, nothing expanded; None where a quote is left open."""
+    """Return the words of a line as a shell splits them, without expansion; None for an unclosed quote."""
     words, position, end = [], 0, len(line.rstrip())
     while position < end:
         found = _WORD.match(line, position)
@@ -182,21 +182,21 @@ _TOOLS = {
 
 
 def split_state(text: str) -> tuple[str, SweAgentState]:
-    """Return an observation without the lines about the shell's state that end it, and that state."""
+    """Return an observation without the trailing lines about the shell's state, and that state."""
     found = _STATE.search(text, max(0, len(text) - _STATE_CHARACTERS))
     if found is None:
         return text, SweAgentState()
-    return text[: found.start()], place_of(found[2], found[1])
+    return text[: found.start()], path_or_none(found[2], found[1])
 
 
-def place_of(folder: object, open_file: object) -> SweAgentState:
-    """Return a place from what a log gives; `n/a` is nothing."""
+def path_or_none(folder: object, open_file: object) -> SweAgentState:
+    """Return a path from a log; `n/a` is None."""
     known = [value if isinstance(value, str) and value not in ("", "n/a") else None for value in (folder, open_file)]
     return SweAgentState(*known)
 
 
 def fenced_action(text: str) -> tuple[str, str]:
-    """Return the prose of a reply and the action in its last fenced block; an empty action where there is none."""
+    """Return the prose of a reply and the action in its last fenced block, empty if there is none."""
     end = text.rfind("```")
     start = text.rfind("```", 0, max(0, end))
     line_end = text.find("\n", start) if start >= 0 else -1

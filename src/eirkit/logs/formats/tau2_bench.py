@@ -1,7 +1,7 @@
-"""tau2-bench results: one object with the tasks and a list of simulations.
+"""Reads tau2-bench results: one object with the tasks and a list of simulations, each of which is a run.
 
-A file comes in; one run for each simulation goes out, its state database entities. In some domains the user has tools
-too: those calls are the world's, not the agent's, and are left out of the turns.
+The state of a run consists of database entities. In some domains the user has tools too; these calls are not the
+agent's and are left out of the turns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import read_conversation, shell_name
 from eirkit.logs.formats.run_builder import items_of, mapping_of, number_of, skipped, string_of, whole_document
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Call, Recording, formats
 
 _KEYS = (b'"num_trials"', b'"user_info"', b'"agent_info"')
@@ -22,14 +22,14 @@ _KEYS = (b'"num_trials"', b'"user_info"', b'"agent_info"')
 class Tau2Bench:
     """Result files of tau2-bench."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for an object whose info tells of trials, user and agent, or that begins with its simulations."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the object's info has trials, user and agent, or it begins with its simulations."""
         head = document.head.lstrip()
         told = all(key in head for key in _KEYS)
         simulated = b'"simulations"' in head and b'"reward_info"' in head and b'"task_id"' in head
         return head.startswith(b"{") and (told or simulated)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the simulations in the order of the file."""
         results = whole_document(document)
         if isinstance(results, Skipped):
@@ -48,7 +48,7 @@ class Tau2Bench:
 
 
 def _recording(
-    document: Document,
+    document: LogDocument,
     results: Mapping[str, Any],
     simulation: Mapping[str, Any],
     tasks: Mapping[str, Mapping[str, Any]],
@@ -81,7 +81,7 @@ def _recording(
 
 
 def _agents_side(messages: list[Any]) -> Iterator[object]:
-    """Yield the messages that the agent takes part in, each tool's answer under the id of its call."""
+    """Yield the messages of the agent's side, with each tool result under the id of its call."""
     for message in messages:
         if not isinstance(message, dict):
             yield message
@@ -106,7 +106,7 @@ def _details(domain: str, simulation: str, task: Mapping[str, Any]) -> Mapping[s
         if action.get("requestor") != "user"
     ]
     told = {"domain": domain, "simulation": simulation, "instruction": _instruction(task)}
-    return {**told, "actions": actions} if task else told  # a task that the file leaves out names no entities
+    return {**told, "actions": actions} if task else told  # a task missing from the file names no entities
 
 
 def _instruction(task: Mapping[str, Any]) -> str:

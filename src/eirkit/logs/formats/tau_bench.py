@@ -1,7 +1,7 @@
-"""tau-bench results: a list of runs with task, trial, reward and the messages between agent, user and tools.
+"""Reads tau-bench results: a list of runs with task, trial, reward and the messages between agent, user and tools.
 
-A file comes in; one run for each task and trial goes out, its state database entities rather than files. The task's own
-instruction and actions are in the details, for counting the entities that the task itself names.
+The state of a run consists of database entities rather than files. The task's instruction and reference actions are
+kept in the details, to count the entities that the task itself names.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import read_conversation, sequence_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, number_of, skipped, string_of
-from eirkit.logs.sources.source import Document, Skipped
+from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import Recording, formats
 
 _KEYS = (b'"task_id"', b'"reward"', b'"traj"', b'"info"')
 _DOMAINS = ("airline", "retail", "telecom", "banking")
-_PROMPT_CHARACTERS = 200  # of the policy, whose title names the domain
+_PROMPT_CHARACTERS = 200  # characters of the policy that are searched for the domain
 
 
 @formats.add("tau-bench")
 class TauBench:
     """Result files of tau-bench."""
 
-    def recognises(self, document: Document) -> bool:
-        """True for a list whose first run has a task, a reward and a trajectory."""
+    def recognises(self, document: LogDocument) -> bool:
+        """Return whether the document is a list whose first run has a task, a reward and a trajectory."""
         head = document.head.lstrip()
         return head.startswith(b"[") and all(key in head for key in _KEYS)
 
-    def read(self, document: Document) -> Iterator[Recording | Skipped]:
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the runs in the order of the file."""
         try:
             runs = document.json()
@@ -43,7 +43,7 @@ class TauBench:
                 yield skipped(document, error, str(number))
 
 
-def _recording(document: Document, run: Mapping[str, Any], place: str) -> Recording:
+def _recording(document: LogDocument, run: Mapping[str, Any], place: str) -> Recording:
     messages, info = run.get("traj"), mapping_of(run.get("info"))
     if not isinstance(messages, list) or not messages:
         cause = string_of(info.get("error")).partition("\n")[0] or "it has no messages"
@@ -67,7 +67,7 @@ def _recording(document: Document, run: Mapping[str, Any], place: str) -> Record
     )
 
 
-def _domain(document: Document, prompt: str) -> str:
+def _domain(document: LogDocument, prompt: str) -> str:
     places = (prompt[:_PROMPT_CHARACTERS].lower(), document.name.lower())
     return next((domain for place in places for domain in _DOMAINS if domain in place), "tau")
 

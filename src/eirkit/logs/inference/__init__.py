@@ -1,5 +1,4 @@
-"""Estimators for cohorts of runs, one a file: plain arrays come in, frozen results go out.
+"""Statistical estimators on plain arrays, one per module, each returning a frozen result.
 
-No table is read and nothing is printed here. `docs/vestige-statistics.md` says what each estimate does and does not
-show.
+Nothing here reads tables or prints. `docs/vestige-statistics.md` says what each estimate does and does not show.
 """

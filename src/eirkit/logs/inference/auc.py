@@ -1,7 +1,6 @@
-"""How well a score tells failed runs from resolved ones: the area under the ROC curve with DeLong's interval.
+"""Area under the ROC curve of a score for failed against resolved runs, with DeLong's interval.
 
-Scores and outcomes come in, one per run. Ties count half. With clusters the variance is Obuchowski's, which is DeLong's
-when every run is its own cluster.
+Ties count half. With clusters the variance is Obuchowski's, which equals DeLong's when every run is its own cluster.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from eirkit.logs.inference.design import Codes, Floats, as_binary, as_codes, as_
 from eirkit.logs.inference.results import Z
 
 CHANCE = 0.5
-_ROUNDING = 1e-15  # a variance that is zero but for it would give an interval of no width
+_ROUNDING = 1e-15  # a variance below this is zero up to rounding and gives no interval
 
 
 @dataclass(frozen=True, slots=True)
 class Auc:
-    """The probability that a failed run scores higher than a resolved one, ties half."""
+    """The probability that a failed run scores higher than a resolved one, ties counted half."""
 
     estimate: float | None
     standard_error: float | None
-    low: float | None  # 95%, by the logit of the area, so always inside 0 … 1
+    low: float | None  # 95%, on the logit scale, so always between 0 and 1
     high: float | None
     p: float | None  # two-sided, against one half
     n: int
@@ -47,7 +46,7 @@ def failure_auc(scores: ArrayLike, failed: ArrayLike, clusters: Any = None) -> A
     n, positives = len(outcome), int(outcome.sum())
     if not 0 < positives < n:
         known = "no runs" if n == 0 else "no failed runs" if positives == 0 else "no resolved runs"
-        return Auc(None, None, None, None, None, n, positives, f"{known}: there is nothing to tell apart")
+        return Auc(None, None, None, None, None, n, positives, f"{known}, so there is nothing to compare")
     is_failed = outcome == 1
     area, wins, losses = _placements(values, is_failed)
     variance = _variance(area, (wins, losses), (codes[is_failed], codes[~is_failed]))
@@ -58,7 +57,7 @@ def failure_auc(scores: ArrayLike, failed: ArrayLike, clusters: Any = None) -> A
 
 
 def _placements(values: Floats, is_failed: Any) -> tuple[float, Floats, Floats]:
-    """Return the area, each failed run's share of resolved ones below it, each resolved run's of failed ones above."""
+    """Return the area, each failed run's share of resolved runs below it, each resolved run's of failed runs above."""
     high, low = values[is_failed], values[~is_failed]
     wins = _share_below(np.sort(low), high)
     losses = 1 - _share_below(np.sort(high), low)
@@ -89,7 +88,7 @@ def _why_no_error(values: Floats, area: float, variance: float | None) -> str:
     if float(values.min()) == float(values.max()):
         return "all scores are equal"
     if not 0 < area < 1:
-        return "the score orders the two classes without exception"
+        return "the score separates the two classes perfectly"
     if variance is None:
         return "one class lies in a single cluster"
     return "the estimate of the clustered variance is not positive"

@@ -1,7 +1,7 @@
-"""Conditional logistic regression: who failed inside a stratum, given how many did, exactly.
+"""Exact conditional logistic regression: which rows of a stratum failed, given how many did.
 
-A 0/1 outcome, named columns and strata come in. Strata in which all rows agree say nothing and are counted. Errors come
-from the information, or from resampling whole strata, or, on request, rows within strata.
+Strata in which all rows agree carry no information and are counted. Errors come from the information matrix, or from
+resampling whole strata or, on request, rows within strata.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from eirkit.compilation import compiled, has_compiler
 from eirkit.errors import SpecError, TooLargeError
-from eirkit.logs.inference.ascent import Ascent, Point, climb, direction, invert
 from eirkit.logs.inference.design import Codes, Columns, Design, Floats, as_binary, as_codes, as_matrix, standardise
 from eirkit.logs.inference.logistic import assemble
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction, invert
 from eirkit.logs.inference.results import Excluded, Fit, cluster_weights, join_notes, missing, percentile_term
 
 Kernel = Callable[[Floats, Floats, Codes, Codes, Floats, Floats, Floats], float]
-LARGEST_STRATUM = 900  # rows: sums over the subsets of more leave the range of floats
-_BLOCK_FLOATS = 1 << 15  # second derivatives held at once by the NumPy kernel: what a cache holds
+LARGEST_STRATUM = 900  # rows: sums over the subsets of larger strata overflow
+_BLOCK_FLOATS = 1 << 15  # second derivatives that the NumPy kernel holds at once, sized for a CPU cache
 
 
 def kernel() -> Kernel:
-    """Return the fastest kernel that can be had here."""
+    """Return the fastest kernel that is available."""
     return compiled(with_loops, error_model="numpy") if has_compiler() else with_numpy
 
 
@@ -65,7 +65,7 @@ def with_loops(
             peak = max(peak, linear[i])
         for i in range(first, last):
             e = np.exp(linear[i] - peak)
-            # A subset of size m needs m − k more rows, so smaller k cannot matter once too few are left.
+            # A subset of size m needs m − k more rows, so smaller k cannot matter once too few rows are left.
             for k in range(min(m, i - first + 1), max(0, m - (last - i)), -1):
                 for p in range(width):
                     x = matrix[i, p]
@@ -94,7 +94,7 @@ def with_numpy(
     gradient: Floats,
     information: Floats,
 ) -> float:
-    """Do the same as `with_loops`, over blocks of strata of similar size."""
+    """Compute the same as `with_loops`, over blocks of strata of similar size."""
     live = np.flatnonzero(weights != 0)
     order = live[np.lexsort((cases[live], np.diff(starts)[live]))]
     total, width = 0.0, matrix.shape[1]
@@ -139,7 +139,7 @@ def _block(
 
 
 def _padded(linear: Floats, matrix: Floats, span: tuple[Codes, Codes]) -> tuple[Floats, Floats, Floats]:
-    """Return odds and columns as strata × rows, rows that a stratum does not have at odds zero."""
+    """Return odds and columns as strata × rows, padded with rows of odds zero."""
     longest = int((span[1] - span[0]).max())
     places = span[0][:, None] + np.arange(longest)
     inside: NDArray[np.bool_] = places < span[1][:, None]
@@ -151,17 +151,17 @@ def _padded(linear: Floats, matrix: Floats, span: tuple[Codes, Codes]) -> tuple[
 
 Unit = Literal["strata", "rows"]
 ROWS_NOTE = (
-    "rows resampled inside strata: repeated rows bias conditional estimates away from zero, and the interval covers "
-    "less than it says; resample whole strata instead"
+    "rows were resampled within strata: repeated rows bias conditional estimates away from zero, and the interval "
+    "covers less than it says; resample whole strata instead"
 )
-_ON_THE_FENCE = 1e-6  # of the largest score: rounding in a direction that proves separation
-_STILL = 1e-6  # standard deviations of a column: far below the spread of resamples
-_LARGE = 12.0  # log odds per standard deviation that only a separated resample reaches
+_ON_THE_FENCE = 1e-6  # relative rounding in a direction that proves separation
+_STILL = 1e-6  # in standard deviations of a column; far below the spread of resamples
+_LARGE = 12.0  # log odds per standard deviation that only separated resamples reach
 
 
 @dataclass(frozen=True, slots=True)
 class Strata:
-    """Rows sorted by stratum; in each, cases are the rarer outcome, with signs turned where they were not."""
+    """Rows sorted by stratum; cases are the rarer outcome in each, with signs flipped where they were not."""
 
     matrix: Floats
     is_case: Floats
@@ -213,14 +213,14 @@ def bootstrap_conditional_logit(
     return _with_percentiles(_report(state, names, y, codes), state, draws, resamples, unit)
 
 
-def log_likelihood(strata: Strata, theta: Floats, weights: Floats, inner: Kernel) -> Point:
+def log_likelihood(strata: Strata, theta: Floats, weights: Floats, inner: Kernel) -> LikelihoodPoint:
     """Return the conditional log-likelihood with its derivatives; weights count strata."""
     width = strata.matrix.shape[1]
     gradient, information = np.zeros(width), np.zeros((width, width))
     linear = strata.matrix @ theta
     below = inner(linear, strata.matrix, strata.starts, strata.cases, weights, gradient, information)
     observed = weights @ strata.observed
-    return Point(float(observed @ theta) - below, observed - gradient, information)
+    return LikelihoodPoint(float(observed @ theta) - below, observed - gradient, information)
 
 
 def arrange(y: Floats, matrix: Floats, codes: Codes) -> Strata:
@@ -230,7 +230,7 @@ def arrange(y: Floats, matrix: Floats, codes: Codes) -> Strata:
     order = kept[np.argsort(codes[kept], kind="stable")]
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     sizes, totals = sizes[codes[order][starts]], totals[codes[order][starts]]
-    # The subsets that failed and those that did not are the same thing; the smaller ones are fewer to sum over.
+    # Conditioning on failures or on successes is equivalent; the rarer outcome has fewer subsets.
     turned = np.repeat(totals > sizes - totals, sizes)
     is_case = np.where(turned, 1 - y[order], y[order])
     signed = np.where(turned[:, None], -matrix[order], matrix[order])
@@ -275,9 +275,9 @@ def _fit(
     separated: frozenset[str],
 ) -> _State | str:
     if not len(rows) and not separated:
-        return "no stratum has both outcomes, so nothing can be compared inside one"
+        return "no stratum has both outcomes, so nothing can be compared within one"
     if not len(rows):
-        return f"separation: {', '.join(sorted(separated))} predict every stratum, so odds are infinite"
+        return f"separation: {', '.join(sorted(separated))} predict every stratum, so the odds ratio is infinite"
     inner = np.unique(codes[rows], return_inverse=True)[1]
     design = standardise(names, raw[rows], inner)
     order = rows[np.argsort(codes[rows], kind="stable")]
@@ -289,13 +289,13 @@ def _fit(
     way = direction(ascent.step)
     decided = _decided(strata, strata.matrix @ way) if ascent.runaway else np.zeros(len(rows), dtype=bool)
     if not decided.any():
-        return "the fit did not converge; leave out columns that say nearly the same"
+        return "the fit did not converge; leave out nearly collinear columns"
     culprits = {design.names[j] for j in np.flatnonzero(way)}
     return _fit(y, raw, names, codes, _discordant(y, codes, np.sort(order[~decided])), separated | culprits)
 
 
 def _decided(strata: Strata, scores: Floats) -> NDArray[np.bool_]:
-    """Return the rows that a direction decides: cases above, others below the lowest case; none if one lies amiss."""
+    """Return the rows that a direction decides: cases above, others below the lowest case; none if one does not fit."""
     first, sizes = strata.starts[:-1], np.diff(strata.starts)
     is_case = strata.is_case == 1
     lowest = np.minimum.reduceat(np.where(is_case, scores, np.inf), first)
@@ -312,17 +312,17 @@ def _report(state: _State, names: tuple[str, ...], y: Floats, codes: Codes) -> F
     lost = len(every) - len(state.rows)
     excluded = _agreeing(y, every)
     if lost:
-        excluded = (*excluded, Excluded("decided by " + ", ".join(sorted(state.separated)), lost))
+        excluded = (*excluded, Excluded("predicted perfectly by " + ", ".join(sorted(state.separated)), lost))
     covariance = invert(state.ascent.point.information)
     terms = assemble(names, state.design, state.ascent.theta, covariance, state.separated)
     notes = [f"{t.name} {t.note}" for t in terms if t.note]
-    notes += [f"{part.rows} rows left out: {part.reason}" for part in excluded]
+    notes += [str(part) for part in excluded]
     value = state.ascent.point.value
     return Fit(terms, len(state.rows), len(state.strata.cases), True, value, excluded, join_notes(notes))
 
 
 def _resample(state: _State, rng: np.random.Generator, resamples: int, unit: Unit) -> Floats:
-    """Return the estimates of every resample, NaN where one has no fit: resamples × columns."""
+    """Return the estimates of every resample, NaN where the fit failed: resamples × columns."""
     draws = np.full((resamples, len(state.design.names)), np.nan)
     inner, start = kernel(), state.ascent.theta
     for i in range(resamples):

@@ -1,6 +1,6 @@
-"""Named columns as a matrix that a solver likes: checked, centred, scaled, without columns that say nothing new.
+"""Design matrices from named columns: checked, centred, scaled, without constant or collinear columns.
 
-What comes in are arrays of one value per row; what goes out also knows the way back to the caller's units.
+A design also converts estimates back to the caller's units.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Columns = Mapping[str, ArrayLike]
 
 INTERCEPT = "intercept"
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
-_NOTHING_NEW = 1e-9  # of a column's own spread: what rounding leaves of a column that others already span
+_NOTHING_NEW = 1e-9  # relative to a column's spread: below this a column is collinear up to rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,11 @@ class Design:
     dropped: Mapping[str, str]  # name to reason
 
     def with_intercept(self) -> Floats:
-        """Return the matrix behind a column of ones."""
+        """Return the matrix with a leading column of ones."""
         return np.column_stack([np.ones(len(self.matrix)), self.matrix])
 
     def back(self, *, intercept: bool) -> Floats:
-        """Return the matrix that turns coefficients of this design into those of the columns as given."""
+        """Return the matrix that converts coefficients of this design to those of the columns as given."""
         slopes = np.diag(1 / self.scale)
         if not intercept:
             return slopes
@@ -52,7 +52,7 @@ def as_floats(name: str, values: ArrayLike, rows: int | None = None) -> Floats:
     """Return values as a vector of finite floats.
 
     Raises:
-        SpecError: it has another length or shape, or holds something that is no finite number.
+        SpecError: the values have another length or shape, or are not all finite numbers.
     """
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or (rows is not None and len(vector) != rows):
@@ -88,7 +88,7 @@ def as_matrix(columns: Columns, rows: int) -> Floats:
 
 
 def standardise(names: tuple[str, ...], raw: Floats, codes: Codes | None = None) -> Design:
-    """Return the columns that vary, each beyond what those before it span.
+    """Return the columns that vary beyond what the columns before them span.
 
     Args:
         codes: groups whose levels are free; only what varies inside them counts. Without it there is one group.
@@ -98,8 +98,8 @@ def standardise(names: tuple[str, ...], raw: Floats, codes: Codes | None = None)
     scale = np.where(spread > 0, spread, 1.0)
     matrix = (raw - centre) / scale
     inner = matrix - group_means(matrix, groups)[groups]
-    constant = "does not vary" if codes is None else "does not vary inside any group"
-    # Rounding grows with the size of a column's values against their spread.
+    constant = "does not vary" if codes is None else "does not vary within any group"
+    # Rounding grows with the ratio of a column's values to their spread.
     noise = np.maximum(_NOTHING_NEW, _ROUNDING * (np.abs(centre) / scale + 1) * (spread > 0))
     reasons = _reasons(inner, np.where(spread > 0, noise, np.inf), constant)
     kept = [j for j, reason in enumerate(reasons) if not reason]
@@ -132,9 +132,9 @@ def _reasons(inner: Floats, noise: Floats, constant: str) -> list[str]:
     basis = np.empty((len(inner), 0))
     reasons = []
     for column, share in zip(inner.T, noise, strict=True):
-        least = share * np.sqrt(len(column))  # the length of a standardised column is that root
+        least = share * np.sqrt(len(column))  # the norm of a standardised column is this root
         rest = column
-        for _ in range(2):  # once more, since the first projection leaves rounding behind
+        for _ in range(2):  # twice, since the first projection leaves rounding errors
             rest = rest - basis @ (basis.T @ rest)
         if share > 1 or np.linalg.norm(column) <= least:
             reasons.append(constant)
@@ -147,10 +147,10 @@ def _reasons(inner: Floats, noise: Floats, constant: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Imputed:
-    """A column without holes, and the column that says where they were."""
+class ImputedColumn:
+    """A column without missing values, and the indicator of where they were."""
 
-    values: Floats | None  # None where nothing at all is known
+    values: Floats | None  # None if no value is known
     missing: Floats  # 1 where the value was imputed
     median: float | None
     n: int
@@ -158,7 +158,7 @@ class Imputed:
     note: str = ""
 
 
-def impute_median(values: ArrayLike, groups: Any = None) -> Imputed:
+def impute_median(values: ArrayLike, groups: Any = None) -> ImputedColumn:
     """Return values with the median of the known ones in place of NaN.
 
     Args:
@@ -172,10 +172,12 @@ def impute_median(values: ArrayLike, groups: Any = None) -> Imputed:
     known = _one_each(given, holes, groups)
     if not len(known):
         note = "no rows" if not len(given) else "no value is known, so there is no median to impute"
-        return Imputed(None, holes.astype(np.float64), None, len(given), int(holes.sum()), note)
+        return ImputedColumn(None, holes.astype(np.float64), None, len(given), int(holes.sum()), note)
     median = float(np.median(known))
     note = f"{int(holes.sum())} of {len(given)} values imputed by the median {median:g}" if holes.any() else ""
-    return Imputed(np.where(holes, median, given), holes.astype(np.float64), median, len(given), int(holes.sum()), note)
+    return ImputedColumn(
+        np.where(holes, median, given), holes.astype(np.float64), median, len(given), int(holes.sum()), note
+    )
 
 
 def _one_each(given: Floats, holes: Any, groups: Any) -> Floats:

@@ -1,7 +1,7 @@
 """Logistic regression by iteratively reweighted least squares, with cluster-robust errors.
 
-A 0/1 outcome, named columns and cluster labels come in. Rows that the columns predict without exception (separation)
-are found by a certificate and left out, as the likelihood itself does in the limit; their columns get no number.
+Rows that the columns predict perfectly (separation) are found by a certificate and left out, as the likelihood itself
+does in the limit; their columns get no estimate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eirkit.logs.inference.ascent import Ascent, Point, climb, direction
 from eirkit.logs.inference.design import (
     INTERCEPT,
     Codes,
@@ -24,6 +23,7 @@ from eirkit.logs.inference.design import (
     as_matrix,
     standardise,
 )
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction
 from eirkit.logs.inference.results import (
     Excluded,
     Fit,
@@ -36,12 +36,12 @@ from eirkit.logs.inference.results import (
     wald,
 )
 
-_ON_THE_FENCE = 1e-6  # of the largest score: rounding in a direction that proves separation
+_ON_THE_FENCE = 1e-6  # relative rounding in a direction that proves separation
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A fit on the rows that are left after separated ones."""
+    """A fit on the rows that remain without separated ones."""
 
     rows: NDArray[np.intp]
     design: Design
@@ -66,7 +66,7 @@ def logistic(outcome: ArrayLike, columns: Columns, clusters: Any) -> Fit:
     return _report(y, names, codes, state)
 
 
-def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Floats) -> Point:
+def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Floats) -> LikelihoodPoint:
     """Return the log-likelihood with its derivatives; weights count rows."""
     linear = matrix @ theta
     tail = np.exp(-np.abs(linear))
@@ -75,7 +75,7 @@ def log_likelihood(y: Floats, matrix: Floats, weights: Floats | None, theta: Flo
     residual, curvature = y - mean, mean * (1 - mean)
     if weights is not None:
         rows, residual, curvature = rows * weights, residual * weights, curvature * weights
-    return Point(float(rows.sum()), matrix.T @ residual, (matrix.T * curvature) @ matrix)
+    return LikelihoodPoint(float(rows.sum()), matrix.T @ residual, (matrix.T * curvature) @ matrix)
 
 
 def maximise(y: Floats, matrix: Floats, weights: Floats | None = None, start: Floats | None = None) -> Ascent:
@@ -106,22 +106,22 @@ def _fit(
     y: Floats, raw: Floats, names: tuple[str, ...], rows: NDArray[np.intp], separated: frozenset[str]
 ) -> _State | str:
     if not len(rows) or y[rows].min() == y[rows].max():
-        return f"separation: {', '.join(sorted(separated))} predict every row without exception, so odds are infinite"
+        return f"separation: {', '.join(sorted(separated))} predict every row perfectly, so the odds ratio is infinite"
     design = standardise(names, raw[rows])
     matrix = design.with_intercept()
     ascent = maximise(y[rows], matrix)
     if not ascent.runaway:
-        note = "the fit did not converge; leave out columns that say nearly the same"
+        note = "the fit did not converge; leave out nearly collinear columns"
         return _State(rows, design, ascent, separated) if ascent.converged else note
     way = direction(ascent.step)
     decided = _certificate(y[rows], matrix @ way)
     if not decided.any():
-        return "the likelihood has no maximum that can be found; leave out columns that say nearly the same"
+        return "no maximum of the likelihood was found; leave out nearly collinear columns"
     return _fit(y, raw, names, rows[~decided], separated | _involved(design, way))
 
 
 def _certificate(y: Floats, scores: Floats) -> NDArray[np.bool_]:
-    """Return the rows that a direction predicts for ever better, none if it predicts any row for ever worse."""
+    """Return the rows that a direction predicts ever better, none if it predicts any row ever worse."""
     margins = (2 * y - 1) * scores
     limit = _ON_THE_FENCE * np.abs(margins).max()
     decided: NDArray[np.bool_] = (margins > limit) & (margins.min() >= -limit)
@@ -129,7 +129,7 @@ def _certificate(y: Floats, scores: Floats) -> NDArray[np.bool_]:
 
 
 def _involved(design: Design, way: Floats) -> frozenset[str]:
-    """Return the terms that grow without end in a direction, in the caller's units."""
+    """Return the terms that grow without bound in a direction, in the caller's units."""
     sizes = np.abs(design.back(intercept=True) @ way) * np.append(1.0, design.scale)
     names = (INTERCEPT, *design.names)
     return frozenset(names[j] for j in np.flatnonzero(sizes > _ON_THE_FENCE * sizes.max()))
@@ -140,7 +140,7 @@ def _report(y: Floats, names: tuple[str, ...], codes: Codes, state: _State) -> F
     inner = np.unique(codes[rows], return_inverse=True)[1]
     clusters = int(inner.max()) + 1
     lost = len(y) - len(rows)
-    reason = "predicted without exception by " + ", ".join(sorted(state.separated))
+    reason = "predicted perfectly by " + ", ".join(sorted(state.separated))
     excluded = (Excluded(reason, lost),) if lost else ()
     if clusters < 2:
         note = "separation leaves one cluster, so no error can be estimated"
@@ -149,7 +149,7 @@ def _report(y: Floats, names: tuple[str, ...], codes: Codes, state: _State) -> F
     covariance = cluster_robust(state.ascent.point.information, scores, inner, matrix.shape[1])
     terms = assemble((INTERCEPT, *names), state.design, state.ascent.theta, covariance, state.separated)
     notes = [few_clusters_note(clusters), *(f"{t.name} {t.note}" for t in terms if t.note)]
-    notes += [f"{lost} rows left out: {reason}"] if lost else []
+    notes += [str(part) for part in excluded]
     value = state.ascent.point.value
     return Fit(terms, len(rows), clusters, True, value, excluded, join_notes(notes))
 
@@ -157,11 +157,11 @@ def _report(y: Floats, names: tuple[str, ...], codes: Codes, state: _State) -> F
 def assemble(
     names: tuple[str, ...], design: Design, theta: Floats, covariance: Floats, separated: frozenset[str]
 ) -> tuple[Term, ...]:
-    """Return one term per name in the caller's units, with the reason where there is none."""
+    """Return one term per name in the caller's units, with the reason where there is no estimate."""
     has_intercept = len(theta) > len(design.names)
     back = design.back(intercept=has_intercept)
     values, errors = back @ theta, standard_errors(back @ covariance @ back.T)
     fitted = ((INTERCEPT,) if has_intercept else ()) + design.names
     found = {name: wald(name, float(v), float(e)) for name, v, e in zip(fitted, values, errors, strict=True)}
-    reasons = {**design.dropped, **dict.fromkeys(separated, "is separated: its odds are infinite")}
+    reasons = {**design.dropped, **dict.fromkeys(separated, "is separated: its odds ratio is infinite")}
     return tuple(Term(name, None, note=reasons[name]) if name in reasons else found[name] for name in names)

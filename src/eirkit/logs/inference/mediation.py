@@ -1,8 +1,8 @@
-"""How much of an exposure's effect on a binary outcome runs through a binary mediator, by standardisation.
+"""Mediation analysis: how much of an exposure's effect on a binary outcome runs through a binary mediator.
 
-Logistic models of mediator and outcome come first; then everybody's predicted risk, with the exposure set to two of its
-percentiles, is averaged. Intervals resample whole clusters. This is arithmetic on two regressions, causal only if both
-are right and nothing unmeasured drives mediator and outcome.
+Logistic models of mediator and outcome are fitted; then the predicted risk, with the exposure set to two of its
+percentiles, is averaged over all rows. Intervals resample whole clusters. The result is causal only if both models are
+right and nothing unmeasured drives mediator and outcome.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES = ("indirect", "direct", "total")
 
 @dataclass(frozen=True, slots=True)
 class Mediation:
-    """Risk differences between two values of the exposure; indirect and direct add up to total."""
+    """Risk differences between two values of the exposure; indirect and direct sum to total."""
 
     indirect: Term  # outcome's exposure at the upper value, mediator as under the upper minus as under the lower
     direct: Term  # outcome's exposure from lower to upper, mediator as under the lower
@@ -32,7 +32,7 @@ class Mediation:
     high_exposure: float | None
     n: int
     clusters: int
-    resamples: int  # that could be fitted
+    resamples: int  # resamples that could be fitted
     note: str = ""
 
 

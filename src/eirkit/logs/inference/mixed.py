@@ -1,8 +1,7 @@
 """Logistic regression with a random intercept per group: maximum likelihood, and a posterior for credible intervals.
 
-A 0/1 outcome, named columns and groups come in. The intercepts are integrated out by quadrature; the posterior of what
-is left is sampled by Markov chains whose mixing is reported. The correlated-random-effects variant is one more column:
-the group's mean of the exposure.
+The intercepts are integrated out by quadrature; the posterior of the other parameters is sampled by Markov chains whose
+mixing is reported. The correlated-random-effects variant adds one column: the group's mean of the exposure.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eirkit.logs.inference.ascent import Ascent, Point, climb, invert
 from eirkit.logs.inference.design import (
     INTERCEPT,
     Codes,
@@ -28,9 +26,10 @@ from eirkit.logs.inference.design import (
     standardise,
 )
 from eirkit.logs.inference.logistic import assemble, maximise
+from eirkit.logs.inference.mcmc import Proposal, effective_draws, r_hat, sample
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, invert
 from eirkit.logs.inference.quadrature import NODES, GroupedRows, collapse, derivatives, log_marginal
 from eirkit.logs.inference.results import LEVEL, Fit, Term, join_notes, missing, wald
-from eirkit.logs.inference.sampling import Proposal, effective_draws, r_hat, sample
 
 GROUP_SD = "group sd"
 INTERCEPT_SCALE, SLOPE_SCALE, SD_SCALE, SD_FREEDOM = 5.0, 2.5, 2.5, 3.0
@@ -38,16 +37,16 @@ PRIORS = (
     f"intercept at the columns' means ~ normal(0, {INTERCEPT_SCALE:g}); a column's log odds per standard deviation ~ "
     f"normal(0, {SLOPE_SCALE:g}); sd of the group intercepts ~ half Student t({SD_FREEDOM:g}, 0, {SD_SCALE:g})"
 )
-_ALL_SPREAD = 4.0  # log sd beyond which the groups alone decide nearly every row
-_NO_SPREAD = -5.0  # log sd below which intercepts differ by less than anything that can be told
+_ALL_SPREAD = 4.0  # log sd above which the groups alone determine nearly every row
+_NO_SPREAD = -5.0  # log sd below which the intercepts are practically equal
 _MIXED_R_HAT, _MIXED_DRAWS = 1.01, 400.0
 _MANY_NODES, _MOST_NODES = 63, 127
-_FINE_ENOUGH = 1e-2  # of log-likelihood, which no interval can show
+_FINE_ENOUGH = 1e-2  # difference in log-likelihood too small to affect an interval
 _CHAINS, _WARM_UP = 4, 200
 
 
 @dataclass(frozen=True, slots=True)
-class Mixing:
+class ChainMixing:
     """Whether the chains agree on one term."""
 
     name: str
@@ -60,12 +59,12 @@ class Posterior:
     """Posterior medians, standard deviations and equal-tailed intervals; p is twice the smaller tail beyond zero."""
 
     terms: tuple[Term, ...]
-    group_sd: Term  # on the scale of log odds
+    group_sd: Term  # on the log-odds scale
     n: int
     groups: int
     draws: int  # over all chains
     acceptance: float | None
-    mixing: tuple[Mixing, ...]
+    mixing: tuple[ChainMixing, ...]
     converged: bool  # every R-hat ≤ 1.01 and 400 effective draws of every term
     priors: str = PRIORS
     note: str = ""
@@ -113,7 +112,7 @@ def mixed_posterior(
         return _no_posterior(model)
     ascent = _climb_finely(model, lambda theta, nodes: _penalised(model.cells, theta, nodes))
     spread = invert(ascent.point.information)
-    # Steep groups need the most nodes, so count them where the posterior is about to end.
+    # Steep groups need the most nodes, so their number is chosen near the posterior's mode.
     steep = ascent.theta + np.append(np.zeros(len(spread) - 1), 2 * np.sqrt(spread[-1, -1]))
     nodes = _fewest_nodes(model.cells, steep)
     root = np.asarray(np.linalg.cholesky(spread + 1e-12 * np.eye(len(spread))), dtype=np.float64)
@@ -136,7 +135,7 @@ def log_prior(points: Floats) -> Floats:
     normal = -0.5 * (points[:, :-1] / scales) ** 2 - np.log(scales) - 0.5 * log(2 * pi)
     ratio = np.exp(2 * points[:, -1]) / (SD_FREEDOM * SD_SCALE**2)
     constant = log(2 / SD_SCALE) + lgamma((SD_FREEDOM + 1) / 2) - lgamma(SD_FREEDOM / 2) - 0.5 * log(pi * SD_FREEDOM)
-    # The last summand is the Jacobian of the logarithm.
+    # The last summand is the Jacobian of the log transform.
     half_t: Floats = constant - (SD_FREEDOM + 1) / 2 * np.log1p(ratio) + points[:, -1]
     whole: Floats = normal.sum(axis=1) + half_t
     return whole
@@ -161,7 +160,7 @@ def _hopeless(y: Floats, codes: Codes) -> str:
     if groups == 1:
         return "all rows belong to one group, so groups cannot be compared"
     if groups == len(y):
-        return "every row is its own group, so the spread between groups cannot be told from chance"
+        return "every row is its own group, so the spread between groups cannot be distinguished from chance"
     wins = np.bincount(codes, y)
     if not ((wins > 0) & (wins < np.bincount(codes))).any():
         return "in every group all rows agree, so the spread between groups is infinite"
@@ -173,8 +172,8 @@ def _start(model: _Model) -> Floats:
     return np.append(np.clip(pooled, -5, 5), 0.0)
 
 
-def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], Point]) -> Ascent:
-    """Return the maximum at as many nodes as the groups need: the more two-sided they are, the fewer."""
+def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], LikelihoodPoint]) -> Ascent:
+    """Return the maximum, with as many nodes as the groups need."""
     start = _start(model)
     for nodes in (_MANY_NODES, _MOST_NODES):
         ascent = climb(lambda theta, nodes=nodes: _tamed(evaluate(theta, nodes)), start)  # type: ignore[misc]
@@ -186,7 +185,7 @@ def _climb_finely(model: _Model, evaluate: Callable[[Floats, int], Point]) -> As
 
 
 def _fewest_nodes(cells: GroupedRows, theta: Floats) -> int:
-    """Return a number of nodes that is as good as the most there can be."""
+    """Return the smallest number of nodes that is as accurate as the largest."""
     slopes, log_sd = theta[None, :-1], theta[-1:]
     best = log_marginal(cells, slopes, log_sd, _MOST_NODES)[0]
     for nodes in (NODES, 2 * NODES + 1, _MANY_NODES):
@@ -196,21 +195,21 @@ def _fewest_nodes(cells: GroupedRows, theta: Floats) -> int:
 
 
 def _climb(model: _Model) -> Ascent | None:
-    """Return the maximum, None where it lies at no spread between groups."""
+    """Return the maximum, or None if it lies at zero spread between groups."""
     pooled = maximise(model.outcome, model.design.with_intercept())
     ascent = _climb_finely(model, lambda theta, nodes: derivatives(model.cells, theta, nodes))
     flat = ascent.theta[-1] < _NO_SPREAD or (pooled.converged and ascent.point.value <= pooled.point.value + 1e-6)
     return None if flat else ascent
 
 
-def _tamed(point: Point) -> Point:
-    """Return the point with an information that leads uphill also where the marginal likelihood is not concave."""
+def _tamed(point: LikelihoodPoint) -> LikelihoodPoint:
+    """Return the point with an information matrix that leads uphill even where the likelihood is not concave."""
     values, vectors = np.linalg.eigh(point.information)
     if values.min() > 0:
         return point
     floor = 1e-3 * max(1.0, float(np.abs(values).max()))
     lifted = (vectors * np.maximum(np.abs(values), floor)) @ vectors.T
-    return Point(point.value, point.gradient, lifted)
+    return LikelihoodPoint(point.value, point.gradient, lifted)
 
 
 def _without_spread(model: _Model) -> Fit:
@@ -227,18 +226,18 @@ def _fitted(model: _Model, terms: tuple[Term, ...], log_likelihood: float, note:
 
 
 def _lost(model: _Model) -> Fit:
-    note = "separation, or the fit did not converge; leave out columns that predict every row of their kind"
+    note = "the data are separated or the fit did not converge; leave out columns that predict the outcome perfectly"
     names = (*model.names, GROUP_SD)
     return missing(names, note, n=len(model.outcome), clusters=len(model.cells.starts))
 
 
 def _sd_term(log_sd: float, error: float) -> Term:
-    """Return the sd with an interval by its logarithm, and no p value: zero is the edge of what it can be."""
+    """Return the sd with an interval on the log scale, and no p value, since zero is on the boundary."""
     by_log = wald(GROUP_SD, log_sd, error).ratio()
     return Term(GROUP_SD, by_log.estimate, by_log.standard_error, by_log.low, by_log.high, None, by_log.note)
 
 
-def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> Point:
+def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> LikelihoodPoint:
     """Return the log posterior with derivatives."""
     point = derivatives(cells, theta, nodes)
     scales = np.full(len(theta), SLOPE_SCALE)
@@ -248,7 +247,7 @@ def _penalised(cells: GroupedRows, theta: Floats, nodes: int) -> Point:
     gradient[-1] = 1 - (SD_FREEDOM + 1) * ratio / (1 + ratio)
     curvature[-1] = 2 * (SD_FREEDOM + 1) * ratio / (1 + ratio) ** 2
     value = point.value + float(log_prior(theta[None])[0])
-    return Point(value, point.gradient + gradient, point.information + np.diag(curvature))
+    return LikelihoodPoint(value, point.gradient + gradient, point.information + np.diag(curvature))
 
 
 def _summarise(model: _Model, values: Floats, acceptance: float) -> Posterior:
@@ -260,11 +259,11 @@ def _summarise(model: _Model, values: Floats, acceptance: float) -> Posterior:
     terms = tuple(Term(name, None, note=dropped[name]) if name in dropped else found[name] for name in model.names)
     chains = {**{name: slopes[..., j] for j, name in enumerate(fitted)}, GROUP_SD: values[..., -1]}
     mixing = tuple(
-        Mixing(name, r_hat(chain) or float("inf"), effective_draws(chain) or 0.0) for name, chain in chains.items()
+        ChainMixing(name, r_hat(chain) or float("inf"), effective_draws(chain) or 0.0) for name, chain in chains.items()
     )
     converged = all(m.r_hat <= _MIXED_R_HAT and m.effective_draws >= _MIXED_DRAWS for m in mixing)
     notes = [f"{t.name} {t.note}" for t in terms if t.note]
-    notes += [] if converged else ["the chains have not mixed; ask for more draws"]
+    notes += [] if converged else ["the chains have not mixed; increase the number of draws"]
     count, groups = values.shape[0] * values.shape[1], len(model.cells.starts)
     spread = _credible(GROUP_SD, sd, has_sign=False)
     return Posterior(

@@ -1,7 +1,7 @@
-"""Poisson regression with one set of fixed effects absorbed, a log-exposure offset and cluster-robust errors.
+"""Poisson regression with absorbed fixed effects, a log-exposure offset and cluster-robust errors.
 
-Counts, exposures, named columns, groups and clusters come in. The effects of the groups have a closed form given the
-slopes, so they are never columns; groups that cannot inform the slopes are left out and counted.
+The group effects have a closed form given the slopes, so they are never columns; groups that carry no information about
+the slopes are left out and counted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import SpecError
-from eirkit.logs.inference.ascent import Ascent, Point, climb, direction
 from eirkit.logs.inference.design import (
     Codes,
     Columns,
@@ -27,9 +26,10 @@ from eirkit.logs.inference.design import (
     standardise,
 )
 from eirkit.logs.inference.logistic import assemble
+from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, direction
 from eirkit.logs.inference.results import Excluded, Fit, cluster_robust, few_clusters_note, join_notes, missing
 
-_ON_THE_FENCE = 1e-6  # of the largest score: rounding in a direction that proves separation
+_ON_THE_FENCE = 1e-6  # relative rounding in a direction that proves separation
 Rows = NDArray[np.intp]
 
 
@@ -66,7 +66,7 @@ def poisson(counts: ArrayLike, columns: Columns, groups: Any, clusters: Any, *, 
     """
     y = as_floats("counts", counts)
     if (y < 0).any():
-        raise SpecError("counts holds negative values; give how often it happened")
+        raise SpecError("counts holds negative values; give numbers of events")
     n, names = len(y), tuple(columns)
     time = as_floats("exposure", exposure, n)
     labels = as_codes("groups", groups, n), as_codes("clusters", clusters, n)
@@ -84,17 +84,19 @@ def poisson(counts: ArrayLike, columns: Columns, groups: Any, clusters: Any, *, 
     return _report(state, excluded)
 
 
-def profile(y: Floats, log_exposure: Floats, matrix: Floats, groups: Codes, theta: Floats) -> tuple[Point, Floats]:
-    """Return the log-likelihood with the groups' effects at their best, up to a constant, and the means."""
+def profile(
+    y: Floats, log_exposure: Floats, matrix: Floats, groups: Codes, theta: Floats
+) -> tuple[LikelihoodPoint, Floats]:
+    """Return the log-likelihood with the group effects at their optimum, up to a constant, and the means."""
     linear = matrix @ theta + log_exposure
-    linear -= group_peaks(linear, groups)[groups]  # only differences inside a group count, and none overflows
+    linear -= group_peaks(linear, groups)[groups]  # only differences within a group matter, and this avoids overflow
     rate = np.exp(linear)
     totals = np.bincount(groups, y)
     effects = np.log(totals) - np.log(np.bincount(groups, rate))
     mean = rate * np.exp(effects)[groups]
     value = float(y @ (linear + effects[groups])) - float(totals.sum())
     inner = matrix - group_means(matrix, groups, mean)[groups]
-    return Point(value, matrix.T @ (y - mean), (inner.T * mean) @ inner), mean
+    return LikelihoodPoint(value, matrix.T @ (y - mean), (inner.T * mean) @ inner), mean
 
 
 def _informative(data: _Data) -> tuple[Rows, tuple[Excluded, ...]]:
@@ -122,12 +124,14 @@ def _fit(data: _Data, separated: frozenset[str]) -> _State | str:
         return _State(data, design, ascent, separated)
     decided, involved = _certificate(data, design.matrix, ascent)
     if not decided.any():
-        return "the fit did not converge; leave out columns that say nearly the same"
+        return "the fit did not converge; leave out nearly collinear columns"
     culprits = {design.names[j] for j in np.flatnonzero(involved)}
     rows = np.flatnonzero(~decided)
     rows = rows[_informative(data.at(rows))[0]]
     if not len(rows):
-        return f"separation: {', '.join(sorted(separated | culprits))} predict every count, so rates are infinite"
+        return (
+            f"separation: {', '.join(sorted(separated | culprits))} predict every count, so the rate ratio is infinite"
+        )
     return _fit(data.at(rows), separated | culprits)
 
 
@@ -154,5 +158,5 @@ def _report(state: _State, excluded: tuple[Excluded, ...]) -> Fit:
     terms = assemble(data.names, design, theta, covariance, state.separated)
     clusters = int(data.clusters.max()) + 1
     notes = [few_clusters_note(clusters), *(f"{t.name} {t.note}" for t in terms if t.note)]
-    notes += [f"{part.rows} rows left out: {part.reason}" for part in excluded]
+    notes += [str(part) for part in excluded]
     return Fit(terms, len(data.counts), clusters, True, state.ascent.point.value, excluded, join_notes(notes))

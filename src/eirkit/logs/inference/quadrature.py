@@ -1,7 +1,7 @@
-"""The marginal likelihood of a logistic model with a normal intercept per group, by adaptive Gauss–Hermite quadrature.
+"""Marginal likelihood of a logistic model with a normal intercept per group, by adaptive Gauss–Hermite quadrature.
 
-Rows of a group that share all columns are one cell with a count, which changes nothing but the time. Nodes are laid
-around each group's own mode and curvature, so a few of them suffice for any size of group.
+Rows of a group with equal columns are one cell with a count, which only saves time. Nodes are placed around each
+group's own mode and curvature, so a few suffice for groups of any size.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.logs.inference.ascent import Point
 from eirkit.logs.inference.design import Codes, Floats
+from eirkit.logs.inference.newton import LikelihoodPoint
 
 NODES = 15
 _MODE_STEPS = 60
-_FARTHEST = 300.0  # log odds are cut there, so that the product of two odds is still a float
-_AT_THE_MODE = 1e-6  # standard deviations of the intercept; nodes need not lie exactly around it
+_FARTHEST = 300.0  # log odds are clipped here, so that a product of two odds stays finite
+_AT_THE_MODE = 1e-6  # in standard deviations of the intercept; nodes need not be centred exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def log_marginal(cells: GroupedRows, slopes: Floats, log_sd: Floats, nodes: int 
     return total
 
 
-def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> Point:
+def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> LikelihoodPoint:
     """Return the log-likelihood at (slopes, log sd) with derivatives, by the moments of the complete-data score."""
     sd = float(np.exp(theta[-1]))
     laid = _lay(cells, theta[None, :-1], np.array([sd]), nodes)
@@ -78,7 +78,7 @@ def derivatives(cells: GroupedRows, theta: Floats, nodes: int = NODES) -> Point:
     complete[:-1, -1] = cells.matrix.T @ (curvature * per_cell * shift[cells.groups]).sum(axis=1)
     complete[-1, :-1] = complete[:-1, -1]
     complete[-1, -1] = float((weights * (shift**2 * curved - of_sd)).sum())
-    return Point(float(laid.log_integral.sum()), means.sum(axis=1), complete - spread)
+    return LikelihoodPoint(float(laid.log_integral.sum()), means.sum(axis=1), complete - spread)
 
 
 def _lay(cells: GroupedRows, slopes: Floats, sd: Floats, nodes: int) -> _Nodes:
@@ -89,7 +89,7 @@ def _lay(cells: GroupedRows, slopes: Floats, sd: Floats, nodes: int) -> _Nodes:
     knots, knot_weights = _knots(nodes)
     places = centre[..., None] + width[..., None] * knots
     shift = _within(sd[:, None, None] * places)
-    # Odds multiply, so there are few exponentials; what is left per cell and node is one logarithm.
+    # Odds multiply, so few exponentials are needed; the cost per cell and node is one logarithm.
     odds = fixed_odds[..., None] * np.exp(shift)[:, cells.groups]
     events = np.add.reduceat(cells.events, cells.starts)
     logs = shift * events[:, None] + np.add.reduceat(cells.events * fixed, cells.starts, axis=1)[..., None]

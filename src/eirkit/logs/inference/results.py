@@ -1,6 +1,6 @@
-"""What every regression gives back: terms with errors and intervals, what was left out, and words where no number is.
+"""Results that all regressions share: terms with errors and intervals, excluded rows, notes, and robust covariances.
 
-Intervals are 95%. A number that does not exist is None and the note says why; nothing here is ever NaN.
+Intervals are 95%. A number that does not exist is None and the note says why; no value is ever NaN.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from statistics import NormalDist
 import numpy as np
 
 from eirkit.errors import UnknownNameError
-from eirkit.logs.inference.ascent import invert
 from eirkit.logs.inference.design import Codes, Floats, group_sums
+from eirkit.logs.inference.newton import invert
 
 LEVEL = 0.95
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-_LARGEST_LOG = 700.0  # beyond it the exponential is no float
+_LARGEST_LOG = 700.0  # above this the exponential overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,22 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """Rows that did not enter, and why."""
+    """Rows that were not used, and why."""
 
     reason: str
     rows: int
 
+    def __str__(self) -> str:
+        return f"{self.rows} {'row' if self.rows == 1 else 'rows'} left out: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A fitted regression. Terms are logarithms of odds or rates; `Term.ratio` turns one round."""
+    """A fitted regression. Terms are log odds ratios or log rate ratios; `Term.ratio` converts one."""
 
     terms: tuple[Term, ...]
-    n: int  # rows that entered
-    clusters: int  # among them: clusters, groups or strata, whichever the estimator takes
+    n: int  # rows used
+    clusters: int  # clusters, groups or strata among them, depending on the estimator
     converged: bool
     log_likelihood: float | None = None
     excluded: tuple[Excluded, ...] = ()
@@ -70,7 +73,7 @@ class Fit:
 
 
 def wald(name: str, estimate: float, standard_error: float) -> Term:
-    """Return a term with a normal interval and p value; an error of zero or none at all gives neither."""
+    """Return a term with a normal interval and p value; neither if the error is zero or missing."""
     if not 0 < standard_error < inf:
         return Term(name, estimate, note="its error cannot be estimated from these rows")
     half = Z * standard_error
@@ -81,13 +84,13 @@ def wald(name: str, estimate: float, standard_error: float) -> Term:
 def missing(
     names: Iterable[str], note: str, *, n: int = 0, clusters: int = 0, excluded: tuple[Excluded, ...] = ()
 ) -> Fit:
-    """Return a fit without numbers, and the reason."""
+    """Return a fit without estimates, and the reason."""
     terms = tuple(Term(name, None, note=note) for name in names)
     return Fit(terms, n, clusters, converged=False, excluded=excluded, note=note)
 
 
 def join_notes(notes: Iterable[str]) -> str:
-    """Return the notes that say something, each once, as one line."""
+    """Return the distinct non-empty notes as one line."""
     return "; ".join(dict.fromkeys(note for note in notes if note))
 
 
@@ -95,7 +98,7 @@ def _exponential(value: float | None) -> float | None:
     return None if value is None or value > _LARGEST_LOG else exp(value)
 
 
-FEWEST = 20  # resamples below which percentiles mean nothing
+FEWEST = 20  # fewest resamples for percentiles
 
 
 def cluster_weights(clusters: int, rng: np.random.Generator) -> Floats:
@@ -105,7 +108,7 @@ def cluster_weights(clusters: int, rng: np.random.Generator) -> Floats:
 
 
 def percentile_term(name: str, estimate: float, draws: Floats) -> Term:
-    """Return a term whose error, interval and p value come from resamples; p counts signs, with one added."""
+    """Return a term whose error, interval and p value come from resamples; p counts signs, plus one."""
     if len(draws) < FEWEST:
         return Term(name, estimate, note=f"only {len(draws)} resamples could be fitted, too few for an interval")
     low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
@@ -114,7 +117,7 @@ def percentile_term(name: str, estimate: float, draws: Floats) -> Term:
     return Term(name, estimate, float(draws.std(ddof=1)), float(low), float(high), p)
 
 
-FEW_CLUSTERS = 30  # below it normal intervals from cluster-robust errors are known to be too short
+FEW_CLUSTERS = 30  # fewer clusters make normal intervals from robust errors too short
 
 
 def cluster_robust(information: Floats, scores: Floats, codes: Codes, parameters: int) -> Floats:

@@ -1,1 +1,1 @@
-"""What a shell command reads and writes, told from its text and its output: a grammar and a table of commands."""
+"""What a shell command read and wrote, inferred from its text and its output without running it."""

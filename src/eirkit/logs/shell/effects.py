@@ -1,100 +1,190 @@
-"""One shell call: its command, its output and its exit code come in; what it read and wrote goes out."""
+"""Returns what one shell call read and wrote, from its command, output and exit code, and updates the shell's state.
+
+It holds the table of commands, and decides which of the requested writes failed.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
 
-from eirkit.logs.shell.changing import CHANGERS
-from eirkit.logs.shell.failures import happened
 from eirkit.logs.shell.flow import Flow
-from eirkit.logs.shell.git import git
+from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.outputs import reads_of
-from eirkit.logs.shell.running import RUNNERS
-from eirkit.logs.shell.searching import SEARCHERS
+from eirkit.logs.shell.run_commands import RUNNERS
+from eirkit.logs.shell.search_commands import SEARCHERS
 from eirkit.logs.shell.state import ShellState
-from eirkit.logs.shell.viewing import VIEWERS
-from eirkit.logs.shell.walk import Invocation, Walk
+from eirkit.logs.shell.view_commands import VIEWERS
+from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
+from eirkit.logs.shell.write_commands import CHANGERS
 from eirkit.logs.trajectory import FileWrite, Touches
 
 COMMANDS: Mapping[str, Callable[[Walk, Invocation], Flow]] = {
     **VIEWERS,
-    **SEARCHERS,
     **CHANGERS,
     **RUNNERS,
+    **SEARCHERS,
     "git": git,
 }
+_COMPLAINTS = (
+    "No such file",
+    "not found",
+    "cannot",
+    "can't",
+    "annot ",
+    "error",
+    "Error",
+    "denied",
+    "directory",
+    "FAILED",
+    "****",
+    "unterminated",
+)
+_FRAME = re.compile(r'(?:File "(?:<stdin>|<string>|[^"\n]*)"|Cell In\[\d{1,6}\]), line (\d{1,7})(?:, in <module>)?')
+_SED_SCRIPT = re.compile(r"(?m)^sed: -e expression")
+_GIT_REFUSED = re.compile(
+    r"(?m)^error: (?:patch failed|corrupt patch|unrecognized input|No valid patches|[^\n]*: patch does not apply)"
+)
 
-
-# The shell refused the whole command: a first line that it cannot parse, or a quote that is never closed.
+# Commands whose error message always means a non-zero exit code.
+_STRICT = frozenset({"rm", "cp", "mv", "sed", "cat", "cd", "mkdir", "touch", "ln", "head", "tail", "ls", "patch"})
+# The shell rejected the whole command: a syntax error in its first line, or an unclosed quote.
 _UNPARSED = re.compile(
     r"(?m)^(?:/bin/|/usr/bin/)?(?:ba|da|z)?sh: (?:-c: )?(?:line )?"
     r"(?:1: [Ss]yntax error|\d+: unexpected EOF|\d+: Syntax error: Unterm)"
 )
 
 
-def shell_touches(command: str, output: str, exit_code: int, place: ShellState) -> Touches:
-    """Return what a command touched, and leave in `place` what the next one needs to know."""
-    walk = Walk(place, COMMANDS, output, exit_code)
-    folder = place.folder
-    if place.folder[:1] == "/":
-        walk.variables["PWD"] = place.folder
+def shell_touches(command: str, output: str, exit_code: int, state: ShellState) -> Touches:
+    """Return what a command touched, and update `state` for the next one."""
+    walk = Walk(state, COMMANDS, output, exit_code)
+    folder = state.folder
+    if state.folder[:1] == "/":
+        walk.variables["PWD"] = state.folder
     if exit_code == 0 or not _UNPARSED.search(output):
         walk.run(parse(command))
-    reads = tuple(reads_of(walk.shown, output, place)) if walk.shown else ()
-    writes = tuple(done.write for done in happened(walk, output, exit_code)) if walk.written else ()
-    # Reads are noted last: a file that this very call made and showed was not there before.
+    reads = tuple(reads_of(walk.shown, output, state)) if walk.shown else ()
+    writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
+    # Reads are recorded last: a file that this call created and showed did not exist before.
     for write in writes:
-        remember(place, write)
+        remember(state, write)
     gone = {write.path for write in writes if write.kind == "delete"} if writes else ()
     for read in reads:
         if read.path not in gone:
-            place.note_read(read.path)
+            state.note_read(read.path)
     if walk.cleaned:
-        _clean(place, walk, {write.path for write in writes})
-    if place.keeps_folder:
-        place.folder = walk.folder
+        _clean(state, walk, {write.path for write in writes})
+    if state.keeps_folder:
+        state.folder = walk.folder
     if output:
-        place.note_output(output, place.folder)
+        state.note_output(output, state.folder)
         if exit_code == 0 and ("grep" in command or "find " in command or "rg " in command):
-            place.note_listing(command, output, folder)
+            state.note_listing(command, output, folder)
     return Touches(reads, writes)
 
 
-def _clean(place: ShellState, walk: Walk, written: set[str]) -> None:
-    """Forget changes that git undid or committed, save those that were to be undone and were not."""
+def _clean(state: ShellState, walk: Walk, written: set[str]) -> None:
+    """Forget changes that git undid or committed, except those whose undo failed."""
     asked = {done.write.path for done in walk.written}
     for path in walk.cleaned:
         if path in written or path not in asked:
-            place.changed.pop(path, None)
-            place.created.pop(path, None)
+            state.changed.pop(path, None)
+            state.created.pop(path, None)
 
 
-def remember(place: ShellState, write: FileWrite) -> None:
-    """Keep what a write tells about a file: its text, and that it differs from the last commit."""
+def remember(state: ShellState, write: FileWrite) -> None:
+    """Record what a write reveals about a file: its text, and that it differs from the last commit."""
     path = write.path
     if write.kind == "delete":
-        place.forget(path)
-        if path in place.created:
-            place.created.pop(path)
-            place.changed.pop(path, None)
+        state.forget(path)
+        if path in state.created:
+            state.created.pop(path)
+            state.changed.pop(path, None)
         else:
-            place.changed[path] = None
+            state.changed[path] = None
         return
     if write.content is not None:
-        place.keep_text(path, write.content)
-    elif path in place.texts:
-        place.keep_text(path, _edited(place.texts[path], write))
-    # What was shown before is overwritten, not made.
-    if write.kind == "whole" and path not in place.changed and path not in place.shown:
-        place.created[path] = None
-    place.changed[path] = None
-    place.note_file(path)
+        state.keep_text(path, write.content)
+    elif path in state.texts:
+        state.keep_text(path, _edited(state.texts[path], write))
+    # A file shown before is overwritten, not created.
+    if write.kind == "whole" and path not in state.changed and path not in state.shown:
+        state.created[path] = None
+    state.changed[path] = None
+    state.note_file(path)
 
 
 def _edited(text: str, write: FileWrite) -> str:
     if write.removed is not None and write.added is not None:
         return text.replace(write.removed, write.added, 1)
-    # An edit that cannot be followed rarely changes which files a script writes, so the old text is kept.
+    # An edit that cannot be reproduced rarely changes which files a script writes, so the old text stays.
     return text + (write.added or "")
+
+
+def _completed_writes(walk: Walk, output: str, exit_code: int) -> list[ShellWrite]:
+    """Return the writes that happened, in order."""
+    if exit_code == 0 and not any(word in output for word in _COMPLAINTS):
+        return walk.written
+    done = [done for done in walk.written if not _failed(done, output, exit_code, walk.last_step)]
+    return [one for one in done if not _skipped(one.step, walk, output)] if exit_code else done
+
+
+def _skipped(step: int, walk: Walk, output: str) -> bool:
+    """Return whether a command before `&&` reported a failure, so that this one never ran."""
+    while step := walk.guards.get(step, 0):
+        name = walk.names[step - 1]
+        if name in _STRICT and _complains(name, "", output):
+            return True
+    return False
+
+
+def _failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bool:
+    if not done.firm:
+        return _refused(done.word, output)
+    name = done.command
+    if name.startswith("python"):
+        return _python_failed(done, output, exit_code, last_step)
+    if name in ("sed", "gsed") and _SED_SCRIPT.search(output):
+        return exit_code != 0
+    if name == "git" and _GIT_REFUSED.search(output):
+        return True
+    if _complains(name, done.word, output):
+        return True
+    # A command that reports an error about one file has processed the others.
+    selective = name != "git" and _complains(name, "", output)
+    return exit_code != 0 and done.step == last_step and not selective
+
+
+def _refused(word: str, output: str) -> bool:
+    """Return whether the shell could not open the target of a redirection."""
+    index = output.find(f"{word}: ")
+    while index >= 0:
+        rest = output[index + len(word) + 2 : index + len(word) + 60]
+        start = output.rfind("\n", 0, index) + 1
+        if rest.startswith(
+            ("No such file", "Permission denied", "Is a directory", "Directory nonexistent", "Not a dir")
+        ):
+            return output[start:index].lstrip().startswith(("bash", "sh", "/bin/", "-bash", "zsh", "cannot create"))
+        index = output.find(f"{word}: ", index + 1)
+    return False
+
+
+def _complains(name: str, word: str, output: str) -> bool:
+    at = output.find(f"{name}: ") if name != "git" else output.find("error: pathspec")
+    while at >= 0:
+        end = output.find("\n", at)
+        if word in output[at : end if end >= 0 else len(output)] and (at == 0 or output[at - 1] in "\n/"):
+            return True
+        at = output.find(f"{name}: ", at + 1)
+    return False
+
+
+def _python_failed(done: ShellWrite, output: str, exit_code: int, last_step: int) -> bool:
+    """Return whether a write comes after the line that raised an error; a program does what precedes that line."""
+    if "Traceback (most recent call last)" in output:
+        frame = _FRAME.search(output, output.find("Traceback (most recent call last)"))
+        return frame is not None and exit_code != 0 and done.line >= int(frame[1])
+    if exit_code != 0 and done.step == last_step:
+        return True
+    return "SyntaxError:" in output and exit_code != 0

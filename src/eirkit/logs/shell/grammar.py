@@ -1,6 +1,6 @@
-"""Parses a command with the tree-sitter grammar of bash into the parts of `syntax.py`. Never raises on any text.
+"""Parses a shell command with the tree-sitter grammar of bash into the nodes of `syntax.py`; it never raises.
 
-The grammar's error recovery can take more than linear time, so a skeleton goes to it in pieces of bounded size.
+The grammar's error recovery can take more than linear time, so long commands are parsed in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from eirkit.errors import MissingExtraError
-from eirkit.logs.shell.lifting import MARK, STRING, Body, lift, unquote_double
+from eirkit.logs.shell.skeleton import MARK, STRING, ExtractedText, extract_long_texts, unquote_double
 from eirkit.logs.shell.syntax import (
     EMPTY,
     FED,
     Chain,
     Command,
     Connector,
-    Define,
+    FunctionDefinition,
     Group,
     Loop,
     Node,
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from tree_sitter import Node as TreeNode
     from tree_sitter import Parser
 
-LONGEST_COMMAND = 1 << 20  # characters that are looked at
+LONGEST_COMMAND = 1 << 20  # characters of a command that are parsed
 _LONGEST_SKELETON = 1 << 15
-_PIECE = 3000  # characters that go to the grammar at once
-_DEEPEST = 40  # levels of nesting that are followed
-_CACHED = 10_000  # characters of a command worth remembering
+_PIECE = 3000  # characters passed to the grammar at once
+_DEEPEST = 40  # deepest nesting that is followed
+_CACHED = 10_000  # longest command that is cached
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 _LISTING = re.compile(r"(?:\$\(|`)\s*(?:e?grep|rg|find|ls|git|echo|seq)\b")
-_PLACE = re.compile(MARK + r"(\d+)")
+_MARK = re.compile(MARK + r"(\d+)")
 
 
 def parse(command: str) -> Node:
-    """Return the parts of a command; what the grammar cannot make out is left out."""
+    """Return the syntax nodes of a command; what the grammar cannot parse is left out."""
     plain = parse_plain(command)
     if plain is not None:
         return plain
@@ -63,8 +63,8 @@ def _parser() -> Parser:
 
 
 def parse_with_grammar(command: str) -> Node:
-    """Return the parts of a command as the grammar sees them, however plain it is."""
-    lifted = lift(command)
+    """Return the syntax nodes of a command from the grammar, however simple the command is."""
+    lifted = extract_long_texts(command)
     parser, nodes = _parser(), []
     for piece in _pieces(lifted.skeleton[:_LONGEST_SKELETON].replace("\0", "")):
         tree = parser.parse(_ascii(piece))
@@ -76,8 +76,8 @@ _remembered = lru_cache(maxsize=4096)(parse_with_grammar)
 
 
 def _ascii(text: str) -> bytes:
-    # The grammar's scanner looks characters up in a table of 256 and crashes on others in some places. None of them
-    # means anything to a shell, so a letter stands in for each; and a place in the bytes is a place in the text.
+    # The grammar's scanner indexes a table of 256 characters and can crash on others. None of them
+    # has a meaning in a shell, so each is replaced by a letter, and byte offsets equal text offsets.
     return (text if text.isascii() else _FOREIGN.sub("X", text)).encode("ascii")
 
 
@@ -90,9 +90,9 @@ def _pieces(source: str) -> Iterator[str]:
 
 
 class _Builder:
-    """Turns the nodes of one tree into our parts; `left` counts down the levels that may still be followed."""
+    """Converts the nodes of one tree to ours; `left` counts down the nesting levels that may still be followed."""
 
-    def __init__(self, source: str, bodies: Sequence[Body]) -> None:
+    def __init__(self, source: str, bodies: Sequence[ExtractedText]) -> None:
         self.source, self.bodies = source, bodies
 
     def text(self, node: TreeNode) -> str:
@@ -153,13 +153,13 @@ class _Builder:
         if not targets or operator in (">&", "<&", ">&-", "<&-"):
             return
         redirects.append(self.opened(operator, targets[0], descriptor, inner, left))
-        # The grammar takes arguments that follow a redirection for further targets of it.
+        # The grammar parses arguments after a redirection as further targets of it.
         words.extend(self.word(target, inner, left) for target in targets[1:])
 
     def opened(self, operator: str, target: TreeNode, descriptor: int | None, inner: list[Node], left: int) -> Redirect:
         text = self.text(target)
-        if place := _PLACE.fullmatch(text):
-            body = self.bodies[int(place[1])]
+        if mark := _MARK.fullmatch(text):
+            body = self.bodies[int(mark[1])]
             return Redirect("here", document_word(body.text) if body.expands else body.text)
         word = self.word(target, inner, left)
         if text.startswith(STRING):
@@ -172,8 +172,8 @@ class _Builder:
             return open_word(self.text(node))
         if kind == "raw_string":
             text = self.text(node)[1:-1]
-            place = _PLACE.fullmatch(text)
-            return self.bodies[int(place[1])].text if place and int(place[1]) < len(self.bodies) else text
+            mark = _MARK.fullmatch(text)
+            return self.bodies[int(mark[1])].text if mark and int(mark[1]) < len(self.bodies) else text
         if left <= 0:
             return joined(())
         if kind == "string":
@@ -191,7 +191,7 @@ class _Builder:
         parts: list[Word] = []
         position = node.start_byte + 1
         for child in children[1:]:
-            # Blanks between two expansions belong to no node of their own.
+            # Blanks between two expansions belong to no node.
             parts.append(unquote_double(self.source[position : child.start_byte]))
             if child.type == "string_content":
                 parts.append(unquote_double(self.text(child)))
@@ -222,7 +222,7 @@ class _Builder:
         return joined(())
 
     def chain(self, node: TreeNode, left: int) -> Node:
-        # A long list leans to the left, one level for every command: it is unrolled, not followed.
+        # A long list is nested to the left, one level per command, so it is unrolled in a loop.
         items: list[tuple[Connector, Node]] = []
         current: TreeNode | None = node
         while current is not None and current.type == "list":
@@ -265,7 +265,7 @@ class _Builder:
         if isinstance(body, Pipeline) and isinstance(body.stages[-1], Command):
             return _redirect_last(body, tuple(redirects), tuple(words))
         fed = next((part for part in inner if isinstance(part, Group) and part.feeds), None)
-        if fed is not None and body is not None:  # `done < <(…)` is fed as by a pipe
+        if fed is not None and body is not None:  # `done < <(…)` reads its input like a pipe
             others = tuple(redirect for redirect in redirects if redirect.operator != "<")
             return Pipeline((fed, Group(body, redirects=others)))
         return Group(body or EMPTY, redirects=tuple(redirects)) if body or redirects else EMPTY
@@ -295,7 +295,7 @@ class _Builder:
 
     def function(self, node: TreeNode, left: int) -> Node:
         name = next((self.text(child) for child in node.children if child.type == "word"), "")
-        return Define(name, self.sequence(node.named_children[1:], left))
+        return FunctionDefinition(name, self.sequence(node.named_children[1:], left))
 
     def lone_assignment(self, node: TreeNode, left: int) -> Node:
         inner: list[Node] = []
@@ -305,7 +305,7 @@ class _Builder:
 
 
 def _lists(part: Node) -> bool:
-    """True if a substitution gives names or numbers to go through, so that nothing of it is shown."""
+    """Return whether a substitution yields names or numbers to iterate over, so that none of its output is shown."""
     return isinstance(part, Group) and bool(_LISTING.match(part.source))
 
 

@@ -1,7 +1,8 @@
-"""Gives the output of a call to the files that it shows: whole where one stream alone was printed, else split where the
-text itself says how (echoed headings, names before lines, line numbers, ranges of known length).
+"""Attributes the output of a call to the files that it shows.
 
-What cannot be told apart has no content; its tokens are shared equally among the streams that printed it.
+The whole output belongs to a file if one stream alone was printed; otherwise it is split where the text shows how:
+echoed headings, names before lines, line numbers, ranges of known length. What cannot be separated has no content; its
+tokens are shared equally among the streams that printed it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from eirkit.facts import fact
 from eirkit.logs.shell.flow import SHOWING, Flow, may_complain, without_complaints
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import FileRead, Lines
-from eirkit.logs.views import clip_marks
+from eirkit.logs.viewer_output import clip_marks
 
-_SHORTEST_CLIPPED = 1000  # characters: no scaffold cuts what is shorter
-_LOOK_AHEAD = 20  # streams
-CHOSEN = Lines(1, 0)  # an empty range: lines were picked by what they hold, none was asked for by number
+_SHORTEST_CLIPPED = 1000  # characters: scaffolds do not truncate shorter outputs
+_LOOK_AHEAD = 20  # streams that are considered for the next heading
+CHOSEN = Lines(1, 0)  # an empty range: lines were selected by content and none requested by number
 _TAB_LINE = re.compile(r"(?m)^(?:\d+[:-])?[ ]*(\d{1,9})\t(.*)$")
 _COLON_LINE = re.compile(r"(?m)^(\d{1,9})[:-](.*)$")
 _FOUND = re.compile(r"(?m)^([^\s:][^:\n]{0,400}):(?:(\d{1,9})[:])?(.*)$")
@@ -31,28 +32,28 @@ _PATHLIKE = re.compile(r"[\w.@+~/-]+")
 
 @fact
 class _Region:
-    """A stretch of the output and the streams that made it."""
+    """A part of the output and the streams that produced it."""
 
     text: str
     flows: tuple[Flow, ...]
 
 
-def reads_of(flows: Sequence[Flow], output: str, place: ShellState) -> Iterator[FileRead]:
-    """Yield the reads that streams and the output they made together come to."""
+def reads_of(flows: Sequence[Flow], output: str, state: ShellState) -> Iterator[FileRead]:
+    """Yield the reads of the streams that together produced an output."""
     if not output or not any(flow.kind in SHOWING for flow in flows):
         return
     clipped = bool(clip_marks(output))
     if may_complain(output):
-        flows, output = without_complaints(flows, output, place)
+        flows, output = without_complaints(flows, output, state)
     if not flows or not output or output.isspace():
         return
     for region in _regions(output, flows) if len(flows) > 1 else (_Region(output, tuple(flows)),):
-        for read in _region_reads(region, place):
+        for read in _region_reads(region, state):
             yield replace(read, clipped=True) if clipped and (len(flows) == 1 or clip_marks(region.text)) else read
 
 
 def _regions(output: str, flows: Sequence[Flow]) -> Iterator[_Region]:
-    """Yield the stretches between texts that the command itself spelt out."""
+    """Yield the parts of the output between texts that the command itself printed."""
     start, waiting = 0, list[Flow]()
     for number, flow in enumerate(flows):
         text = (flow.text or "").strip("\n")
@@ -61,7 +62,7 @@ def _regions(output: str, flows: Sequence[Flow]) -> Iterator[_Region]:
             continue
         at = _find_line(output, text, start)
         if at < 0 or (flow.optional and at > _next_heading(output, flows[number + 1 :], start)):
-            continue  # not printed: the other side of a condition, or left out by the scaffold
+            continue  # not printed: the other branch of a condition, or truncated by the scaffold
         if waiting:
             yield _Region(output[start:at], tuple(waiting))
         start = at + len(text)
@@ -72,7 +73,7 @@ def _regions(output: str, flows: Sequence[Flow]) -> Iterator[_Region]:
 
 
 def _next_heading(output: str, flows: Sequence[Flow], start: int) -> int:
-    """Return where the next text stands that was printed for certain."""
+    """Return the position of the next text that was certainly printed."""
     for flow in flows[:_LOOK_AHEAD]:
         if flow.kind == "text" and not flow.optional and (text := (flow.text or "").strip("\n")).strip():
             at = _find_line(output, text, start)
@@ -87,15 +88,15 @@ def _find_line(output: str, text: str, start: int) -> int:
     return at + 1 if at >= 0 else -1
 
 
-def _region_reads(region: _Region, place: ShellState) -> Iterator[FileRead]:
+def _region_reads(region: _Region, state: ShellState) -> Iterator[FileRead]:
     if not region.text or region.text.isspace():
         return
     if len(region.flows) > 1:
-        # A search that found nothing printed nothing, so what there is belongs to the others.
+        # A search without matches printed nothing, so the output belongs to the others.
         region = replace(region, flows=tuple(flow for flow in region.flows if flow.may_be_in(region.text)))
     if len(region.flows) <= 1:
         for flow in region.flows:
-            yield from _flow_reads(flow, region.text, place)
+            yield from _flow_reads(flow, region.text, state)
         return
     if (only := _one_file(region)) is not None:
         yield _file_read(only, only.files[0], region.text)
@@ -104,9 +105,9 @@ def _region_reads(region: _Region, place: ShellState) -> Iterator[FileRead]:
     if parts is not None:
         for flow, text in parts:
             if text.strip():
-                yield from _flow_reads(flow, text, place)
+                yield from _flow_reads(flow, text, state)
         return
-    yield from _shared(region, place)
+    yield from _shared(region, state)
 
 
 def _one_file(region: _Region) -> Flow | None:
@@ -121,7 +122,7 @@ def _one_file(region: _Region) -> Flow | None:
 
 
 def _split(region: _Region) -> list[tuple[Flow, str]] | None:
-    """Return the text of each stream where their lengths or their line numbers tell them apart."""
+    """Return the text of each stream if their lengths or line numbers separate them."""
     flows = region.flows
     lines = region.text.split("\n")
     if lines and not lines[-1]:
@@ -151,7 +152,7 @@ def _dealt(flows: Sequence[Flow], lines: list[str], sizes: Sequence[int]) -> lis
 
 
 def _runs(lines: list[str]) -> list[int]:
-    """Return the lengths of the stretches in which line numbers follow one another."""
+    """Return the lengths of the runs of consecutive line numbers."""
     runs: list[int] = []
     before = -2
     for line in lines:
@@ -165,19 +166,19 @@ def _runs(lines: list[str]) -> list[int]:
     return runs
 
 
-def _shared(region: _Region, place: ShellState) -> Iterator[FileRead]:
-    """Yield the reads of streams that cannot be told apart: those whose text has names in it first."""
+def _shared(region: _Region, state: ShellState) -> Iterator[FileRead]:
+    """Yield the reads of streams that cannot be separated, those with names in their text first."""
     told: dict[str, FileRead] = {}
     telling = 0
     for flow in region.flows:
         if flow.kind in ("search", "diff") or flow.headed:
-            reads = [read for read in _flow_reads(flow, region.text, place) if read.content is not None]
+            reads = [read for read in _flow_reads(flow, region.text, state) if read.content is not None]
             telling += bool(reads)
             told.update((read.path, read) for read in reads if read.path not in told)
     yield from told.values()
     shows = {path: flow for flow in region.flows if flow.kind == "files" for path in flow.files}
     sharing = len(shows) + telling + sum(flow.kind in ("other", "text", "none") for flow in region.flows)
-    tokens = place.count(region.text) // sharing if shows else 0
+    tokens = state.count(region.text) // sharing if shows else 0
     for path, flow in shows.items():
         if path not in told:
             yield FileRead(path, tokens=tokens, requested=_requested(flow))
@@ -191,25 +192,25 @@ def _requested(flow: Flow) -> Lines | None:
     return Lines(flow.first, flow.last if flow.last is not None else 1 << 30)
 
 
-def _flow_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+def _flow_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
     if flow.kind == "search":
-        yield from _search_reads(flow, text, place)
+        yield from _search_reads(flow, text, state)
     elif flow.kind == "diff":
-        yield from _diff_reads(flow, text, place)
+        yield from _diff_reads(flow, text, state)
     elif flow.kind == "files":
         if flow.headed and (headings := list(_HEADING.finditer(text))):
-            yield from _headed_reads(flow, text, headings, place)
+            yield from _headed_reads(flow, text, headings, state)
         elif len(flow.files) == 1:
             yield _file_read(flow, flow.files[0], text)
         else:
-            yield from _shared(_Region(text, (flow._replace(headed=False),)), place)
+            yield from _shared(_Region(text, (flow._replace(headed=False),)), state)
 
 
-def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], place: ShellState) -> Iterator[FileRead]:
-    """Yield the reads of files printed one after the other with `==> name <==` and a blank line between them."""
+def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], state: ShellState) -> Iterator[FileRead]:
+    """Yield the reads of files printed one after the other under `==> name <==` headings."""
     most = None if flow.last is None else max(0, flow.last - flow.first + 1)
     for found, after in zip(headings, [*headings[1:], None], strict=True):
-        path = place.resolve(found[1], flow.folder)
+        path = state.resolve(found[1], flow.folder)
         body = text[found.end() : after.start() - 1 if after else len(text)]
         if most is not None and body.count("\n") > most:
             body = "\n".join(body.split("\n", most)[:most]) + "\n"
@@ -229,7 +230,7 @@ def _file_read(flow: Flow, path: str, text: str) -> FileRead:
 
 
 def _counted(text: str, flow: Flow) -> dict[int, str] | None:
-    """Return lines by number, counted from the first that was asked for; only up to where the text was cut."""
+    """Return lines by number, counted from the first requested one, up to the first truncation."""
     if len(text) >= _SHORTEST_CLIPPED and (marks := clip_marks(text)):
         text = text[: text.rfind("\n", 0, marks[0].start) + 1]
     lines = text.split("\n")
@@ -240,7 +241,7 @@ def _counted(text: str, flow: Flow) -> dict[int, str] | None:
     return dict(enumerate(lines, flow.first)) or None
 
 
-def _search_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+def _search_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
     resolved: dict[str, str | None] = {}
     found: dict[str, list[tuple[str, str]]] = {}
     accepts = _accepts(flow.bases)
@@ -248,7 +249,7 @@ def _search_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead
         for name, number, line in pattern.findall(text):
             if name not in resolved:
                 known = pattern is _FOUND and accepts(name)
-                resolved[name] = place.resolve(name, flow.folder) if known else None
+                resolved[name] = state.resolve(name, flow.folder) if known else None
             path = resolved[name]
             if path is not None:
                 found.setdefault(path, []).append((number, line))
@@ -262,7 +263,7 @@ def _search_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead
 
 
 def _accepts(bases: tuple[str, ...]) -> Callable[[str], bool]:
-    """Return whether a name before a line can be a file that the search looked through."""
+    """Return a test of whether a name before a line can be a file of the search."""
     starts = tuple(base.rstrip("/") for base in bases if base.rstrip("/") not in ("", "."))
     anything = not starts or len(starts) < len(bases)
 
@@ -274,13 +275,13 @@ def _accepts(bases: tuple[str, ...]) -> Callable[[str], bool]:
     return accepts
 
 
-def _diff_reads(flow: Flow, text: str, place: ShellState) -> Iterator[FileRead]:
+def _diff_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
     starts = [found.start() for found in _DIFF_FILE.finditer(text)]
     merged: dict[str, list[str]] = {}
     for start, end in zip(starts, [*starts[1:], len(text)], strict=False):
         body = text[start:end]
         named = _NEW_NAME.search(body)
-        if named and named[1] != "/dev/null" and (path := place.resolve(named[1].strip(), flow.folder)) is not None:
+        if named and named[1] != "/dev/null" and (path := state.resolve(named[1].strip(), flow.folder)) is not None:
             merged.setdefault(path, []).append(body)
     for path, bodies in merged.items():
         yield FileRead(path, content="".join(bodies), requested=CHOSEN)

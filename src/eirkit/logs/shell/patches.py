@@ -1,4 +1,4 @@
-"""Which files a patch changes: unified diffs, and the `*** Begin Patch` format with its files and hunks."""
+"""Lists the files that a patch changes: unified diffs, and the `*** Begin Patch` format with its files and hunks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KINDS: dict[str, WriteKind] = {"Add": "whole", "Update": "edit", "Delete": "del
 class FilePatch:
     """What a patch does to one file."""
 
-    path: str  # as the patch names it, without the first part that `-p1` takes off
+    path: str  # as named in the patch, without the first component (`-p1`)
     kind: WriteKind
     removed: str = ""
     added: str = ""
 
 
 def files_in_diff(text: str, strip: int = 1) -> list[str]:
-    """Return the files that a unified diff changes, makes or removes, in order."""
+    """Return the files that a unified diff changes, creates or removes, in order."""
     found: dict[str, None] = {}
     old = ""
     for match in _HEADER.finditer(text):
@@ -40,7 +40,7 @@ def files_in_diff(text: str, strip: int = 1) -> list[str]:
 
 
 def stripped(name: str, strip: int = 1) -> str:
-    """Return a name in a diff without its first parts."""
+    """Return a name in a diff without its first components."""
     name = name.strip('"')
     if name.startswith("/"):
         return name
@@ -52,15 +52,15 @@ _PREFIXES = ("a", "b", "i", "w", "c", "o", "old", "new", "orig")
 
 
 def file_patches(text: str) -> Iterator[FilePatch]:
-    """Yield the files of a `*** Begin Patch` text; a move removes one file and makes another."""
+    """Yield the files of a `*** Begin Patch` text; a move removes one file and creates another."""
     marks = [match for match in _HEADER.finditer(text) if match[3] or match[5]]
-    for place, match in enumerate(marks):
+    for index, match in enumerate(marks):
         if match[3] is None:
             continue
         path = match[4].strip()
-        moved = marks[place + 1][5] if place + 1 < len(marks) else None
-        body_start = marks[place + 1].end() if moved else match.end()
-        after = place + 2 if moved else place + 1
+        moved = marks[index + 1][5] if index + 1 < len(marks) else None
+        body_start = marks[index + 1].end() if moved else match.end()
+        after = index + 2 if moved else index + 1
         body = text[body_start : marks[after].start() if after < len(marks) else len(text)]
         removed, added = _sides(body)
         if moved:

@@ -1,4 +1,4 @@
-"""What is known of a value in a Python program that nobody runs: texts it may be, files whose content it carries."""
+"""Values in an abstractly interpreted Python program: the texts they may be, and the files whose content they carry."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from itertools import product
 
 from eirkit.logs.trajectory import WriteKind
 
-_MOST_TEXTS = 64  # that one value may be
+_MOST_TEXTS = 64  # texts that one value may be
 _LONGEST_TEXT = 1 << 18
-MOST_ITEMS = 200  # of a list that are followed
-GLOB = "\1"  # ends a text that stands for the files which match it
+MOST_ITEMS = 200  # items of a list that are followed
+GLOB = "\1"  # suffix of a text that stands for the files which match it
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """A value as far as it is known; all empty: nothing is."""
+class ProgramValue:
+    """What is known of a value; all fields empty means nothing."""
 
     texts: tuple[str, ...] = ()
     carries: frozenset[str] = frozenset()  # files whose content went into it
     opened: tuple[str, ...] = ()  # of an open file: its paths
-    items: tuple[Value, ...] = ()  # of a list or a tuple that is spelt out; of a dictionary, its keys
-    values: tuple[Value, ...] = ()  # of a dictionary that is spelt out: what its keys stand for
+    items: tuple[ProgramValue, ...] = ()  # of a literal list or tuple: its items; of a dictionary: its keys
+    values: tuple[ProgramValue, ...] = ()  # of a literal dictionary: its values
 
 
-UNKNOWN_VALUE = Value()
+UNKNOWN_VALUE = ProgramValue()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class ProgramWrite:
     path: str
     kind: WriteKind
     content: str | None = None
-    line: int = 0  # of the statement at the program's own level
-    command: tuple[str, ...] = ()  # of a copy, a move and their like: the shell's words for it
+    line: int = 0  # line of the top-level statement
+    command: tuple[str, ...] = ()  # of a copy, move and similar: the equivalent shell command
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class ProgramEffects:
     writes: tuple[ProgramWrite, ...] = ()
     shown: tuple[str, ...] = ()  # files whose content it prints
     commands: tuple[str, ...] = ()  # shell commands that it starts
-    said: frozenset[str] = frozenset()  # lines that it prints as they are spelt out in it
+    said: frozenset[str] = frozenset()  # literal lines that it prints
 
 
 NO_EFFECTS = ProgramEffects()
 
 
-def union(values: Iterable[Value]) -> Value:
+def union(values: Iterable[ProgramValue]) -> ProgramValue:
     """Return the value that may be any of several."""
     texts: dict[str, None] = {}
     carries: frozenset[str] = frozenset()
@@ -62,19 +62,19 @@ def union(values: Iterable[Value]) -> Value:
         texts.update(dict.fromkeys(value.texts[: _MOST_TEXTS - len(texts)]))
         carries |= value.carries
         opened.update(dict.fromkeys(value.opened))
-    return Value(tuple(texts), carries, tuple(opened))
+    return ProgramValue(tuple(texts), carries, tuple(opened))
 
 
-def carried(values: Iterable[Value]) -> Value:
-    """Return a value made from others of which only the content that it carries is known."""
+def carried(values: Iterable[ProgramValue]) -> ProgramValue:
+    """Return a value of which only the content carried over from others is known."""
     carries: frozenset[str] = frozenset()
     for value in values:
         carries |= value.carries
-    return Value(carries=carries) if carries else UNKNOWN_VALUE
+    return ProgramValue(carries=carries) if carries else UNKNOWN_VALUE
 
 
-def combined(make: Callable[..., str], values: Sequence[Value]) -> Value:
-    """Return the value of a function of texts, for every choice of what they may be."""
+def combined(make: Callable[..., str], values: Sequence[ProgramValue]) -> ProgramValue:
+    """Return the value of a function of texts, for every combination of what they may be."""
     choices = [value.texts[:8] for value in values]
     if not all(choices):
         return carried(values)
@@ -83,16 +83,16 @@ def combined(make: Callable[..., str], values: Sequence[Value]) -> Value:
         if len(made) >= _MOST_TEXTS or sum(map(len, picked)) > _LONGEST_TEXT:
             break
         made[make(*picked)] = None
-    return Value(tuple(made), carried(values).carries)
+    return ProgramValue(tuple(made), carried(values).carries)
 
 
 def replaced(text: str, old: str, new: str) -> str:
-    """Return a text with a part of it replaced everywhere; nothing where that would grow beyond all bounds."""
+    """Return a text with all occurrences of a part replaced; None if it would grow too large."""
     return text.replace(old, new) if text.count(old) * len(new) <= _LONGEST_TEXT else ""
 
 
 def joined_path(*parts: str) -> str:
-    """Return parts of a path as `os.path.join` and `/` put them together."""
+    """Return parts of a path joined as by `os.path.join` and `/`."""
     return posixpath.join(*parts) if parts else ""
 
 
@@ -101,44 +101,44 @@ def parent(path: str) -> str:
     return posixpath.dirname(path) or "."
 
 
-def one_of(source: Value) -> Value:
+def one_of(source: ProgramValue) -> ProgramValue:
     """Return what a loop's variable may be."""
     if not source.items:
         return carried([source])
     width = len(source.items[0].items)
     if width and all(len(item.items) == width for item in source.items):
-        return Value(items=tuple(union(item.items[place] for item in source.items) for place in range(width)))
+        return ProgramValue(items=tuple(union(item.items[index] for item in source.items) for index in range(width)))
     return union([*source.items, carried([source])])
 
 
-def dictionary(pairs: tuple[Value, ...]) -> Value:
-    """Return a mapping: a loop over it goes over its keys."""
+def dictionary(pairs: tuple[ProgramValue, ...]) -> ProgramValue:
+    """Return a mapping; iterating over it yields its keys."""
     keys, values = tuple(pair.items[0] for pair in pairs), tuple(pair.items[1] for pair in pairs)
-    return Value(items=keys, values=values, carries=carried(values).carries)
+    return ProgramValue(items=keys, values=values, carries=carried(values).carries)
 
 
-def viewed(method: str, mapping: Value) -> Value:
-    """Return what `items`, `keys` or `values` give of a dictionary that is spelt out."""
+def viewed(method: str, mapping: ProgramValue) -> ProgramValue:
+    """Return the `items`, `keys` or `values` of a literal dictionary."""
     if method == "keys":
         return replace(mapping, values=())
     if method == "values":
-        return Value(items=mapping.values, carries=mapping.carries)
+        return ProgramValue(items=mapping.values, carries=mapping.carries)
     pairs = zip(mapping.items, mapping.values, strict=True)
-    return Value(items=tuple(Value(items=pair) for pair in pairs), carries=mapping.carries)
+    return ProgramValue(items=tuple(ProgramValue(items=pair) for pair in pairs), carries=mapping.carries)
 
 
-def matching(patterns: Value) -> Value:
-    """Return the list of files that patterns match: which they are is known only to who knows the files."""
+def matching(patterns: ProgramValue) -> ProgramValue:
+    """Return the list of files that patterns match; which ones is known only to the shell state."""
     texts = tuple(text + GLOB for text in patterns.texts if "**" not in text)
-    return Value(items=(Value(texts),)) if texts else UNKNOWN_VALUE
+    return ProgramValue(items=(ProgramValue(texts),)) if texts else UNKNOWN_VALUE
 
 
-def iterated(name: str, arguments: list[Value]) -> Value:
-    """Return what a function that only rearranges its arguments gives."""
+def iterated(name: str, arguments: list[ProgramValue]) -> ProgramValue:
+    """Return the result of a function that only rearranges its arguments."""
     if name == "enumerate":
-        return Value(items=(Value(items=(UNKNOWN_VALUE, one_of(arguments[0]))),))
+        return ProgramValue(items=(ProgramValue(items=(UNKNOWN_VALUE, one_of(arguments[0]))),))
     if name == "zip":
-        return Value(items=(Value(items=tuple(one_of(argument) for argument in arguments)),))
+        return ProgramValue(items=(ProgramValue(items=tuple(one_of(argument) for argument in arguments)),))
     return arguments[0]
 
 
@@ -168,13 +168,13 @@ PATH_METHODS: dict[str, Callable[..., str]] = {
     "with_suffix": lambda text, suffix: posixpath.splitext(text)[0] + suffix,
     "with_name": lambda text, name: joined_path(posixpath.dirname(text), name),
 }
-# What these give says something about a content but does not show it.
+# Their results describe content but do not show it.
 NOT_CONTENT = frozenset(
     {"len", "isinstance", "type", "hash", "id", "bool", "any", "all", "hasattr", "exists", "is_file", "count", "find",
      "index", "rfind", "startswith", "endswith", "isdigit", "stat", "getsize", "range", "sum", "name", "write",
      "writelines", "tell", "seek"}
 )  # fmt: skip
-# Functions and modules whose results still show the content that they are given.
+# Functions and modules whose results still show the content they are given.
 PASSING = frozenset(
     {"str", "repr", "list", "tuple", "set", "sorted", "reversed", "next", "iter", "map", "filter", "dict", "join",
      "format", "re", "json", "textwrap", "yaml", "toml", "tomllib", "csv", "itertools", "max", "min", "zip",

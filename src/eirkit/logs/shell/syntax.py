@@ -1,4 +1,4 @@
-"""The parts of a parsed command: words that may need expanding, and the few ways of putting commands together."""
+"""The syntax tree of a parsed shell command: words that may need expansion, and the ways in which commands combine."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Literal, TypeAlias
 
 from eirkit.facts import fact
 
-FED = "<("  # the text of an unknown piece that stands for a process substitution
+FED = "<("  # text of an unknown piece that represents a process substitution
 PieceKind = Literal["plain", "open", "name", "split", "unknown"]
 Connector = Literal[";", "&&", "||"]
 
 
 @fact
 class WordPiece:
-    """Part of a word: quoted text, text in which globs act, a variable (quoted or not), or anybody's guess."""
+    """Part of a word: quoted text, text with active globs, a variable (quoted or not), or something unknown."""
 
     kind: PieceKind
     text: str = ""
@@ -52,14 +52,14 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Commands one after the other; the connector stands before its command."""
+    """Commands one after the other; the connector precedes its command."""
 
     items: tuple[tuple[Connector, Node], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A body with its own redirections: a subshell, braces, a branch or a loop without a list."""
+    """A body with its own redirections: a subshell, braces, a branch, or a loop without a list."""
 
     body: Node
     subshell: bool = False
@@ -78,14 +78,14 @@ class Loop:
 
 
 @dataclass(frozen=True, slots=True)
-class Define:
-    """A function."""
+class FunctionDefinition:
+    """A shell function."""
 
     name: str
     body: Node
 
 
-Node: TypeAlias = Command | Pipeline | Chain | Group | Loop | Define
+Node: TypeAlias = Command | Pipeline | Chain | Group | Loop | FunctionDefinition
 EMPTY = Chain(())
 
 
@@ -100,7 +100,7 @@ _LONGEST = 2000
 
 
 def parse_plain(command: str) -> Node | None:
-    """Return the parts of a plain command, None for any other."""
+    """Return the syntax nodes of a simple command without quoting or expansion, None for any other."""
     if len(command) > _LONGEST or _PLAIN.fullmatch(command) is None:
         return None
     quoted = "'" in command or '"' in command

@@ -1,7 +1,6 @@
-"""Follows a parsed command from part to part: what each shows and writes, in which folder, with which variables.
+"""Interprets a parsed command without running it: what each part shows and writes, in which folder.
 
-The table of commands comes in through the constructor; the streams that reach the agent and the writes go out. Nothing
-is executed, and loops, functions and nesting are followed only so far.
+The table of commands is a constructor argument. Loops, functions and nesting are followed up to fixed limits.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, No
 from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
 from eirkit.logs.trajectory import FileWrite, WriteKind
 
-_MOST_STEPS = 2000  # commands that are followed in one call
+_MOST_STEPS = 2000  # most commands interpreted in one call
 _TESTS = frozenset({"test", "["})
-_DEEPEST = 12  # functions, scripts and shells inside one another
+_DEEPEST = 12  # deepest nesting of functions, scripts and shells
 
 
 @fact
@@ -26,11 +25,11 @@ class ShellWrite:
     """A write, and what decides whether it happened."""
 
     write: FileWrite
-    step: int  # the place of its command among all that ran
-    command: str  # its name, as errors give it
-    word: str  # its target as the command line spells it
-    firm: bool = True  # it happens only if its command succeeds; a redirection happens either way
-    line: int = 0  # of the script that wrote it, for telling by a traceback how far the script came
+    step: int  # index of its command among all that ran
+    command: str  # the command's name, as printed in errors
+    word: str  # its target as spelled on the command line
+    firm: bool = True  # it happens only if its command succeeds; a redirection happens regardless
+    line: int = 0  # line of the script, to compare with the line in a traceback
 
 
 class Invocation(NamedTuple):
@@ -46,29 +45,29 @@ Handler: TypeAlias = "Callable[[Walk, Invocation], Flow]"
 
 
 class Walk:
-    """One call on its way through the shell."""
+    """The interpretation of one call."""
 
     def __init__(
-        self, place: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
+        self, state: ShellState, commands: Mapping[str, Handler], output: str = "", exit_code: int = 0
     ) -> None:
-        self.place, self.commands, self.output, self.exit_code = place, commands, output, exit_code
-        self.folder = place.folder
+        self.state, self.commands, self.output, self.exit_code = state, commands, output, exit_code
+        self.folder = state.folder
         self.variables: dict[str, str] = {}
         self.functions: dict[str, Node] = {}
         self.shown: list[Flow] = []
         self.written: list[ShellWrite] = []
         self.steps = 0
-        self.rounds = 0  # of loops
-        self.last_step = 0  # the command whose exit code the call has
-        self.names: list[str] = []  # of the commands, by step
-        self.cleaned: dict[str, None] = {}  # files that are as the last commit has them again
-        self.held: dict[str, Flow] = {}  # variables that hold a stream, as `x=$(cat f)` and `read` make them
-        self.hushed = 0  # the last step whose complaints do not reach the agent
+        self.rounds = 0  # iterations of loops
+        self.last_step = 0  # the command that determines the call's exit code
+        self.names: list[str] = []  # names of the commands, by step
+        self.cleaned: dict[str, None] = {}  # files restored to the last commit
+        self.held: dict[str, Flow] = {}  # variables that hold a stream, as after `x=$(cat f)` or `read`
+        self.hushed = 0  # the last step whose errors do not reach the agent
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
         self.depth = 0
 
     def run(self, node: Node, stdin: Flow = NOTHING) -> None:
-        """Follow a part whose output goes where the call's output goes."""
+        """Interpret a node whose output goes to the call's output."""
         if isinstance(node, Command):
             self.show(self.command(node, stdin))
         elif isinstance(node, Chain):
@@ -90,7 +89,7 @@ class Walk:
             self.shown.append(flow)
 
     def capture(self, node: Node, stdin: Flow = NOTHING) -> Flow:
-        """Follow a part and return its output instead of showing it."""
+        """Interpret a node and return its output instead of showing it."""
         if isinstance(node, Command):
             return self.command(node, stdin)
         outer, self.shown = self.shown, []
@@ -99,7 +98,7 @@ class Walk:
         return merged(inner)
 
     def invoke(self, words: Sequence[str], stdin: Flow = NOTHING) -> Flow:
-        """Follow a command given by its words, as `xargs` or `sudo` start one."""
+        """Interpret a command given by its words, as run by `xargs` or `sudo`."""
         if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
             return OTHER
         name = words[0].rpartition("/")[2]
@@ -124,7 +123,7 @@ class Walk:
         return handler(self, call) if handler else OTHER
 
     def within(self, node: Node, stdin: Flow = NOTHING) -> Flow:
-        """Follow a part in a shell of its own, whose folder and variables end with it."""
+        """Interpret a node in a subshell, whose folder and variables end with it."""
         folder, variables = self.folder, self.variables
         self.variables = dict(variables)
         flow = self.capture(node, stdin)
@@ -142,30 +141,30 @@ class Walk:
         firm: bool = True,
         line: int = 0,
     ) -> None:
-        """Note that a command writes the files that words name."""
+        """Record that a command writes the files that words name."""
         for word in words:
-            paths = self.place.resolve_all([word], self.folder)
+            paths = self.state.resolve_all([word], self.folder)
             for path in paths:
                 change = FileWrite(path, kind, content=content, added=added)
                 self.written.append(ShellWrite(change, call.step, call.name, word, firm, line))
 
     def write_path(self, call: Invocation, path: str, kind: WriteKind = "edit", content: str | None = None) -> None:
-        """Note that a command writes a file whose path is already known."""
+        """Record that a command writes a file with a known path."""
         self.written.append(ShellWrite(FileWrite(path, kind, content=content), call.step, call.name, path))
 
     def paths(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the files that words name."""
-        return tuple(self.place.resolve_all(words, self.folder))
+        return tuple(self.state.resolve_all(words, self.folder))
 
     def text_of(self, path: str) -> str | None:
-        """Return a file's text where the run itself wrote it, in this call or before."""
+        """Return a file's text if the run itself wrote it, in this call or before."""
         for done in reversed(self.written):
             if done.write.path == path:
                 return done.write.content
-        return self.place.texts.get(path)
+        return self.state.texts.get(path)
 
     def command(self, node: Command, stdin: Flow) -> Flow:
-        """Follow a simple command and return its output, as far as it is not redirected."""
+        """Interpret a simple command and return its output, as far as it is not redirected."""
         seen = [self._substituted(inner) for inner in node.inner] if node.inner else ()
         if not node.words:
             self._assign(node, seen)
@@ -182,7 +181,7 @@ class Walk:
         return self._output(node.redirects, flow) if node.redirects else flow
 
     def _substituted(self, inner: Node) -> Flow:
-        """Follow a substitution, and keep what it stands for where that is known."""
+        """Interpret a substitution, and keep its value where that is known."""
         flow = self.within(inner)
         if isinstance(inner, Group) and inner.source:
             known = flow.text if flow.kind == "text" else "\n".join(flow.listed) or None
@@ -203,7 +202,7 @@ class Walk:
         return expand(words, self.variables), merged(fed)
 
     def _spoken(self, node: Command, words: Sequence[str], seen: Sequence[Flow]) -> Flow:
-        """Return what `echo` and its like pass on: outputs of other commands, or variables that hold them."""
+        """Return what `echo` and similar commands pass on: outputs of other commands, or variables that hold them."""
         if not words or words[0] not in ("echo", "printf", "diff"):
             return NOTHING
         names = (piece.text for word in node.words if isinstance(word, tuple) for piece in word)
@@ -233,7 +232,7 @@ class Walk:
             if words != ["/dev/null"] and words != ["/dev/stderr"]:
                 self._redirected(call, words, redirect.operator.endswith(">>"), None if to_error else content)
             if flow.kind == "diff" and not to_error:
-                self.place.patches.update(dict.fromkeys(self.paths(words), flow.files))
+                self.state.patches.update(dict.fromkeys(self.paths(words), flow.files))
             if not to_error and words not in (["/dev/stderr"], ["/dev/stdout"], ["/dev/tty"]):
                 flow = NOTHING
         return flow
@@ -258,33 +257,33 @@ class Walk:
             left = node
 
     def _otherwise(self, node: Node, stdin: Flow, held: bool | None) -> None:
-        """Follow what stands after `||`: None says that nobody can tell which side was printed."""
+        """Interpret what follows `||`; None if it is unknown which side was printed."""
         before = len(self.shown)
         self.run(node, stdin)
         after = self.shown[before:]
         if held is None:
             held = not any(flow.shows_files for flow in after)
-        # A text that was perhaps not printed still tells where one file ends, if it is found.
+        # A text that may not have been printed still separates two files if it is found.
         self.shown[before:] = [flow._replace(optional=True) for flow in after if not held or flow.kind == "text"]
 
     def _left_held(self, left: Sequence[Flow], node: Node, step: int) -> bool | None:
-        """True if what stands before `||` showed a file and the call ended well: the right side was not needed."""
+        """Return whether what precedes `||` showed a file and the call succeeded, so the right side did not run."""
         if self.exit_code or not self.output or not left or not left[-1].shows_files:
             return False
         last = left[-1]
         if last.sought is not None:
             return last.may_be_in(self.output)
         if isinstance(node, Pipeline) and len(node.stages) > 1:
-            return True  # its end only passes on what it is given
-        if files_complained_of(self.output, last.files, self.place):
+            return True  # its last command only passes its input on
+        if files_complained_of(self.output, last.files, self.state):
             return False
         doubtful = self.hushed > step or _TESTS.intersection(self.names[step:])
         return None if doubtful and not self._met(last.files) else True
 
     def _met(self, paths: Sequence[str]) -> bool:
-        """True if the run has been shown every one of these files, or has written it."""
-        place = self.place
-        return all(path in place.shown or path in place.changed or path in place.texts for path in paths)
+        """Return whether the run has seen or written every one of these files."""
+        state = self.state
+        return all(path in state.shown or path in state.changed or path in state.texts for path in paths)
 
     def _pipeline(self, pipeline: Pipeline, stdin: Flow) -> None:
         folder = self.folder
@@ -298,17 +297,17 @@ class Walk:
     def _loop(self, loop: Loop, stdin: Flow) -> None:
         self.held.pop(loop.variable, None)
         for word in expand(loop.words, self.variables) or [UNKNOWN]:
-            names = self.place.match(word, self.folder) if isinstance(word, Glob) else [word]
+            names = self.state.match(word, self.folder) if isinstance(word, Glob) else [word]
             for name in names:
-                self.rounds += 1  # a round may have no command
+                self.rounds += 1  # an iteration may contain no command
                 if max(self.steps, self.rounds) >= _MOST_STEPS:
                     return
                 self.variables[loop.variable] = self.word_for(name) if isinstance(word, Glob) else name
                 self.run(loop.body, stdin)
 
     def word_for(self, path: str) -> str:
-        """Return a path as a word that means it in any folder."""
-        return path if path.startswith(("/", "~")) or not self.place.roots else f"{self.place.roots[0]}/{path}"
+        """Return a path as a word that means the same file in any folder."""
+        return path if path.startswith(("/", "~")) or not self.state.roots else f"{self.state.roots[0]}/{path}"
 
     def _group(self, group: Group, stdin: Flow) -> None:
         stdin = self._input(group.redirects, stdin)
@@ -325,7 +324,7 @@ class Walk:
 
     def _function(self, body: Node, call: Invocation) -> Flow:
         outer = self.variables
-        positional = {str(place): word for place, word in enumerate(call.arguments[:9], 1)}
+        positional = {str(index): word for index, word in enumerate(call.arguments[:9], 1)}
         self.variables = {**outer, **positional, "@": " ".join(call.arguments)}
         flow = self.capture(body, call.stdin)
         self.variables = outer

@@ -1,7 +1,7 @@
-"""Expands the words of a command: variables assigned in it, braces, tildes; a glob is marked, not matched.
+"""Expands the words of a command (variables, braces, tildes) and splits options from operands; globs are not matched.
 
-What cannot be known from the text, such as the output of a command, becomes `UNKNOWN` inside the expanded word. An
-array is kept as one text, its items apart by `APART`.
+What the text does not determine, such as the output of a command, becomes `UNKNOWN` inside the expanded word. An array
+is one text, with its items separated by `APART`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import NamedTuple
 from eirkit.logs.shell.syntax import Word, WordPiece
 
 
-class Parsed(NamedTuple):
-    """Options with their values, and what is left."""
+class ParsedOptions(NamedTuple):
+    """Options with their values, and the operands."""
 
     operands: list[str]
     flags: set[str]
     values: dict[str, list[str]]
 
     def has(self, *names: str) -> bool:
-        """True if one of the options was given."""
+        """Return whether one of the options was given."""
         return not self.flags.isdisjoint(names)
 
     def first(self, *names: str) -> str | None:
@@ -32,7 +32,7 @@ class Parsed(NamedTuple):
         return None
 
 
-def split_options(arguments: Sequence[str], valued: str = "", long_valued: Sequence[str] = ()) -> Parsed:
+def split_options(arguments: Sequence[str], valued: str = "", long_valued: Sequence[str] = ()) -> ParsedOptions:
     """Return options and operands.
 
     Args:
@@ -44,14 +44,14 @@ def split_options(arguments: Sequence[str], valued: str = "", long_valued: Seque
     flags: set[str] = set()
     values: dict[str, list[str]] = {}
     waiting: str | None = None
-    for place, argument in enumerate(arguments):
+    for index, argument in enumerate(arguments):
         if waiting is not None:
             values.setdefault(waiting, []).append(argument)
             waiting = None
         elif not argument.startswith("-") or argument == "-":
             operands.append(argument)
         elif argument == "--":
-            operands.extend(arguments[place + 1 :])
+            operands.extend(arguments[index + 1 :])
             break
         elif argument.startswith("--"):
             name, has_value, value = argument.partition("=")
@@ -67,30 +67,30 @@ def split_options(arguments: Sequence[str], valued: str = "", long_valued: Seque
                 values.setdefault("-#", []).append(argument[1])
         else:
             waiting = _letters(argument, valued, flags, values)
-    return Parsed(operands, flags, values)
+    return ParsedOptions(operands, flags, values)
 
 
 def _letters(argument: str, valued: str, flags: set[str], values: dict[str, list[str]]) -> str | None:
-    for place, letter in enumerate(argument[1:], 1):
+    for index, letter in enumerate(argument[1:], 1):
         name = f"-{letter}"
         flags.add(name)
         if letter in valued:
-            if argument[place + 1 :]:
-                values.setdefault(name, []).append(argument[place + 1 :])
+            if argument[index + 1 :]:
+                values.setdefault(name, []).append(argument[index + 1 :])
                 return None
             return name
         if letter.isdigit():
-            values.setdefault("-#", []).append(argument[place:])
+            values.setdefault("-#", []).append(argument[index:])
             return None
     return None
 
 
 UNKNOWN = "\0"
 APART = "\x1f"
-ARRAY: Word = (WordPiece("name", "()"),)  # stands before the items of an array
-_MOST_WORDS = 64  # that one word may become
-_LONGEST_VALUE = 1 << 16  # characters of a variable: `x=$x$x` doubles it
-_LONGEST_WORD = 1 << 20  # characters that variables may make of a word
+ARRAY: Word = (WordPiece("name", "()"),)  # marks the items of an array
+_MOST_WORDS = 64  # words that one word may expand to
+_LONGEST_VALUE = 1 << 16  # characters of a variable, which `x=$x$x` doubles
+_LONGEST_WORD = 1 << 20  # characters of an expanded word
 _SPECIAL = re.compile(r"[*?\[{~\\]")
 _GLOB = re.compile(r"[*?\[]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
@@ -103,7 +103,7 @@ _FIXED = {"HOME": "~"}
 
 
 class Glob(str):
-    """An expanded word in which `*`, `?` or `[…]` still stand for names."""
+    """An expanded word in which `*`, `?` or `[…]` still match names."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ def open_word(text: str) -> Word:
 
 
 def document_word(text: str, split: bool = False) -> Word:
-    """Return the word of a text in which variables stand, such as a here-document."""
+    """Return the word of a text with variables, such as a here-document."""
     if "$" not in text and "\\" not in text:
         return text
     pieces: list[WordPiece] = []
@@ -131,7 +131,7 @@ def document_word(text: str, split: bool = False) -> Word:
 
 
 def joined(words: Sequence[Word], quoted: bool = False) -> Word:
-    """Return one word made of several; of none, a word that nobody can know."""
+    """Return several words as one; without any, an unknown word."""
     if not words:
         return (WordPiece("unknown"),)
     pieces: list[WordPiece] = []
@@ -142,7 +142,7 @@ def joined(words: Sequence[Word], quoted: bool = False) -> Word:
             pieces.append(WordPiece("plain", word))
     if all(piece.kind == "plain" for piece in pieces):
         return "".join(piece.text for piece in pieces)
-    # `{a,b}` arrives in parts, none of which would expand alone.
+    # `{a,b}` arrives in pieces, none of which would expand alone.
     if not quoted and any(piece.kind == "open" for piece in pieces):
         pieces = [WordPiece("open", piece.text) if _is_bare(piece) else piece for piece in pieces]
     return tuple(pieces)
@@ -153,7 +153,7 @@ def _is_bare(piece: WordPiece) -> bool:
 
 
 def expand(words: Iterable[Word], variables: Mapping[str, str]) -> list[str]:
-    """Return the arguments that words become."""
+    """Return the arguments to which words expand."""
     arguments: list[str] = []
     for word in words:
         if isinstance(word, str):
@@ -164,7 +164,7 @@ def expand(words: Iterable[Word], variables: Mapping[str, str]) -> list[str]:
 
 
 def expand_text(word: Word, variables: Mapping[str, str], unknown: str = UNKNOWN) -> str:
-    """Return the one text that a word becomes where it is not split, as in an assignment or a here-document."""
+    """Return the text to which a word expands without splitting, as in an assignment or a here-document."""
     if isinstance(word, str):
         return word
     if _is_too_long(word, variables):
@@ -188,18 +188,18 @@ def _is_too_long(word: tuple[WordPiece, ...], variables: Mapping[str, str]) -> b
 
 
 def assigned(words: Sequence[Word], variables: Mapping[str, str]) -> str:
-    """Return what a variable becomes: the text of one word, or the items of an array."""
+    """Return the value of an assignment: the text of one word, or the items of an array."""
     if words[0] != ARRAY:
         value = expand_text(words[0], variables)
     else:
         items = expand(words[1:], variables)
-        # `[key]=value` fills a table, of which an item cannot be told by its place.
+        # `[key]=value` fills an associative array, whose items have no position.
         value = UNKNOWN if any(item.startswith("[") and "]=" in item for item in items) else APART.join(items)
     return value if len(value) <= _LONGEST_VALUE else UNKNOWN
 
 
 def value_of(name: str, variables: Mapping[str, str]) -> str:
-    """Return the value of a variable, or of what stands in `${…}`; `UNKNOWN` where nobody can tell."""
+    """Return the value of a variable or of `${…}`; `UNKNOWN` if it is not known."""
     value = variables.get(name)
     if value is not None:
         return value.partition(APART)[0] if APART in value and name not in ("@", "*") else value
@@ -214,7 +214,7 @@ def value_of(name: str, variables: Mapping[str, str]) -> str:
 
 
 def _cut(found: re.Match[str], variables: Mapping[str, str]) -> str:
-    """Return a value without its start or end, or with a part replaced; patterns only in the plainest form."""
+    """Return a value without a prefix or suffix, or with a part replaced; only simple patterns are supported."""
     value, sign, given = value_of(found[1], variables), found[2], found[3]
     if sign in (":-", "-"):
         is_unset = UNKNOWN in value and found[1].isdigit()
@@ -234,8 +234,8 @@ def _without_end(value: str, sign: str, pattern: str) -> str:
     stop = pattern[:-1]
     if not pattern.endswith("*") or _GLOB.search(stop):
         return UNKNOWN
-    place = value.find(stop) if sign == "%%" else value.rfind(stop)
-    return value[:place] if place >= 0 else value
+    index = value.find(stop) if sign == "%%" else value.rfind(stop)
+    return value[:index] if index >= 0 else value
 
 
 def _without_start(value: str, sign: str, pattern: str) -> str:
@@ -244,8 +244,8 @@ def _without_start(value: str, sign: str, pattern: str) -> str:
     stop = pattern[1:]
     if not pattern.startswith("*") or _GLOB.search(stop):
         return UNKNOWN
-    place = value.rfind(stop) if sign == "##" else value.find(stop)
-    return value[place + len(stop) :] if place >= 0 else value
+    index = value.rfind(stop) if sign == "##" else value.find(stop)
+    return value[index + len(stop) :] if index >= 0 else value
 
 
 def _spelt(name: str, unknown: str) -> str:
@@ -272,7 +272,7 @@ def _expand_one(word: tuple[WordPiece, ...], variables: Mapping[str, str]) -> li
 
 
 def _many(piece: WordPiece, variables: Mapping[str, str]) -> list[str] | None:
-    """Return the words that a variable alone becomes, None if it is quoted and so one word."""
+    """Return the words to which an unquoted variable expands, None if it is quoted and so one word."""
     is_array = piece.text == "@" or piece.text.endswith("[@]")
     if piece.kind == "name" and not is_array:
         return None
@@ -307,7 +307,7 @@ def _braces(text: str) -> list[str]:
 
 
 def _choices(inside: str) -> list[str]:
-    """Return what braces hold: the words between commas, or the steps from one number or letter to another."""
+    """Return what braces expand to: the words between commas, or a range of numbers or letters."""
     if "," in inside:
         return inside.split(",")
     first, last, step = [*inside.split(".."), ""][:3]
@@ -316,11 +316,11 @@ def _choices(inside: str) -> list[str]:
     else:
         start, end = int(first), int(last)
     by = (abs(int(step or 1)) or 1) * (1 if end >= start else -1)
-    places = range(start, end + (1 if by > 0 else -1), by)
-    if len(places) > _MOST_WORDS:
+    steps = range(start, end + (1 if by > 0 else -1), by)
+    if len(steps) > _MOST_WORDS:
         return [UNKNOWN]
     if first.isalpha():
-        return [chr(place) for place in places]
+        return [chr(step) for step in steps]
     padded = any(re.match(r"-?0\d", word) for word in (first, last))
     width = max(len(first), len(last)) if padded else 0
-    return [str(place).zfill(width) for place in places]
+    return [str(step).zfill(width) for step in steps]

@@ -1,1 +1,1 @@
-"""Opens files, folders, archives, Parquet and remote corpora, each read in place and within bounds."""
+"""Opens files, folders, archives, Parquet files and remote corpora, each read in place within fixed limits."""

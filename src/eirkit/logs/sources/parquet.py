@@ -1,8 +1,8 @@
-"""What a Parquet file says of its row groups: the bytes of a footer come in, row groups go out.
+"""Reads rows of Parquet files, and parses the footer to find their row groups.
 
-Read here and not by pyarrow, whose `RowGroupMetaData.column` ends the whole process where the statistics of a column
-are damaged (std::terminate, which nothing can catch). Only what is needed is kept; the rest is stepped over. The
-encoding is Thrift's compact protocol, the field numbers are those of parquet-format.
+The footer is not parsed by pyarrow, whose `RowGroupMetaData.column` ends the process if a column's statistics are
+damaged (std::terminate, which cannot be caught). Only the required fields are kept. The encoding is Thrift's compact
+protocol; the field numbers are those of parquet-format.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from functools import lru_cache
 from typing import IO, Any
 
 from eirkit.errors import InputFileError, MissingExtraError
-from eirkit.logs.sources.unpacking import LARGEST_RATIO, cause_of
+from eirkit.logs.sources.streams import LARGEST_RATIO, cause_of
 
-_DEEPEST = 32  # a footer needs six levels
-_TAIL_BYTES = 8  # the footer's length and the magic word
+_DEEPEST = 32  # nesting levels; a valid footer needs six
+_TAIL_BYTES = 8  # the footer's length and the magic bytes
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = range(1, 14)
 _VARINTS, _FIXED = frozenset({_I16, _I32, _I64}), {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows that lie together."""
+    """Rows that are stored together."""
 
-    start: int  # rows before it
+    start: int  # rows before the group
     stop: int
     claimed_bytes: int  # unpacked
-    values: int  # in all columns; a list has many in one row
-    first_byte: int  # of what is stored
+    values: int  # values in all columns; a list has many in one row
+    first_byte: int  # of the stored data
     last_byte: int
 
 
@@ -37,7 +37,7 @@ def read_row_groups(stored: IO[bytes]) -> tuple[RowGroup, ...]:
     """Return the row groups of an open file.
 
     Raises:
-        ValueError: there is no footer, or none that can be read.
+        ValueError: there is no footer, or it cannot be parsed.
     """
     end = stored.seek(0, 2)
     if end < _TAIL_BYTES:
@@ -50,7 +50,7 @@ def read_row_groups(stored: IO[bytes]) -> tuple[RowGroup, ...]:
     return _row_groups(stored.read(length))
 
 
-@lru_cache(maxsize=4)  # a file is opened once for each of its sections
+@lru_cache(maxsize=4)  # a file is opened again for each of its sections
 def _row_groups(footer: bytes) -> tuple[RowGroup, ...]:
     walk, groups = _Walk(footer), tuple[RowGroup, ...]()
     for field, kind in walk.fields():
@@ -118,13 +118,13 @@ def _column_of(walk: _Walk) -> _Column:
 
 
 class _Walk:
-    """A place in a Thrift message and the steps from there; every step fails rather than leave the message."""
+    """A position in a Thrift message; every step fails rather than read past the end."""
 
     def __init__(self, message: bytes) -> None:
         self.message, self.place = message, 0
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Yield the number and the type of each field of a struct; whoever asks reads or steps over its value."""
+        """Yield the number and the type of each field of a struct; the caller reads or skips its value."""
         field = 0
         while head := self._byte():
             kind = head & 15
@@ -141,16 +141,16 @@ class _Walk:
             self._step_over_elements(kind, count, 0)
 
     def integer(self) -> int:
-        """Return a whole number of at most 64 bits."""
+        """Return an integer of at most 64 bits."""
         bits = self._varint()
         return (bits >> 1) ^ -(bits & 1)
 
     def step_over(self, kind: int, depth: int = 0) -> None:
-        """Go behind a value."""
+        """Skip a value."""
         if depth > _DEEPEST:
             raise ValueError("the footer is nested too deep")
         if kind in (_TRUE, _FALSE):
-            return  # the type of the field is the value
+            return  # a boolean field's type is its value
         if kind == _STRUCT:
             for _, inner in self.fields():
                 self.step_over(inner, depth + 1)
@@ -207,7 +207,7 @@ class _Walk:
         self.place += count
 
 
-_ROWS_AT_ONCE = 16  # a row of a data set holds a whole run
+_ROWS_AT_ONCE = 16  # a row of a data set usually holds a whole run
 _SPLIT = "write it with smaller row groups"
 _TRUST = "unpack it yourself if you trust it"
 
@@ -215,7 +215,7 @@ _TRUST = "unpack it yourself if you trust it"
 def read_rows(
     stored: IO[bytes], source: str, limit_bytes: int, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
-    """Yield the rows between two places with their numbers, from 1; an error's text is the reason alone.
+    """Yield the rows between two positions with their numbers, from 1; an error's text is the reason alone.
 
     Raises:
         InputFileError: the file is damaged as a whole, or claims to be larger than it can be.
@@ -227,7 +227,7 @@ def read_rows(
         if group.stop <= start or group.start >= end:
             continue
         number = group.start
-        # Of a part of a row group each row is looked at alone: one that cannot be read must not cost its neighbours.
+        # In a part of a row group rows are converted one by one, so that a damaged row costs no other.
         is_whole = start <= group.start and group.stop <= end
         for rows in _batches(file, place, group, limit_bytes if is_whole else 0):
             if isinstance(rows, Exception):
@@ -247,13 +247,13 @@ def read_rows(
 
 
 def _as_python(rows: Any) -> Iterator[Mapping[str, Any] | Exception]:
-    """Yield rows as Python values; one whose text is none is yielded as its error and costs nobody else."""
+    """Yield rows as Python values; a row that cannot be converted is yielded as its error."""
     import pyarrow
 
     for place in range(rows.num_rows):
         try:
             yield rows.slice(place, 1).to_pylist()[0]
-        # Strings that are no UTF-8, dates outside the calendar and unknown time zones are found only here.
+        # Strings that are not UTF-8, dates out of range and unknown time zones fail only here.
         except (ValueError, ArithmeticError, LookupError, pyarrow.ArrowException) as error:
             yield InputFileError(
                 f"holds a value that cannot be read ({type(error).__name__}); repair or remove the row"
@@ -261,7 +261,7 @@ def _as_python(rows: Any) -> Iterator[Mapping[str, Any] | Exception]:
 
 
 def row_groups(stored: IO[bytes], source: str, limit_bytes: int) -> Sequence[RowGroup]:
-    """Return where the rows of a file lie.
+    """Return the row groups of a file.
 
     Raises:
         InputFileError: as `read_rows`.
@@ -289,7 +289,7 @@ def _opened(stored: IO[bytes], source: str, limit_bytes: int) -> tuple[Any, Sequ
 
 
 def _why_refused(metadata: Any, groups: Sequence[RowGroup], stored_bytes: int, limit_bytes: int) -> str | None:
-    """Return why a file is not read at all, from what it says of itself."""
+    """Return why a file is refused, from its own metadata; None if it is not."""
     claimed, rows = sum(group.claimed_bytes for group in groups), metadata.num_rows
     if claimed > max(limit_bytes, LARGEST_RATIO * stored_bytes):
         return f"claims to hold {claimed:,} bytes in {stored_bytes:,}; {_TRUST}"
@@ -301,7 +301,7 @@ def _why_refused(metadata: Any, groups: Sequence[RowGroup], stored_bytes: int, l
     if [group.stop - group.start for group in groups] != _rows_of_groups(metadata):
         return "has a footer that can be read in two ways; restore the file"
     if any(group.claimed_bytes < 0 or group.stop < group.start for group in groups):
-        return "claims to hold less than nothing; restore the file"
+        return "claims a negative size; restore the file"
     return None
 
 
@@ -310,7 +310,7 @@ def _rows_of_groups(metadata: Any) -> list[int]:
 
 
 def _columns(schema: Any) -> list[str] | None:
-    """Return which columns are read, None for all: not moments, which nobody asks for and Python cannot always hold."""
+    """Return the columns to read, None for all; timestamps are left out, since Python cannot represent all of them."""
     import pyarrow
 
     read = [field.name for field in schema if not pyarrow.types.is_temporal(field.type)]
@@ -321,7 +321,7 @@ def _batches(file: Any, place: int, group: RowGroup, limit_bytes: int) -> Iterat
     """Yield a row group in batches, and an error where it is damaged."""
     import pyarrow
 
-    # A value that a file stores once may stand in every row: so few rows at a time that this cannot be too much.
+    # A dictionary-encoded value may occur in every row, so batches are small enough to bound their size.
     at_once = max(1, min(_ROWS_AT_ONCE, limit_bytes // max(1, group.claimed_bytes)))
     try:
         yield from file.iter_batches(batch_size=at_once, row_groups=[place], columns=_columns(file.schema_arrow))

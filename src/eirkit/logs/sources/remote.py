@@ -1,7 +1,7 @@
-"""Corpora that lie elsewhere: a URL that fsspec knows comes in, the files below it go out, opened where they lie.
+"""Remote corpora: lists and opens the files below a URL that fsspec supports, without copying them to disk.
 
-A remote file is treated as a member of an archive is: nothing beside it is looked at, and nothing is copied to disk.
-Whatever a file system raises becomes an InputFileError that names the URL.
+A remote file is treated like a member of an archive: nothing beside it is read. Every error of a file system becomes an
+InputFileError that names the URL.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError, UsageError
 
 MARK = "://"
-# What stores ask for beyond an address, in the words of the packages that know them.
+# What stores need besides an address, in the terms of their packages.
 _ACCESS = {
     "s3": "your access: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, AWS_ENDPOINT_URL for another server",
     "hf": "your access: the network, HF_TOKEN for a private or gated data set, HF_ENDPOINT for a mirror",
@@ -30,7 +30,7 @@ _KEPT = ("ETag", "etag", "VersionId", "blob_id", "sha", "lfs", "mtime", "created
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A file or folder of a file system that fsspec knows; it stands where a path does."""
+    """A file or folder of a file system that fsspec supports; used in place of a path."""
 
     url: str
 
@@ -39,7 +39,7 @@ class Remote:
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
+        """The last component of its path."""
         return PurePosixPath(self.url.partition(MARK)[2]).name or self.url
 
     def is_dir(self) -> bool:
@@ -47,17 +47,17 @@ class Remote:
         return bool(_info(self.url)["type"] != "file")
 
     def size(self) -> int:
-        """Return its bytes; 0 where its store does not say."""
+        """Return its size in bytes; 0 if its store does not report it."""
         return int(_info(self.url).get("size") or 0)
 
     def identity(self) -> bytes:
-        """Return a digest that changes with the file, from what its store says without sending it."""
+        """Return a digest that changes with the file, from its store's metadata alone."""
         info = _info(self.url)
         known = [info.get("size"), *(info.get(key) for key in _KEPT)]
         return blake2b(repr((self.url, known)).encode("utf-8", "replace"), digest_size=16).digest()
 
     def open(self) -> io.BufferedReader:
-        """Open an ordinary file for reading at any place."""
+        """Open an ordinary file for random access."""
         if _info(self.url)["type"] != "file":
             raise InputFileError(f"{self.url} is not a file; give a file or a folder of files")
         with _named(self.url):
@@ -65,7 +65,7 @@ class Remote:
             return io.BufferedReader(_Raw(system.open(path, "rb"), self.url), _BUFFER_BYTES)
 
     def files(self) -> Iterator[tuple[str, Remote]]:
-        """Yield the files below a folder by name, each with its path from there on; hidden ones are left out."""
+        """Yield the files below a folder by name, each with its path relative to it; hidden ones are left out."""
         with _named(self.url):
             system, path = _system(self.url)
             found = system.find(path)
@@ -80,12 +80,12 @@ Location: TypeAlias = Path | Remote
 
 
 def as_location(text: str) -> Location:
-    """Return a URL as a remote place and anything else as a path."""
+    """Return a URL as a remote location and anything else as a path."""
     return Remote(text) if MARK in text and not Path(text).exists() else Path(text)
 
 
 class _Raw(io.RawIOBase):
-    """A remote file; every failure of its store names it."""
+    """A remote file; every error of its store names it."""
 
     def __init__(self, stream: Any, url: str) -> None:
         self.stream, self.url = stream, url
@@ -117,7 +117,7 @@ class _Raw(io.RawIOBase):
 
 @lru_cache(maxsize=1 << 12)
 def _info(url: str) -> dict[str, Any]:
-    """Return what a store says about a file, asked once: a corpus does not change while it is read."""
+    """Return the metadata of a file, requested once, since a corpus does not change while it is read."""
     with _named(url):
         system, path = _system(url)
         return dict(system.info(path))
@@ -130,30 +130,30 @@ def _system(url: str) -> tuple[Any, str]:
     except ImportError as error:
         raise MissingExtraError("reading remote corpora", "remote") from error
     if "::" in url:
-        raise UsageError(f"{url} is a chain of URLs; give the last one alone, archives are read where they lie")
+        raise UsageError(f"{url} is a chain of URLs; give the last one alone, since archives are read in place")
     system, path = fsspec.core.url_to_fs(url)
     return system, path
 
 
 @contextmanager
 def _named(url: str) -> Iterator[None]:
-    """Turn whatever a file system raises into one line that names the URL."""
+    """Convert every error of a file system to one line that names the URL."""
     try:
         yield
     except EirkitError:
         raise
     except FileNotFoundError as error:
         raise InputFileError(f"{url} does not exist; {_remedy(url, 'hf')}") from error
-    except ImportError as error:  # fsspec says which package knows the protocol
+    except ImportError as error:  # fsspec names the package that supports the protocol
         package = _PACKAGES.get(url.partition(MARK)[0], "the package that it names")
         raise UsageError(f"{url}: a package is missing ({error}); pip install {package}") from error
-    except Exception as error:  # every store has exceptions of its own, without a common root
+    except Exception as error:  # every store has its own exceptions, without a common base
         cause = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputFileError(f"{url}: cannot be read ({cause}); {_remedy(url, *_ACCESS)}") from error
 
 
 def _remedy(url: str, *stores: str) -> str:
-    """Return what to look at; of some stores more than the address is wanted."""
+    """Return what to check; some stores need more than the address."""
     protocol = url.partition(MARK)[0]
     if protocol in stores:
         return f"check the address and {_ACCESS[protocol]}"

@@ -1,1 +1,1 @@
-"""Corpora whose truth is known, for validating the analysis."""
+"""Synthetic corpora with known effects and dependencies, for validating the analysis."""

@@ -1,4 +1,4 @@
-"""Synthetic runs whose dependencies are known, each with a distractor: what the graph must keep and what it must not.
+"""Checks the graph on 36 synthetic runs with known dependencies, each with a distractor that it must not keep.
 
 Three shapes by four lengths by three places of the distractor, 36 cases. A shape of length n has n source files and one
 goal file; a source is read in one turn and what depends on it is written in the next.
@@ -20,14 +20,14 @@ from itertools import accumulate, pairwise, product
 
 from eirkit.logs.demand.costs import observe
 from eirkit.logs.demand.graph import build, slice_to
-from eirkit.logs.demand.live import demand
+from eirkit.logs.demand.live_states import demand
 from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Turn
 
 SHAPES = ("chain", "gather", "relay")
 LENGTHS = (2, 3, 5, 8)
 PLACES = ("before", "between", "after")
 GOAL, DISTRACTOR, SCRATCH = "goal.py", "distractor.py", "scratch.txt"
-DISTRACTOR_TOKENS = 100_000  # more than all others together: were it live at any cut, the peak would show it
+DISTRACTOR_TOKENS = 100_000  # larger than all others together: if it were live at any cut, the peak would show it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class KnownCase:
     length: int
     place: str
     turns: tuple[Turn, ...]
-    required: frozenset[str]  # the files of which some version must be in the slice
+    required: frozenset[str]  # files of which some version must be in the slice
     peak_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """What the graph made of a case."""
+    """The result of the graph for a case."""
 
     case: KnownCase
     missing: frozenset[str]  # required, and not in the slice
@@ -66,7 +66,7 @@ def known_cases() -> Iterator[KnownCase]:
 
 
 def validate(case: KnownCase) -> CaseVerdict:
-    """Run a case through graph and demand."""
+    """Return the verdict of graph and demand on a case."""
     graph = build(([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in case.turns)
     reached = slice_to(graph, {GOAL})
     kept = frozenset(path for path, last in zip(graph.paths, reached.last_used, strict=True) if last)
@@ -75,7 +75,7 @@ def validate(case: KnownCase) -> CaseVerdict:
     return CaseVerdict(case, case.required - kept, kept - case.required, peak)
 
 
-_Steps = list[tuple[dict[str, int], dict[str, int]]]  # tokens of what is read, then of what is written from it
+_Steps = list[tuple[dict[str, int], dict[str, int]]]  # tokens of files read, then of files written from them
 
 
 def _sources(length: int) -> dict[str, int]:

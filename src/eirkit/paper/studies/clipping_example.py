@@ -15,7 +15,7 @@ from eirkit.errors import MissingExtraError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
-from eirkit.logs.synthetic.planting import Planted, write_logs
+from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.logs.tables import read_rows
 from eirkit.paper.studies.judging import absent, exact, in_section
 from eirkit.paper.studies.recorded import OPENHANDS, folder_of, lacks, needed
@@ -46,7 +46,7 @@ def clipping_example(setting: Setting) -> Findings:
 def _planted() -> Figure:
     with TemporaryDirectory() as name:
         folder = Path(name)
-        logs = write_logs(Planted(PLANTED_RUNS, PLANTED_RUNS, clipped=1.0), 0, folder)
+        logs = write_logs(PlantedCorpus(PLANTED_RUNS, PLANTED_RUNS, clipped=1.0), 0, folder)
         corpus = Corpus((logs,), folder / "gold")
         analyze_here(
             corpus, folder / "analysis", AnalysisOptions(read_windows()), estimate=True, progress=lambda *told: None

@@ -15,8 +15,8 @@ from typing import Any
 
 from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.mediated import DEMAND_AS_SIZE
-from eirkit.logs.cohorts.setting import AnalysisPlan
+from eirkit.logs.cohorts.plan import AnalysisPlan
+from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_rows
 from eirkit.paper.studies.judging import absent, banded, exact, in_section, listed, sectioned

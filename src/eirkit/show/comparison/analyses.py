@@ -9,12 +9,12 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.cohorts.cohort import analyse_cohorts, folder_names
-from eirkit.logs.cohorts.cohort_runs import Floats, Runs, read_runs
-from eirkit.logs.cohorts.setting import AnalysisPlan
+from eirkit.logs.cohorts.plan import AnalysisPlan
+from eirkit.logs.cohorts.run_columns import Floats, RunColumns, read_runs
 from eirkit.logs.tables import read_analysis
 from eirkit.show.comparison.pairs import Comparison, MeasuredPair, changes_between, difference_of
 
-MEASURES: Mapping[str, Callable[[Runs], Floats]] = {
+MEASURES: Mapping[str, Callable[[RunColumns], Floats]] = {
     "failed": lambda runs: runs.failed,
     "peak_demand_tokens": lambda runs: runs.demand,
     "goal_accessed": lambda runs: runs.covered.astype(float),
@@ -59,7 +59,7 @@ def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
     return {"eirkit": document["eirkit"], "options": document["options"], **kinds}
 
 
-def _pairs(left: Runs, right: Runs, key: str, of: Callable[[Runs], Floats]) -> Iterator[MeasuredPair]:
+def _pairs(left: RunColumns, right: RunColumns, key: str, of: Callable[[RunColumns], Floats]) -> Iterator[MeasuredPair]:
     """Yield one pair a run or task: means over its runs on either side, where both are known."""
     sides = [_means(getattr(runs, key).tolist(), of(runs).tolist()) for runs in (left, right)]
     clusters = dict(zip(getattr(left, key).tolist(), left.task.tolist(), strict=True))
@@ -76,7 +76,7 @@ def _means(keys: list[int], values: list[float]) -> dict[int, float]:
     return {key: fmean(group) for key, group in gathered.items()}
 
 
-def _warnings(left: Runs, right: Runs, changed: list[str], *, by_run: bool) -> Iterator[str]:
+def _warnings(left: RunColumns, right: RunColumns, changed: list[str], *, by_run: bool) -> Iterator[str]:
     for name in _MEASURING:
         if name in changed:
             yield f"{name.removeprefix('options.').replace('_', ' ')} is not the same: demand was not measured alike"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from eirkit.logs.cohorts.cohort import ANALYSES, analyse_cohorts
-from eirkit.logs.cohorts.cohort_runs import read_runs
-from eirkit.logs.cohorts.setting import AnalysisPlan
+from eirkit.logs.cohorts.plan import AnalysisPlan
+from eirkit.logs.cohorts.run_columns import read_runs
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.summary import AnalysisSummary
 from eirkit.logs.inference.auc import Auc, failure_auc

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.logs.corpus.corpus import CorpusReader
-from eirkit.logs.sources.source import Limits, LineRange, StoredDocument, open_document, open_lines
+from eirkit.logs.corpus.reader import CorpusReader
+from eirkit.logs.sources.documents import LineRange, ReadLimits, StoredDocument, open_document, open_lines
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, formats
 from eirkit.show.folders import foreign
 
-LARGEST = Limits(document_bytes=1 << 28, line_bytes=1 << 28)  # that are read for one look
+LARGEST = ReadLimits(document_bytes=1 << 28, line_bytes=1 << 28)  # that are read for one look
 SHORTEST_CLUE = 12  # characters; shorter texts stand anywhere
 LONGEST_CLUE = 160
 _ITEM = re.compile(r":(\d+)$")

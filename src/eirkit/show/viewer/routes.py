@@ -15,7 +15,7 @@ from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.causes import RunScore
-from eirkit.logs.demand.gold import Gold
+from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
 from eirkit.show.viewer.heatmap import heat
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
@@ -79,7 +79,7 @@ class Viewer:
     logs: LogFolders
     clock: Callable[[], float]
     plugins: bool = False
-    gold: Gold | None = None  # reference patches
+    gold: GoldPatches | None = None  # reference patches
     _indexes: dict[str, RunIndex] = field(default_factory=dict)
     _analyses: dict[str, tuple[str, AnalysisTables]] = field(default_factory=dict)
     _runs: OrderedDict[tuple[str, str], SpokenRun] = field(default_factory=OrderedDict)

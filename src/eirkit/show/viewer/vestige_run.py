@@ -15,7 +15,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.audits.clipping import old_lines
 from eirkit.logs.corpus.rows import LOG_MEASURES
 from eirkit.logs.corpus.summary import READING_MEASURES
-from eirkit.logs.demand.gold import Gold
+from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.logs.tables import RUN, arrow, read_analysis, read_rows, read_table
 from eirkit.show.phrases import counted
 from eirkit.show.viewer.tables import ArrowColumns, Field, RowTable, telling
@@ -135,7 +135,7 @@ class _Groups:
 MOST_ACTIONS = 20_000  # that are drawn
 
 
-def run_document(tables: AnalysisTables, run_id: str, gold: Gold | None = None) -> dict[str, Any]:
+def run_document(tables: AnalysisTables, run_id: str, gold: GoldPatches | None = None) -> dict[str, Any]:
     """Return everything that the analysis says about a run; reference patches tell what hidden lines said."""
     run = tables.run(run_id)
     rows = {name: tables.rows(name, run_id) for name in TABLES}

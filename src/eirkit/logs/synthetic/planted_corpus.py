@@ -1,7 +1,7 @@
-"""Corpora whose truth is known: effects on failure, recovery and rereading come in, runs in the `plain` format go out.
+"""Generates corpora with known effects on failure, recovery and rereading, in the `plain` format or as shell logs.
 
-Every demand, wait and outcome is drawn from a stated model, and the log is written so that an analysis must find these
-very numbers again. Runs are drawn in blocks, so a corpus of any size streams; equal seeds give equal bytes.
+Every demand, gap and outcome is drawn from a stated model, and the logs are written so that an analysis must find these
+numbers again. Runs are drawn in blocks, so a corpus of any size can be streamed; equal seeds give equal bytes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Codes: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 BLOCK = 4096  # runs drawn at a time
-FILES = 4  # that a run reads; the first is the goal
+FILES = 4  # files that a run reads; the first is the goal
 GOAL = "src/goal.py"
 PATHS = (GOAL, "src/one.py", "src/two.py", "src/three.py")
-CENTRE_DEMAND, CENTRE_GAP, CENTRE_LINES = 11.0, 9.5, 9.6  # log2, where the intercept is meant
-_BASE_RATE = 1 / 5000  # rereads a token, at distances below a thousand
-_DECAY, _NEEDED, _NEEDED_DECAY = -0.25, 0.3, 0.05  # logs of rate ratios
-_BINS = 6  # up to 32k tokens, beyond every planted run's length
+CENTRE_DEMAND, CENTRE_GAP, CENTRE_LINES = 11.0, 9.5, 9.6  # log2 values at which the intercept applies
+_BASE_RATE = 1 / 5000  # rereads per token, at distances below a thousand
+_DECAY, _NEEDED, _NEEDED_DECAY = -0.25, 0.3, 0.05  # log rate ratios
+_BINS = 6  # up to 32k tokens, longer than every planted run
 _LENGTH = (13.0, 14.9)  # log2 tokens of a run
 _GAP = (6.0, 12.9)
 _LINES = (8.3, 10.9)  # log2 lines of the goal file
@@ -39,7 +39,7 @@ _LINES = (8.3, 10.9)  # log2 lines of the goal file
 
 @dataclass(frozen=True, slots=True)
 class PlantedEffects:
-    """What is true, as ratios; 1 is none."""
+    """The true effects, as ratios; 1 is no effect."""
 
     demand_odds: float = 1.0  # of failure, per doubling of 1 + peak demand
     gap_odds: float = 1.0  # of failure, per doubling of 1 + the longest gap over needed files
@@ -52,29 +52,29 @@ class PlantedEffects:
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
-    """A corpus to be drawn; a task's trials follow each other at a distance of `tasks` runs."""
+class PlantedCorpus:
+    """The corpus to generate; trials of a task are `tasks` runs apart."""
 
     runs: int
     tasks: int
     models: int = 3
     name: str = "planted"
     intercept: float = -0.3  # log odds of failure
-    task_sd: float = 0.8  # of tasks' log odds
+    task_sd: float = 0.8  # standard deviation of the tasks' log odds
     confounding: float = 0.0  # doublings of demand per unit of a task's log odds of failure
     coverage: float = 1.0  # share of runs that touch the goal file
-    clipped: float = 0.6  # share of runs, in logs of shell commands, whose first view is clipped
+    clipped: float = 0.6  # share of runs, in shell logs, whose first view is clipped
     needed_reads: Literal["rate", "gap"] = "rate"  # "gap": the goal file is read once, a planted gap before its edit
     effects: PlantedEffects = field(default_factory=PlantedEffects)
 
     def __post_init__(self) -> None:
         if self.runs < 0 or self.tasks < 1 or self.models < 1:
-            raise SpecError("a corpus needs runs ≥ 0, tasks ≥ 1 and models ≥ 1; change the numbers")
+            raise SpecError("a corpus needs runs ≥ 0, tasks ≥ 1 and models ≥ 1; correct the numbers")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Some runs, drawn: what is true of each."""
+class PlantedRuns:
+    """Some drawn runs: the truth about each."""
 
     number: Codes
     task: Codes
@@ -92,14 +92,14 @@ class Block:
 
 
 # The sizes of the paper's three cohorts, with its shares of goal access.
-PAPER: tuple[Planted, ...] = (
-    Planted(4_988, 500, 10, "verified", coverage=0.92),
-    Planted(500, 500, 1, "coderforge", coverage=0.99),
-    Planted(67_074, 6_306, 1, "openhands", coverage=0.574),
+PAPER: tuple[PlantedCorpus, ...] = (
+    PlantedCorpus(4_988, 500, 10, "verified", coverage=0.92),
+    PlantedCorpus(500, 500, 1, "coderforge", coverage=0.99),
+    PlantedCorpus(67_074, 6_306, 1, "openhands", coverage=0.574),
 )
 
 
-def draw_blocks(corpus: Planted, seed: int) -> Iterator[Block]:
+def draw_blocks(corpus: PlantedCorpus, seed: int) -> Iterator[PlantedRuns]:
     """Yield the truth about all runs."""
     tasks = _tasks(corpus, _rng(corpus, seed, "tasks"))
     for start in range(0, corpus.runs, BLOCK):
@@ -107,13 +107,13 @@ def draw_blocks(corpus: Planted, seed: int) -> Iterator[Block]:
         yield _block(corpus, tasks, number, _rng(corpus, seed, start))
 
 
-def plain_lines(corpus: Planted, seed: int) -> Iterator[bytes]:
-    """Yield the corpus in the `plain` format, one run a line."""
+def plain_lines(corpus: PlantedCorpus, seed: int) -> Iterator[bytes]:
+    """Yield the corpus in the `plain` format, one run per line."""
     for block in draw_blocks(corpus, seed):
         yield from _lines(corpus, block, _rng(corpus, seed, "reads", int(block.number[0])))
 
 
-def write_plain(corpus: Planted, seed: int, path: Path) -> Path:
+def write_plain(corpus: PlantedCorpus, seed: int, path: Path) -> Path:
     """Write the corpus as one file of JSON lines and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("wb", buffering=1 << 20) as stream:
@@ -121,13 +121,13 @@ def write_plain(corpus: Planted, seed: int, path: Path) -> Path:
     return path
 
 
-def _rng(corpus: Planted, seed: int, *names: str | int) -> np.random.Generator:
+def _rng(corpus: PlantedCorpus, seed: int, *names: str | int) -> np.random.Generator:
     return np.random.default_rng([seed, name_key("planted", corpus.name, *names)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """What is true of every task and model."""
+    """The truth about every task and model."""
 
     log_odds: Floats  # of failure
     rates: Floats  # of rereads, over the common one
@@ -135,13 +135,13 @@ class _Tasks:
     models: Floats  # log odds of failure; the first model's are 0
 
 
-def _tasks(corpus: Planted, rng: np.random.Generator) -> _Tasks:
+def _tasks(corpus: PlantedCorpus, rng: np.random.Generator) -> _Tasks:
     log_odds, rates = rng.normal(0, 1, corpus.tasks) * corpus.task_sd, np.exp(rng.normal(0, 0.3, corpus.tasks))
     lines = np.exp2(rng.uniform(*_LINES, corpus.tasks)).astype(np.int64)
     return _Tasks(log_odds, rates, lines, np.append(0.0, rng.normal(0, 0.3, corpus.models - 1)))
 
 
-def _block(corpus: Planted, tasks: _Tasks, number: Codes, rng: np.random.Generator) -> Block:
+def _block(corpus: PlantedCorpus, tasks: _Tasks, number: Codes, rng: np.random.Generator) -> PlantedRuns:
     n, true = len(number), corpus.effects
     task, model = number % corpus.tasks, number // corpus.tasks % corpus.models
     log_odds, lines = tasks.log_odds[task] + tasks.models[model], tasks.lines[task]
@@ -162,7 +162,7 @@ def _block(corpus: Planted, tasks: _Tasks, number: Codes, rng: np.random.Generat
     is_failed = rng.random(n) < _expit(odds)
     rate = np.exp(rng.normal(0, 0.2, n)) * tasks.rates[task]
     drawn = covered, demand, length, gap, lines, is_clipped, is_never, is_rework, is_failed
-    return Block(number, task, model, *drawn, rate)
+    return PlantedRuns(number, task, model, *drawn, rate)
 
 
 def _expit(x: Floats) -> Floats:
@@ -170,7 +170,7 @@ def _expit(x: Floats) -> Floats:
     return made
 
 
-def _lines(corpus: Planted, block: Block, rng: np.random.Generator) -> Iterator[bytes]:
+def _lines(corpus: PlantedCorpus, block: PlantedRuns, rng: np.random.Generator) -> Iterator[bytes]:
     run, file, clock = _reads(corpus, block, rng)
     ends = np.searchsorted(run, np.arange(len(block.number)), "right").tolist()
     files, clocks = file.tolist(), clock.tolist()
@@ -180,10 +180,10 @@ def _lines(corpus: Planted, block: Block, rng: np.random.Generator) -> Iterator[
         start = end
 
 
-def _line(corpus: Planted, block: Block, place: int, files: list[int], clocks: list[int]) -> bytes:
+def _line(corpus: PlantedCorpus, block: PlantedRuns, place: int, files: list[int], clocks: list[int]) -> bytes:
     task, trial = int(block.task[place]), int(block.number[place]) // corpus.tasks
     demand, length = int(block.demand_tokens[place]), int(block.length_tokens[place])
-    # All that was read is carried to the one edit, so the peak is the sum over the files.
+    # Everything read is carried to the single edit, so the peak is the sum over the files.
     each = max(demand // FILES, 1)
     costs = [max(demand - (FILES - 1) * each, 1), each, each, each]
     turns, before = [], 0
@@ -200,8 +200,8 @@ def _line(corpus: Planted, block: Block, place: int, files: list[int], clocks: l
     return line.encode()
 
 
-def _reads(corpus: Planted, block: Block, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
-    """Return run, file and clock of every read, in the order of the log."""
+def _reads(corpus: PlantedCorpus, block: PlantedRuns, rng: np.random.Generator) -> tuple[Codes, Codes, Codes]:
+    """Return run, file and clock of every read, in log order."""
     n = len(block.number)
     run, file = np.repeat(np.arange(n), FILES), np.tile(np.arange(FILES), n)
     clock = file + 1
@@ -225,7 +225,7 @@ def _reads(corpus: Planted, block: Block, rng: np.random.Generator) -> tuple[Cod
 
 
 def _hazards(true: PlantedEffects) -> tuple[Floats, Floats]:
-    """Return, by 2 × failed + needed and bin, the hazard met before the bin and the rate in it, over the common one."""
+    """Return, by 2 × failed + needed and bin, the cumulative hazard before the bin and its relative rate."""
     ends = np.array([0, *(BIN_TOKENS << place for place in range(_BINS))], dtype=np.float64)
     x = np.log2((ends[:-1] + ends[1:]) / 2 / 500)
     rates = []
@@ -240,7 +240,7 @@ def _hazards(true: PlantedEffects) -> tuple[Floats, Floats]:
 
 
 def _distance(wait: Floats, reach: Floats, hazards: Floats) -> Floats:
-    """Return at which distance the accumulated hazard reaches a value."""
+    """Return the distance at which the cumulative hazard reaches a value."""
     place = (wait[:, None] >= reach).sum(axis=1) - 1
     rows = np.arange(len(wait))
     starts = np.array([0, *(BIN_TOKENS << place for place in range(_BINS - 1))], dtype=np.float64)
@@ -248,13 +248,13 @@ def _distance(wait: Floats, reach: Floats, hazards: Floats) -> Floats:
     return distance
 
 
-CLIP_CHARACTERS = 10_000  # of an output, beyond which the scaffold shows its two halves
-_AROUND = 5  # lines before and after the changed one, in a view of that place
-_PADDING = 250  # tokens of a planted length for each line of another file
+CLIP_CHARACTERS = 10_000  # characters of an output above which the scaffold elides its middle
+_AROUND = 5  # lines before and after the changed one in a view around it
+_PADDING = 250  # tokens of a planted length per line of another file
 _WARNING = "<warning>\nThe output of your last command was too long.\n</warning>"
 
 
-def write_logs(corpus: Planted, seed: int, out: Path) -> Path:
+def write_logs(corpus: PlantedCorpus, seed: int, out: Path) -> Path:
     """Write the corpus below a folder and return the folder of its logs."""
     logs = out / "logs"
     patched: dict[str, int] = {}
@@ -277,7 +277,7 @@ def write_logs(corpus: Planted, seed: int, out: Path) -> Path:
     return logs
 
 
-def _document(block: Block, place: int, task: str) -> dict[str, Any]:
+def _document(block: PlantedRuns, place: int, task: str) -> dict[str, Any]:
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": "You work in a shell."},
         {"role": "user", "content": f"Solve {task}."},
@@ -290,10 +290,10 @@ def _document(block: Block, place: int, task: str) -> dict[str, Any]:
     return {"info": info, "messages": messages, "trajectory_format": "mini-swe-agent-1", "instance_id": task}
 
 
-def _steps(block: Block, place: int) -> Iterator[tuple[str, str]]:
+def _steps(block: PlantedRuns, place: int) -> Iterator[tuple[str, str]]:
     lines = int(block.base_lines[place])
     changed = lines // 2
-    # Of a length of its own, so that a run's tokens do not give away what else it did.
+    # Its length is independent, so that a run's tokens do not reveal what else it did.
     yield "cat src/one.py", _whole(int(block.length_tokens[place]) // _PADDING)
     if block.is_rework[place]:
         yield "cat README.md", _shown("read me\n")

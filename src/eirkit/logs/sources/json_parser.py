@@ -1,7 +1,7 @@
-"""JSON from strangers: bytes come in, a value goes out, or one sentence that says why it is none.
+"""Parses untrusted JSON: returns its value, or raises one sentence that says why it is invalid.
 
-Nothing here recurses on the input. What strict readers refuse but real logs hold, a lone half of a surrogate pair or a
-NaN, is read; what is no UTF-8, or nested deeper than any log, is not.
+Nothing here recurses on the input. Lone surrogates and NaN, which strict parsers reject but real logs contain, are
+accepted; invalid UTF-8 and excessive nesting are not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from eirkit.errors import InputFileError, MissingExtraError
 
-PARSER_NESTING = 1024  # levels of JSON that the parser itself refuses to go beyond
+PARSER_NESTING = 1024  # nesting at which the parser itself gives up
 _MARK = b"\xef\xbb\xbf"
 _PAIR_OR_ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL
@@ -24,7 +24,7 @@ _BRACKETS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 
 
 def parse_json(content: bytes, nesting: int) -> Any:
-    """Return the value that `content` spells.
+    """Return the value of a JSON text.
 
     Raises:
         InputFileError: its text is the reason alone, without the file.
@@ -34,7 +34,7 @@ def parse_json(content: bytes, nesting: int) -> Any:
     except ValueError as error:
         value = _parse_leniently(content.removeprefix(_MARK), nesting, error)
     if nesting < PARSER_NESTING and is_deeper(value, nesting):
-        raise InputFileError(f"nested deeper than {nesting} levels; no agent log is")
+        raise InputFileError(f"nested deeper than {nesting} levels, which no agent log is; leave it out")
     return value
 
 
@@ -48,7 +48,7 @@ def _strict_parser() -> Callable[[bytes], Any]:
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """True if containers lie within one another more than so many levels deep."""
+    """Return whether containers are nested more than this many levels deep."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not level:
@@ -64,15 +64,17 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 def _parse_leniently(content: bytes, nesting: int, refusal: ValueError) -> Any:
     if not content.strip():
-        raise InputFileError("empty; there is nothing to read")
+        raise InputFileError("empty; leave it out")
     if b"\0" in content:
-        raise InputFileError(f"holds a null byte at {content.index(0)}; it is no text, or was torn while written")
+        raise InputFileError(
+            f"holds a null byte at {content.index(0)}; it is not text or was truncated; restore or remove it"
+        )
     try:
         content.decode()
     except UnicodeDecodeError as error:
         raise InputFileError(f"not UTF-8 at byte {error.start}; save it as UTF-8") from error
     if _is_bracketed_deeper(content, nesting):
-        raise InputFileError(f"nested deeper than {nesting} levels; no agent log is")
+        raise InputFileError(f"nested deeper than {nesting} levels, which no agent log is; leave it out")
     try:
         return json.loads(_PAIR_OR_ESCAPE.sub(_replace_lone, content))
     except (ValueError, RecursionError):
@@ -88,7 +90,7 @@ def _is_bracketed_deeper(content: bytes, nesting: int) -> bool:
     depth = 0
     for token in _BRACKETS.finditer(content):
         letter = content[token.start()]
-        if letter != 0x22:  # a quoted text
+        if letter != 0x22:  # a quoted string
             depth += 1 if letter in b"[{" else -1
             if depth > nesting:
                 return True

@@ -1,7 +1,6 @@
-"""How a tool that shows files was asked and how it answered: the lines asked for, the heading, the lines by number.
+"""Parses the requests and outputs of file viewers: requested lines, headings, numbered lines, truncation markers.
 
-A call or its text goes in. Some viewers say "truncated" of any view that is not the whole file; where it shows just the
-lines that were asked for, nothing was cut.
+Some viewers report any partial view as "truncated"; where it shows exactly the requested lines, nothing was cut.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _FIRST_WORDS = (
     "too long",
     "too large",
 )
-_BEFORE, _AFTER = 160, 480  # characters around a first word that hold the whole of any mark
-_KEPT = 256  # texts whose marks are remembered: those of a run are asked for again by its audits
-_STEP = 320  # first words closer to each other are looked at together
+_BEFORE, _AFTER = 160, 480  # characters around a first word that contain any whole marker
+_KEPT = 256  # cached texts: a run's audits ask for the same texts again
+_STEP = 320  # first words closer than this are searched together
 _N = r"[\d,]{1,15}"
 _MARKS = re.compile(
-    r"(?=[<\[.…OTRCI])(?:"  # what a mark can begin with: one look instead of fourteen
+    r"(?=[<\[.…OTRCI])(?:"  # first characters of all markers: one test instead of fourteen
     r"(?P<response_clipped><response clipped>(?:\s{0,4}<NOTE>[^<]{0,300}</NOTE>)?)"
     r"|(?P<elided_middle><elided_chars>[^<]{0,80}</elided_chars>)"
     r"|(?P<observation>\[\.\.\. ?Observation truncated[^\]\n]{0,200}\])"
@@ -51,7 +50,7 @@ _MARKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ClipMark:
-    """One place at which a text was cut."""
+    """One truncation marker in a text."""
 
     kind: str
     start: int
@@ -60,8 +59,8 @@ class ClipMark:
 
 @lru_cache(maxsize=_KEPT)
 def clip_marks(text: str) -> tuple[ClipMark, ...]:
-    """Return the marks of clipping in a text, in order."""
-    # Nearly every output ends here, and there are as many as turns: a loop over the words would cost twice as much.
+    """Return the truncation markers in a text, in order."""
+    # Nearly every output ends here, so this is unrolled: a loop over the words takes twice as long.
     if not (
         "elided" in text
         or "clipped" in text
@@ -79,7 +78,7 @@ def clip_marks(text: str) -> tuple[ClipMark, ...]:
 
 
 def _neighbourhoods(text: str) -> list[tuple[int, int]]:
-    """Return the stretches around the first words, joined where they overlap; the pattern is slow on a whole text."""
+    """Return the ranges around the first words, merged where they overlap; the regex is slow on a whole text."""
     places = []
     for word in _FIRST_WORDS:
         place = text.find(word)
@@ -111,21 +110,21 @@ _MAPPED = re.compile(r"(?m)^ {0,5}(\d{1,9}) (?!\.\.\. eliding lines )(.*)$")
 class View:
     """What a viewer showed."""
 
-    text: str  # without the words about it
-    lines: Mapping[int, str] | None  # by number, where they are known
+    text: str  # without headings and notices
+    lines: Mapping[int, str] | None  # by line number, where known
     asked: Lines | None  # None: the whole file
-    picked: bool  # lines were chosen by what they hold: an outline of the file
+    picked: bool  # lines were selected by content, as in an outline of the file
     clipped: bool
 
 
 @fact
 class _Heading:
-    """The lines that a heading says are shown, of how many; zeros where it does not say."""
+    """The range that a heading reports, and the file's number of lines; zeros if it does not say."""
 
     first: int
     last: int
     total: int
-    end: int  # where the file's own text begins
+    end: int  # offset of the file's own text
 
 
 def view_of(call: Call) -> View:
@@ -143,7 +142,7 @@ def view_of(call: Call) -> View:
 
 
 def cuts(call: Call) -> tuple[ClipMark, ...]:
-    """Return the marks of clipping in what a call returned, save a heading over just the lines that were asked for."""
+    """Return the truncation markers in a call's output, except a heading over exactly the requested lines."""
     marks = clip_marks(call.output)
     if not marks or marks[0].kind != "truncated_view" or (heading := _heading(call.output)) is None:
         return marks
@@ -153,7 +152,7 @@ def cuts(call: Call) -> tuple[ClipMark, ...]:
 
 
 def asked_lines(arguments: Mapping[str, Any], *, from_zero: bool = False) -> Lines | None:
-    """Return the range of lines that the arguments of a viewer ask for; `offset` may count from 0."""
+    """Return the range of lines that a viewer's arguments request; `offset` may count from 0."""
     given = arguments.get("view_range")
     if isinstance(given, str):
         given = [int(number) for number in re.findall(r"-?\d{1,9}", given)]

@@ -1,7 +1,7 @@
-"""A corpus: paths come in, the runs in them go out one at a time, each with its outcome and a name of its own.
+"""Reads the runs of a corpus one at a time, each with its outcome and a unique name.
 
-The format of a file is found from its content. A file that no run is made of is passed over; one that looks like a log
-and cannot be read is yielded as skipped with the reason. One document is in memory at a time.
+The format of a file is detected from its content. Files that hold no run are passed over; a file that looks like a log
+but cannot be read is yielded as skipped with the reason. One document is in memory at a time.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from eirkit.logs.corpus.outcomes import (
     outcomes_within,
     read_outcomes,
 )
+from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocument, find_documents
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import NAMED, Limits, Skipped, StoredDocument, find_documents
-from eirkit.logs.sources.unpacking import as_label
+from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
-GIVEN_UP = 10_000  # damaged parts without a single run after which a document is left
-OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # of an analysis
-# What scaffolds and evaluations leave beside their runs; none of it is a run.
+GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up
+OWN_NAMES = frozenset({FILE, *(f"{name}.parquet" for name in TABLES)})  # files of an analysis
+# Files that scaffolds and evaluations write beside their runs; none of them is a run.
 COMPANIONS = frozenset(
     {
         "all_preds.json",
@@ -57,19 +57,19 @@ def read_corpus(
     *,
     outcomes: Path | None = None,
     format: str | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
 ) -> Iterator[Recording | Skipped]:
-    """Yield the runs at the paths in the order of names, and what was skipped.
+    """Yield the runs at the paths in the order of their names, and what was skipped.
 
     Args:
-        outcomes: a file of results that is asked before those beside the runs; what a run itself records comes first.
-        format: the format to read everything as; found from the content where it is None.
+        outcomes: a result file that overrides those beside the runs; an outcome in a run itself takes precedence.
+        format: the format to read everything as; detected from the content if None.
 
     Raises:
         InputFileError: a path is missing, a pipe or a device, or `outcomes` cannot be read.
         UnknownNameError: there is no such format.
     """
-    reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), Names()
+    reader, names = CorpusReader(outcomes=outcomes, format=format, limits=limits), UniqueNames()
     yield from reader.damaged_results(paths)
     for path in paths:
         for document in reader.documents(path):
@@ -84,7 +84,7 @@ class CorpusReader:
         outcomes, format: as `read_corpus` takes them.
     """
 
-    def __init__(self, *, outcomes: Path | None, format: str | None, limits: Limits) -> None:
+    def __init__(self, *, outcomes: Path | None, format: str | None, limits: ReadLimits) -> None:
         readers = {name: call("format", formats.get(name)) for name in ([format] if format else formats.names())}
         self.limits = limits
         self._reading = _Reading(readers, forced=format)
@@ -93,41 +93,41 @@ class CorpusReader:
         self._results: dict[Location, _Results] = {}
 
     def documents(self, path: Location) -> Iterator[StoredDocument | Skipped]:
-        """Yield what lies at a path; nothing is read yet."""
+        """Yield the documents at a path without reading them."""
         return find_documents([path], self.limits, self._reading.claims)
 
     def read(
         self, document: StoredDocument, root: Location, format: str | None = None, tally: DocumentTally | None = None
     ) -> Iterator[Recording | Skipped]:
-        """Yield the runs of a document that was found under a root; their names may not be unique.
+        """Yield the runs of a document found under a root; their names may not be unique.
 
         Args:
-            format: of a section of a file, which alone may not tell.
-            tally: of a section: takes what whoever has all of them needs to say what became of the whole.
+            format: format of the section, which may not be recognisable by itself.
+            tally: counts what was found, from which the notes about the whole document follow.
         """
         results = self._results.setdefault(root, _Results(self._given, _beside(root)))
         for item in self._reading.read(document, is_given=not root.is_dir(), known=format, tally=tally):
             yield item if isinstance(item, Skipped) else results.join(item, document)
 
     def damaged_results(self, paths: Sequence[Location]) -> Iterator[Skipped]:
-        """Yield what could not be read of files of results that are no documents of the corpus."""
+        """Yield what could not be read in files of results that are not documents of the corpus."""
         if self._given_at is not None:
             yield from damage_in(self._given_at)
         yield from damage_beside([path for path in paths if isinstance(path, Path)])
 
     def format_of(self, document: StoredDocument, root: Location) -> str | None:
-        """Return the name of the format that a document is read as; None where there is none."""
+        """Return the name of the format as which a document is read; None if there is none."""
         try:
             return self._reading.format_of(document, is_given=not root.is_dir())
         except InputFileError:
-            return None  # whoever reads it will say what is wrong
+            return None  # the error is reported when the document is read
 
     def outcomes_near(self, root: Location, folder: Path | None) -> Iterator[Path]:
         """Yield the files of results that may decide the outcomes of runs in a folder."""
         yield from _beside(root).files(folder)
 
     def claimed(self, folder: Path) -> list[str]:
-        """Return the names in a folder that are read with another document there."""
+        """Return the names in a folder that are read together with another document there."""
         try:
             names = sorted(entry.name for entry in folder.iterdir())
         except OSError:
@@ -136,7 +136,7 @@ class CorpusReader:
 
 
 def _beside(root: Location) -> OutcomesBeside:
-    # A remote document has no folder, so its results are never asked for here.
+    # A remote document has no folder, so there are no results beside it.
     return OutcomesBeside(Path() if isinstance(root, Remote) else root)
 
 
@@ -146,7 +146,7 @@ class DocumentTally:
 
     runs: int = 0
     skipped: int = 0
-    leading: int = 0  # skipped before the first run
+    leading: int = 0  # parts skipped before the first run
 
     def add(self, is_run: bool) -> None:
         self.runs += is_run
@@ -155,23 +155,23 @@ class DocumentTally:
 
     @property
     def is_hopeless(self) -> bool:
-        """True if so much is damaged before the first run that the rest is not worth a look."""
+        """Return whether so much is damaged before the first run that the rest is not read."""
         return self.leading >= GIVEN_UP
 
 
-class Names:
-    """Gives a run whose name another has already taken one that says where it comes from."""
+class UniqueNames:
+    """Renames a run whose name is taken, to one that says where it comes from."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
 
     def rename(self, run: Recording) -> Recording:
-        """Return the run under a name that no earlier one has."""
+        """Return the run under a name that no earlier run has."""
         name = self.unique(run.run_id, run.source)
         return run if name == run.run_id else replace(run, run_id=name)
 
     def unique(self, run_id: str, source: str) -> str:
-        """Return a name that no earlier run has, and take it."""
+        """Return and reserve a name that no earlier run has."""
         name = run_id
         if name in self.taken:
             name = f"{run_id}@{source}"
@@ -183,11 +183,11 @@ class Names:
 
 
 class _Results:
-    """Adds the outcome to a run that records none: from the given file, the run's archive, or a file beside it."""
+    """Adds an outcome to runs that record none: from the given file, the run's archive, or a file beside it."""
 
     def __init__(self, given: Outcomes, beside: OutcomesBeside) -> None:
         self.given, self.beside = given, beside
-        self._archive: tuple[str, Outcomes] = ("", Outcomes())  # the last one that was asked, by its source
+        self._archive: tuple[str, Outcomes] = ("", Outcomes())  # the archive used last, by its source
 
     def join(self, run: Recording, document: StoredDocument) -> Recording:
         """Return a run of the document with its outcome, where one is known."""
@@ -208,7 +208,7 @@ class _Results:
 
 
 class _Reading:
-    """Finds the format of a document and reads it."""
+    """Detects the format of a document and reads it."""
 
     def __init__(self, readers: Mapping[str, Format], forced: str | None) -> None:
         self.readers, self.forced = readers, forced
@@ -230,7 +230,7 @@ class _Reading:
         known: str | None = None,
         tally: DocumentTally | None = None,
     ) -> Iterator[Recording | Skipped]:
-        """Yield the runs of a document, or why there are none; what is plainly no log is passed over unless given."""
+        """Yield the runs of a document, or why there are none; other files are passed over unless given explicitly."""
         try:
             name = known or self.format_of(document, is_given)
             if name is not None:
@@ -260,7 +260,7 @@ class _Reading:
 def _runs(
     document: StoredDocument, name: str, reader: Format, section: DocumentTally | None = None
 ) -> Iterator[Recording | Skipped]:
-    """Yield the runs of a document, the first of its damaged parts, and how many more there are."""
+    """Yield the runs of a document, the first of its damaged parts, and the number of the others."""
     tally = section or DocumentTally()
     try:
         for item in reader.read(document):
@@ -270,20 +270,20 @@ def _runs(
             if section is None and tally.is_hopeless:
                 break
     except (EirkitError, MemoryError):
-        raise  # memory is bounded by whoever runs us, who gives up this run and no other
+        raise  # the caller bounds memory and gives up this run alone
     except RecursionError:
-        yield Skipped(document.source, "nested too deeply for its reader; no agent log is")
+        yield Skipped(document.source, "nested too deeply to be an agent log; leave it out")
         return
     except Exception as error:  # noqa: BLE001 - the one place where a reader's failure becomes a skipped file
         cause = as_label(f"{type(error).__name__}: {error}")
         yield Skipped(document.source, f"the reader of {name} failed ({cause}); report it with the file's beginning")
         return
     if section is None:
-        yield from last_words(document.source, name, tally)
+        yield from document_notes(document.source, name, tally)
 
 
-def last_words(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:
-    """Yield what is to be said of a document once all of it was read."""
+def document_notes(source: str, format: str, tally: DocumentTally) -> Iterator[Skipped]:
+    """Yield the notes that follow from a whole document: no run in it, or more damage than was named."""
     if tally.is_hopeless:
         yield Skipped(source, f"the first {GIVEN_UP:,} parts are damaged; the rest was left unread")
     elif tally.skipped > NAMED:
@@ -306,7 +306,7 @@ def _explain(document: StoredDocument) -> Iterator[Skipped]:
 
 
 def _is_companion(document: StoredDocument) -> bool:
-    """True for a sound file that belongs beside runs; a damaged one raises, so that the damage is named."""
+    """Return whether a file belongs beside runs; a damaged one raises, so that the damage is reported."""
     name = document.name.lower()
     if name.endswith((".jsonl", ".ndjson")):
         _, first = next(document.lines(), (0, None))

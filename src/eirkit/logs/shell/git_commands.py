@@ -1,6 +1,6 @@
-"""git: what it shows of files' content, and what it puts back, applies, moves or removes.
+"""git: what its commands show of files, and what they restore, apply, move or remove.
 
-What `git diff` shows are lines of the present files, so these count as read; old commits and their diffs do not.
+`git diff` shows lines of the current files, so these count as read; old commits and their diffs do not.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from eirkit.logs.shell.changing import patch_text, patched_files, remove
+from eirkit.logs.shell.copy_commands import move
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
-from eirkit.logs.shell.listing import grep_tracked
-from eirkit.logs.shell.moving import move
+from eirkit.logs.shell.search_commands import grep_tracked
 from eirkit.logs.shell.walk import Invocation, Walk
 from eirkit.logs.shell.words import split_options
+from eirkit.logs.shell.write_commands import patch_text, patched_files, remove
 from eirkit.logs.trajectory import WriteKind
 
 _NO_CONTENT = ("--stat", "--name-only", "--name-status", "--numstat", "--shortstat", "--summary", "--quiet", "--check")
@@ -26,13 +26,13 @@ _STAT = re.compile(r"(?m)^ (\S[^\n|]*?) +\| +(?:\d+ [+-]*|Bin .*)$")
 
 
 def git(walk: Walk, call: Invocation) -> Flow:
-    """Follow a git command."""
+    """Interpret a git command."""
     arguments, folder = list(call.arguments), walk.folder
     while arguments and arguments[0].startswith("-"):
         option = arguments.pop(0)
         if option in ("-C", "-c", "--git-dir", "--work-tree") and arguments:
             value = arguments.pop(0)
-            walk.folder = walk.place.absolute(value, walk.folder) if option == "-C" and value else walk.folder
+            walk.folder = walk.state.absolute(value, walk.folder) if option == "-C" and value else walk.folder
     handler = _VERBS.get(arguments[0]) if arguments else None
     flow = handler(walk, call._replace(arguments=arguments[1:])) if handler else OTHER
     walk.folder = folder
@@ -42,7 +42,7 @@ def git(walk: Walk, call: Invocation) -> Flow:
 def _diff(walk: Walk, call: Invocation) -> Flow:
     if any(word.partition("=")[0] in _NO_CONTENT for word in call.arguments):
         alone = call.arguments == ["--name-only"]
-        tracked = [path for path in _changed(walk, []) if path not in walk.place.created] if alone else []
+        tracked = [path for path in _changed(walk, []) if path not in walk.state.created] if alone else []
         return Flow("other", listed=tuple(map(walk.word_for, tracked)))
     if "--no-index" in call.arguments:
         files = walk.paths([word for word in call.arguments if not word.startswith("-")])
@@ -50,7 +50,7 @@ def _diff(walk: Walk, call: Invocation) -> Flow:
     words = _after_dashes(call.arguments)
     before = call.arguments[: call.arguments.index("--")] if "--" in call.arguments else call.arguments
     if any(word != "HEAD" and _REVISION.fullmatch(word) for word in before):
-        # What differs from an older commit is known only where it is asked for by name.
+        # Differences from an older commit are known only for files named explicitly.
         return Flow("diff", files=walk.paths([word for word in words if "." in word.strip("./")]), folder=_top(walk))
     return Flow(
         "diff", files=_changed(walk, words), folder=walk.folder if "--relative" in call.arguments else _top(walk)
@@ -58,8 +58,8 @@ def _diff(walk: Walk, call: Invocation) -> Flow:
 
 
 def _top(walk: Walk) -> str:
-    """Return the folder that names in a diff start from."""
-    return walk.place.roots[0] if walk.place.roots else walk.folder
+    """Return the folder to which names in a diff are relative."""
+    return walk.state.roots[0] if walk.state.roots else walk.folder
 
 
 def _after_dashes(arguments: list[str]) -> list[str]:
@@ -69,8 +69,8 @@ def _after_dashes(arguments: list[str]) -> list[str]:
 
 
 def _changed(walk: Walk, words: list[str]) -> tuple[str, ...]:
-    """Return the changed files at or below some paths; all of them where none is given."""
-    now = [*walk.place.changed, *(done.write.path for done in walk.written)]
+    """Return the changed files at or below the given paths; all of them if none is given."""
+    now = [*walk.state.changed, *(done.write.path for done in walk.written)]
     inside = [path for path in dict.fromkeys(now) if not path.startswith(("/", "~"))]
     if not words:
         return tuple(inside)
@@ -82,7 +82,7 @@ def _show(walk: Walk, call: Invocation) -> Flow:
     if any(word.partition("=")[0] in _NO_CONTENT for word in call.arguments):
         return OTHER
     named = [word.partition(":")[2] for word in call.arguments if not word.startswith("-") and ":" in word]
-    files = tuple(walk.place.resolve_all([word for word in named if word], _top(walk)))
+    files = tuple(walk.state.resolve_all([word for word in named if word], _top(walk)))
     return Flow("files", files=files) if files else OTHER
 
 
@@ -93,7 +93,7 @@ def _blame(walk: Walk, call: Invocation) -> Flow:
 
 
 def _checkout(walk: Walk, call: Invocation) -> Flow:
-    """`git checkout`: files put back; a branch puts back nothing that can be told, unless it is forced."""
+    """`git checkout`: restored files; switching branches restores nothing that can be known, unless forced."""
     options = split_options(call.arguments)
     if options.has("-b", "-B", "--orphan", "-p", "--patch"):
         return NOTHING
@@ -107,7 +107,7 @@ def _checkout(walk: Walk, call: Invocation) -> Flow:
 
 
 def _restore(walk: Walk, call: Invocation) -> Flow:
-    """`git restore`: files put back, unless it is told to change the index alone."""
+    """`git restore`: restored files, unless it changes only the index."""
     options = split_options(call.arguments, "s", ("--source",))
     index_alone = options.has("--staged", "-S") and not options.has("--worktree", "-W")
     if not index_alone and not options.has("-p", "--patch"):
@@ -123,15 +123,15 @@ def _switch(walk: Walk, call: Invocation) -> Flow:
 
 
 def _undo(walk: Walk, call: Invocation, paths: Iterable[str]) -> None:
-    """Note that files are put back to what the last commit has; those that the run made stay as they are."""
+    """Record that files are restored from the last commit; files that the run created stay as they are."""
     for path in paths:
-        if path not in walk.place.created:
+        if path not in walk.state.created:
             walk.write_path(call, path, "edit")
             walk.cleaned[path] = None
 
 
 def _put_back(walk: Walk, call: Invocation, word: str) -> bool:
-    """Note the files that a word puts back; False if it names no file."""
+    """Record the files that an operand restores; False if it names no file."""
     below = _changed(walk, [word])
     paths = walk.paths([word])
     _admit(walk, paths)
@@ -148,16 +148,16 @@ def _put_back(walk: Walk, call: Invocation, word: str) -> bool:
 
 
 def _admit(walk: Walk, paths: Iterable[str]) -> None:
-    """Take it that a commit has files which git took by their names: the run did not make them but write over them."""
+    """Assume that a commit contains files that git accepted by name: the run overwrote them and did not create them."""
     if walk.exit_code == 0 or _UPDATED.search(walk.output):
         for path in paths:
-            walk.place.created.pop(path, None)
+            walk.state.created.pop(path, None)
 
 
 def _stash(walk: Walk, call: Invocation) -> Flow:
     options = split_options(call.arguments, "m", ("--message",))
     verb, words = options.operands[0] if options.operands else "push", options.operands[1:]
-    stashed = walk.place.stashed
+    stashed = walk.state.stashed
     if call.arguments[:1] == ["--"]:
         verb, words = "push", options.operands
     if verb in ("push", "save") and "No local changes" not in walk.output:
@@ -171,16 +171,16 @@ def _stash(walk: Walk, call: Invocation) -> Flow:
 
 
 def _set_aside(walk: Walk, call: Invocation, words: list[str], untracked: bool) -> None:
-    """Put changed files back and keep what they were; of files that the run made, only if it is asked to."""
+    """Stash changed files; of files that the run created, only if the command includes untracked ones."""
     files = _changed(walk, words)
     if words and not untracked:
         _admit(walk, walk.paths(words))
-    made = [path for path in files if path in walk.place.created] if untracked else []
-    kept: dict[str, WriteKind] = {path: "edit" for path in files if path not in walk.place.created}
+    made = [path for path in files if path in walk.state.created] if untracked else []
+    kept: dict[str, WriteKind] = {path: "edit" for path in files if path not in walk.state.created}
     _undo(walk, call, kept)
     for path in made:
         walk.write_path(call, path, "delete")
-    walk.place.stashed.append({**kept, **dict.fromkeys(made, "whole")})
+    walk.state.stashed.append({**kept, **dict.fromkeys(made, "whole")})
 
 
 def _reset(walk: Walk, call: Invocation) -> Flow:
@@ -197,30 +197,30 @@ def _steps(back: re.Match[str]) -> int:
 
 
 def _take_back(walk: Walk, call: Invocation) -> None:
-    """Note that the last commit is undone, if the run made it and its files are known."""
-    files = walk.place.committed.pop() if walk.place.committed else ()
-    walk.place.unresolved += not files
+    """Record that the last commit is undone, if the run made it and its files are known."""
+    files = walk.state.committed.pop() if walk.state.committed else ()
+    walk.state.unresolved += not files
     for path in files:
         walk.write_path(call, path, "edit")
         walk.cleaned[path] = None
 
 
 def _revert(walk: Walk, call: Invocation) -> Flow:
-    """`git revert HEAD` names no file: they are known where the run made that commit."""
+    """`git revert HEAD` names no files; they are known if the run made that commit."""
     if split_options(call.arguments, "m").operands == ["HEAD"]:
         _take_back(walk, call)
     else:
-        walk.place.unresolved += 1
+        walk.state.unresolved += 1
     return OTHER
 
 
 def _clean(walk: Walk, call: Invocation) -> Flow:
     options = split_options(call.arguments, "e")
     if options.has("-f", "--force") and not options.has("-n", "--dry-run"):
-        # Without -d it leaves folders alone of which no commit has a file.
-        new = () if options.has("-d") else tuple(f"{folder}/" for folder in walk.place.folders)
+        # Without -d it skips folders that contain no tracked file.
+        new = () if options.has("-d") else tuple(f"{folder}/" for folder in walk.state.folders)
         for path in _changed(walk, options.operands):
-            if path in walk.place.created and not path.startswith(new):
+            if path in walk.state.created and not path.startswith(new):
                 walk.write_path(call, path, "delete")
     return OTHER
 
@@ -238,7 +238,7 @@ def _apply(walk: Walk, call: Invocation) -> Flow:
         text = patch_text(walk, call, source)
         by_git = text is None or "diff --git " in text
         for name in patched_files(walk, call, source, strip):
-            path = walk.place.resolve(f"{below}/{name}", _top(walk)) if below else _from_top(walk, name, by_git)
+            path = walk.state.resolve(f"{below}/{name}", _top(walk)) if below else _from_top(walk, name, by_git)
             if path is not None:
                 walk.write_path(call, path)
     return OTHER
@@ -247,30 +247,30 @@ def _apply(walk: Walk, call: Invocation) -> Flow:
 def _from_top(walk: Walk, name: str, by_git: bool) -> str | None:
     """Return the file that a name in a patch means to `git apply`.
 
-    Names start from the top. Where it runs in a folder, it leaves out git's own patches of files elsewhere, and takes
-    such names in other patches from that folder.
+    Names are relative to the top of the repository. Run in a subfolder, it skips files of git patches elsewhere, and
+    takes names in other patches as relative to that folder.
     """
-    path = walk.place.resolve(name, _top(walk))
-    here = walk.place.resolve(walk.folder, walk.folder) if walk.folder else "."
+    path = walk.state.resolve(name, _top(walk))
+    here = walk.state.resolve(walk.folder, walk.folder) if walk.folder else "."
     if path is None or here is None or here == "." or here.startswith(("/", "~")) or path.startswith(f"{here}/"):
         return path
-    return None if by_git else walk.place.resolve(name, walk.folder)
+    return None if by_git else walk.state.resolve(name, walk.folder)
 
 
 def _merging(walk: Walk, call: Invocation) -> Flow:
-    """A merge names the files that it changed in the summary that it prints."""
+    """A merge lists the files that it changed in its summary."""
     for name in _STAT.findall(walk.output):
-        if (path := walk.place.resolve(name.strip(), _top(walk))) is not None:
+        if (path := walk.state.resolve(name.strip(), _top(walk))) is not None:
             walk.write_path(call, path, "edit")
     return OTHER
 
 
 def _commit(walk: Walk, call: Invocation) -> Flow:
-    """After a commit nothing differs from the last one; its files are known where git counts as many."""
+    """After a commit nothing differs from it; its files are known if git reports the same number."""
     if walk.exit_code == 0:
         files, counted = _changed(walk, []), _COUNT.search(walk.output)
-        walk.place.committed.append(files if counted and int(counted[1]) == len(files) else ())
-        walk.cleaned.update(walk.place.changed)
+        walk.state.committed.append(files if counted and int(counted[1]) == len(files) else ())
+        walk.cleaned.update(walk.state.changed)
         walk.cleaned.update(dict.fromkeys(files))
     return OTHER
 

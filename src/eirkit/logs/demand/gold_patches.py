@@ -1,7 +1,7 @@
-"""Reference patches: a unified diff comes in, the files and old lines that it changes go out, test files told apart.
+"""Parses reference patches (unified diffs): the files and old lines that they change, with test files marked.
 
 Patches are looked up by task in a folder `<task>/gold.patch`, or in JSON lines or Parquet rows with `instance_id` and
-`patch`. Names of tasks come from logs and are only ever compared, never joined to a path.
+`patch`. Task names come from logs and are only compared, never joined to a path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.sources.source import Document, StoredDocument, open_document
+from eirkit.logs.sources.documents import LogDocument, StoredDocument, open_document
 
 _NOWHERE = "/dev/null"
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
@@ -39,8 +39,8 @@ _TEST_NAMES = re.compile(
 class FileChange:
     """What a patch does to one file."""
 
-    path: str  # its name afterwards; before, where the patch removes it
-    old_path: str | None  # its name before; None: the patch makes it
+    path: str  # its new name; the old one if the patch removes it
+    old_path: str | None  # its old name; None if the patch creates it
     is_removed: bool
     removed: Mapping[int, str]  # old lines that are deleted or replaced, by number from 1
     additions: int  # lines
@@ -49,7 +49,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class Patch:
-    """A unified diff, taken apart; a renamed file counts under both its names."""
+    """A parsed unified diff; a renamed file counts under both names."""
 
     changes: tuple[FileChange, ...]
 
@@ -81,7 +81,7 @@ class Patch:
 
 
 def is_test_file(path: str) -> bool:
-    """True if a path says that the file is a test.
+    """Return whether a path looks like a test file.
 
     Either a folder on the way is called test, tests, testing, spec, specs, e2e, __tests__, testdata or test_data, or
     the file is called as test runners expect: `test_x.py`, `x_test.go`, `x.test.ts`, `XTest.java`, `conftest.py`.
@@ -91,9 +91,9 @@ def is_test_file(path: str) -> bool:
 
 
 def read_patch(text: str) -> Patch:
-    """Return what a unified diff changes; text around it is passed over, a torn hunk counts as far as it goes."""
+    """Return what a unified diff changes; text around it is ignored, and an incomplete hunk is read to its end."""
     found: list[_OpenChange] = []
-    lines = iter(text.split("\n"))  # other line ends, such as form feeds, are part of a line
+    lines = iter(text.split("\n"))  # other separators, such as form feeds, are part of a line
     for line in lines:
         line = line.removesuffix("\r")
         if line.startswith("diff --git "):
@@ -106,12 +106,12 @@ def read_patch(text: str) -> Patch:
 
 
 class _OpenChange:
-    """A change while its lines are read."""
+    """A change while its lines are being read."""
 
     def __init__(self, old: str | None, new: str | None) -> None:
         self.old, self.new = old, new
         self.has_old_name = self.has_new_name = False  # from the lines that begin with --- and +++
-        self.is_real = False  # a change, and no text that looks like the beginning of one
+        self.is_real = False  # this is a change and not text that resembles the start of one
         self.removed: dict[int, str] = {}
         self.additions = self.deletions = 0
 
@@ -160,7 +160,7 @@ def _take_hunk(change: _OpenChange, hunk: re.Match[str], lines: Iterator[str]) -
         elif mark == "+":
             change.additions += 1
         elif mark not in (" ", "", "\r", "\\"):
-            return  # a torn hunk
+            return  # an incomplete hunk
         if mark == "\\":
             continue
         if mark != "+":
@@ -170,7 +170,7 @@ def _take_hunk(change: _OpenChange, hunk: re.Match[str], lines: Iterator[str]) -
 
 
 def _names_of_header(line: str) -> tuple[str | None, str | None]:
-    """Return the two names after `diff --git`; where they hold spaces, only equal ones can be told apart."""
+    """Return the two names after `diff --git`; if they contain spaces, only equal names can be separated."""
     names = line.removeprefix("diff --git ")
     if names.startswith('"'):
         first, _, second = names[1:].partition('" ')
@@ -184,13 +184,13 @@ def _names_of_header(line: str) -> tuple[str | None, str | None]:
 
 def _name(field: str) -> str | None:
     if not field.startswith('"'):
-        field = field.partition("\t")[0].rstrip()  # diff puts a time after the name
+        field = field.partition("\t")[0].rstrip()  # diff appends a time to the name
     name = _unquoted(field)
     return None if name == _NOWHERE else name
 
 
 def _drop_prefixes(change: _OpenChange) -> None:
-    # Without git's prefixes, a folder may be called "a": it is one only if both sides look like prefixes.
+    # A folder may itself be called "a", so prefixes are removed only if both sides look like them.
     names = [name for name in (change.old, change.new) if name]
     if all(name[:2] in _PREFIXES for name in names) and len({name[:2] for name in names}) == len(names):
         change.old = change.old and change.old[2:]
@@ -214,24 +214,24 @@ def _byte_of(escape: re.Match[bytes]) -> bytes:
     return _SIMPLE_ESCAPES[code] if code in _SIMPLE_ESCAPES else bytes([int(code, 8) & 0xFF])
 
 
-class Gold:
-    """Reference patches by task; each is read when first asked for."""
+class GoldPatches:
+    """Reference patches by task; each is parsed on first use."""
 
     def __init__(self, patches: Mapping[str, StoredDocument | str], source: str) -> None:
         self.patches, self.source = patches, source
 
     def get(self, task_id: str) -> Patch | None:
-        """Return the patch of a task, or None where there is none.
+        """Return the patch of a task, or None if there is none.
 
         Raises:
-            InputFileError: what is kept as the task's patch is no unified diff.
+            InputFileError: the task's patch is not a unified diff.
         """
         stored = self.patches.get(task_id)
         if stored is None:
             return None
         patch = read_patch(stored if isinstance(stored, str) else stored.text())
         if not patch.changes:
-            raise InputFileError(f"{self.source}: the patch of {task_id} is no unified diff; restore it")
+            raise InputFileError(f"{self.source}: the patch of {task_id} is not a unified diff; restore it")
         return patch
 
     def tasks(self) -> frozenset[str]:
@@ -239,7 +239,7 @@ class Gold:
         return frozenset(self.patches)
 
 
-def open_gold(path: Path) -> Gold:
+def open_gold_patches(path: Path) -> GoldPatches:
     """Return the reference patches in a folder, or in a file of JSON lines, JSON or Parquet.
 
     Raises:
@@ -250,7 +250,7 @@ def open_gold(path: Path) -> Gold:
         raise InputFileError(
             f"{path} holds no reference patches; give a folder of <task>/gold.patch, or rows of instance_id and patch"
         )
-    return Gold(patches, str(path))
+    return GoldPatches(patches, str(path))
 
 
 def _from_folder(folder: Path) -> dict[str, StoredDocument]:
@@ -264,7 +264,7 @@ def _from_folder(folder: Path) -> dict[str, StoredDocument]:
     return patches
 
 
-def _from_rows(document: Document) -> dict[str, str]:
+def _from_rows(document: LogDocument) -> dict[str, str]:
     patches = {}
     for row in _rows(document):
         task, patch = row.get("instance_id"), row.get("patch")
@@ -273,7 +273,7 @@ def _from_rows(document: Document) -> dict[str, str]:
     return patches
 
 
-def _rows(document: Document) -> Iterator[Mapping[str, Any]]:
+def _rows(document: LogDocument) -> Iterator[Mapping[str, Any]]:
     if document.head.startswith(b"PAR1"):
         for number, found in document.rows():
             if isinstance(found, Exception):

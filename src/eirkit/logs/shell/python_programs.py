@@ -1,7 +1,7 @@
-"""The file effects of a Python program, told from its syntax tree: files written, files whose content it prints.
+"""Infers from the syntax tree of a Python program which files it writes and which file content it prints.
 
-Nothing is run. Names bound to spelt-out texts are followed through assignments, loops over lists, `with`, functions
-called with known arguments, and joins of paths. A program that does not parse has no effects.
+Nothing is executed. Names bound to literal texts are followed through assignments, loops over lists, `with`, functions
+called with known arguments, and path joins. A program that does not parse has no effects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from eirkit.logs.shell.python_acts import ACTS, METHODS, SAVING, ProgramFiles
+from eirkit.logs.shell.python_calls import ACTS, METHODS, SAVING, ProgramFiles
 from eirkit.logs.shell.python_values import (
     MOST_ITEMS,
     NO_EFFECTS,
@@ -24,7 +24,7 @@ from eirkit.logs.shell.python_values import (
     PATH_METHODS,
     UNKNOWN_VALUE,
     ProgramEffects,
-    Value,
+    ProgramValue,
     carried,
     combined,
     dictionary,
@@ -53,7 +53,7 @@ _RUNS = frozenset(f"subprocess.{name}" for name in ("run", "call", "check_call",
 
 
 def effects_of(text: str, arguments: tuple[str, ...] = ()) -> ProgramEffects:
-    """Return the effects of a program started with arguments, of which the first is its own name."""
+    """Return the effects of a program started with arguments, the first of which is its own name."""
     if len(text) > LONGEST_PROGRAM or not _may_touch(text):
         return NO_EFFECTS
     return _remembered(text, arguments)
@@ -76,11 +76,11 @@ def _remembered(text: str, arguments: tuple[str, ...]) -> ProgramEffects:
 
 
 class _Program:
-    """One program, followed statement by statement."""
+    """One program, interpreted statement by statement."""
 
     def __init__(self, arguments: tuple[str, ...]) -> None:
         self.arguments = arguments
-        self.names: dict[str, Value] = {}
+        self.names: dict[str, ProgramValue] = {}
         self.functions: dict[str, _Function] = {}
         self.methods: dict[str, _Function] = {}
         self.commands: list[str] = []
@@ -93,7 +93,7 @@ class _Program:
         return ProgramEffects(tuple(done.settled()), tuple(done.shown), tuple(self.commands), frozenset(done.said))
 
     def block(self, statements: Sequence[ast.stmt]) -> bool:
-        """Follow statements in order; True if one of them leaves, so that what stands after it never runs."""
+        """Interpret statements in order; return True if one of them leaves the block, so that the rest never runs."""
         for statement in statements:
             self.statements += 1
             if self.statements > _MOST_STATEMENTS:
@@ -150,7 +150,7 @@ class _Program:
         self.ledger.branches -= 1
 
     def _class(self, node: ast.ClassDef) -> None:
-        """Keep a class's methods by their names alone: of whose class a value is, nobody asks."""
+        """Keep a class's methods by name only; the class of a value is not tracked."""
         for inner in node.body:
             if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 own = f"{node.name}()" if inner.name == "__init__" else inner.name
@@ -176,12 +176,12 @@ class _Program:
         self.ledger.loops -= 1
         self.block(node.orelse)
 
-    def bind(self, target: ast.expr, value: Value) -> None:
+    def bind(self, target: ast.expr, value: ProgramValue) -> None:
         if isinstance(target, ast.Name):
             self.names[target.id] = value
         elif isinstance(target, (ast.Tuple, ast.List)):
-            for place, inner in enumerate(target.elts):
-                picked = value.items[place] if place < len(value.items) else carried([value])
+            for index, inner in enumerate(target.elts):
+                picked = value.items[index] if index < len(value.items) else carried([value])
                 self.bind(inner, picked)
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             name = target.value.id
@@ -189,11 +189,11 @@ class _Program:
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             self.names[f"{target.value.id}.{target.attr}"] = value
 
-    def bind_name(self, name: str, value: Value) -> None:
+    def bind_name(self, name: str, value: ProgramValue) -> None:
         self.names[name] = value
 
-    def value(self, node: ast.expr, left: int = _DEEPEST_EXPRESSION) -> Value:
-        """Return what is known of an expression, and note the effects of the calls in it."""
+    def value(self, node: ast.expr, left: int = _DEEPEST_EXPRESSION) -> ProgramValue:
+        """Return what is known of an expression, and record the effects of the calls in it."""
         if left <= 0:
             return UNKNOWN_VALUE
         handler = _EXPRESSIONS.get(type(node))
@@ -202,40 +202,44 @@ class _Program:
         inner = [self.value(child, left - 1) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         return UNKNOWN_VALUE if isinstance(node, (ast.Compare, ast.Lambda)) else carried(inner)
 
-    def constant(self, node: ast.Constant, left: int) -> Value:
-        return Value((node.value,)) if isinstance(node.value, str) else UNKNOWN_VALUE
+    def constant(self, node: ast.Constant, left: int) -> ProgramValue:
+        return ProgramValue((node.value,)) if isinstance(node.value, str) else UNKNOWN_VALUE
 
-    def name(self, node: ast.Name, left: int) -> Value:
+    def name(self, node: ast.Name, left: int) -> ProgramValue:
         if node.id == "__file__":
-            return Value(self.arguments[:1])
+            return ProgramValue(self.arguments[:1])
         return self.names.get(node.id, UNKNOWN_VALUE)
 
-    def sequence(self, node: ast.List | ast.Tuple | ast.Set, left: int) -> Value:
+    def sequence(self, node: ast.List | ast.Tuple | ast.Set, left: int) -> ProgramValue:
         items = tuple(self.value(item, left) for item in node.elts[:MOST_ITEMS])
-        return Value(carries=carried(items).carries, items=items)
+        return ProgramValue(carries=carried(items).carries, items=items)
 
-    def mapping(self, node: ast.Dict, left: int) -> Value:
+    def mapping(self, node: ast.Dict, left: int) -> ProgramValue:
         keys = [self.value(key, left) for key in node.keys if key is not None]
         values = [self.value(value, left) for value in node.values]
-        pairs = tuple(Value(items=pair) for pair in zip(keys, values, strict=False))
+        pairs = tuple(ProgramValue(items=pair) for pair in zip(keys, values, strict=False))
         return dictionary(pairs)
 
-    def joined(self, node: ast.JoinedStr, left: int) -> Value:
+    def joined(self, node: ast.JoinedStr, left: int) -> ProgramValue:
         parts = [self.value(part.value if isinstance(part, ast.FormattedValue) else part, left) for part in node.values]
         return combined(lambda *texts: "".join(texts), parts) if len(parts) < 20 else carried(parts)
 
-    def operation(self, node: ast.BinOp, left: int) -> Value:
+    def operation(self, node: ast.BinOp, left: int) -> ProgramValue:
         sides = [self.value(node.left, left), self.value(node.right, left)]
         if isinstance(node.op, ast.Div):
             return combined(joined_path, sides)
         if isinstance(node.op, ast.Add):
             items = (sides[0].items + sides[1].items)[:MOST_ITEMS]
-            return Value(items=items, carries=carried(sides).carries) if items else combined(lambda a, b: a + b, sides)
+            return (
+                ProgramValue(items=items, carries=carried(sides).carries)
+                if items
+                else combined(lambda a, b: a + b, sides)
+            )
         if isinstance(node.op, ast.Mod) and sides[0].texts and sides[1].texts:
             return combined(lambda form, text: replaced(form, "%s", text), sides)
         return carried(sides)
 
-    def attribute(self, node: ast.Attribute, left: int) -> Value:
+    def attribute(self, node: ast.Attribute, left: int) -> ProgramValue:
         if isinstance(node.value, ast.Name) and (own := f"{node.value.id}.{node.attr}") in self.names:
             return self.names[own]
         base = self.value(node.value, left)
@@ -243,25 +247,25 @@ class _Program:
             return combined(parent, [base])
         return carried([base])
 
-    def subscript(self, node: ast.Subscript, left: int) -> Value:
-        base, place = self.value(node.value, left), node.slice
-        if _dotted(node.value) == "sys.argv" and isinstance(place, ast.Constant) and isinstance(place.value, int):
-            return Value(self.arguments[place.value : place.value + 1]) if place.value >= 0 else UNKNOWN_VALUE
-        if base.values and isinstance(place, ast.Constant) and isinstance(place.value, str):
+    def subscript(self, node: ast.Subscript, left: int) -> ProgramValue:
+        base, index = self.value(node.value, left), node.slice
+        if _dotted(node.value) == "sys.argv" and isinstance(index, ast.Constant) and isinstance(index.value, int):
+            return ProgramValue(self.arguments[index.value : index.value + 1]) if index.value >= 0 else UNKNOWN_VALUE
+        if base.values and isinstance(index, ast.Constant) and isinstance(index.value, str):
             pairs = zip(base.items, base.values, strict=True)
-            return next((value for key, value in pairs if key.texts == (place.value,)), UNKNOWN_VALUE)
-        if base.items and isinstance(place, ast.Constant) and isinstance(place.value, int):
-            return base.items[place.value] if -len(base.items) <= place.value < len(base.items) else UNKNOWN_VALUE
-        self.value(place, left)
+            return next((value for key, value in pairs if key.texts == (index.value,)), UNKNOWN_VALUE)
+        if base.items and isinstance(index, ast.Constant) and isinstance(index.value, int):
+            return base.items[index.value] if -len(base.items) <= index.value < len(base.items) else UNKNOWN_VALUE
+        self.value(index, left)
         return carried([base])
 
-    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, left: int) -> Value:
+    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, left: int) -> ProgramValue:
         for part in node.generators:
             self.bind(part.target, one_of(self.value(part.iter, left)))
         element = self.value(node.elt, left)
         return replace(carried([element]), items=(element,)) if element.texts else carried([element])
 
-    def call(self, node: ast.Call, left: int) -> Value:
+    def call(self, node: ast.Call, left: int) -> ProgramValue:
         name = _dotted(node.func)
         base = self.value(node.func.value, left) if isinstance(node.func, ast.Attribute) else UNKNOWN_VALUE
         arguments = [self.value(argument, left) for argument in node.args]
@@ -287,24 +291,24 @@ class _Program:
         if method in ("glob", "iglob") and arguments:
             return matching(arguments[0] if not base.texts else combined(joined_path, [base, arguments[0]]))
         if name in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
-            return Value((".",))
+            return ProgramValue((".",))
         if name in _RUNS or name in ("os.system", "os.popen"):
             return self._start(arguments)
         if method in ("append", "extend", "insert") and isinstance(node.func, ast.Attribute):
             self._grow(node.func.value, arguments)
         if method in NOT_CONTENT:
             return UNKNOWN_VALUE
-        # What a function of the program's own world makes of a content need not show it; texts and patterns do.
+        # The result of an unknown function need not show the content it was given; that of texts does.
         passes = base.carries or name.partition(".")[0] in PASSING or method in PASSING
         return carried([base, *arguments, *keywords.values()]) if passes else UNKNOWN_VALUE
 
-    def _grow(self, target: ast.expr, arguments: list[Value]) -> None:
+    def _grow(self, target: ast.expr, arguments: list[ProgramValue]) -> None:
         if isinstance(target, ast.Name):
             old = self.names.get(target.id, UNKNOWN_VALUE)
             grown = union([old, carried(arguments)])
             self.names[target.id] = replace(grown, items=(*old.items, *arguments[-1:])[:MOST_ITEMS])
 
-    def _start(self, arguments: list[Value]) -> Value:
+    def _start(self, arguments: list[ProgramValue]) -> ProgramValue:
         if arguments and arguments[0].texts:
             self.commands.extend(arguments[0].texts[:8])
         elif arguments and arguments[0].items and all(item.texts for item in arguments[0].items):
@@ -312,8 +316,8 @@ class _Program:
         return UNKNOWN_VALUE
 
     def run(
-        self, function: _Function, arguments: list[Value], keywords: dict[str, Value], bound: bool = False
-    ) -> Value:
+        self, function: _Function, arguments: list[ProgramValue], keywords: dict[str, ProgramValue], bound: bool = False
+    ) -> ProgramValue:
         if self.depth >= _DEEPEST_CALL:
             return UNKNOWN_VALUE
         outer, self.names = self.names, dict(self.names)
@@ -345,7 +349,7 @@ def _dotted(node: ast.expr) -> str:
     return ".".join(reversed(parts))
 
 
-_EXPRESSIONS: dict[type[ast.expr], Callable[..., Value]] = {
+_EXPRESSIONS: dict[type[ast.expr], Callable[..., ProgramValue]] = {
     ast.Constant: _Program.constant,
     ast.Name: _Program.name,
     ast.List: _Program.sequence,

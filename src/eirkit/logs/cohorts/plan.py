@@ -1,4 +1,4 @@
-"""A cohort and how it is to be analysed; what every analysis takes."""
+"""A cohort, the settings of its analyses, and the plan of tests fixed in advance in a suite file."""
 
 from __future__ import annotations
 
@@ -13,65 +13,67 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import InputFileError, UnknownNameError
-from eirkit.logs.cohorts.cohort_runs import Codes, Floats, Mask, RereadCells, Runs
+from eirkit.logs.cohorts.run_columns import Codes, Floats, Mask, RereadCells, RunColumns
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.results import Excluded
 from eirkit.seeds import name_key
 
 Resampled = Literal["tasks", "runs"]
-UNKNOWN = "nobody says whether they were resolved"
-MOST_MODELS = 60  # indicators of their own
-OTHER_MODELS = "other models"  # the indicator that rarer ones share
+UNKNOWN = "unknown outcome"
+MOST_MODELS = 60  # models with an indicator of their own
+OTHER_MODELS = "other models"  # the indicator that rarer models share
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is drawn, and how often."""
+    """Seed and numbers of resamples and draws."""
 
     seed: int = 0
-    resamples: int = 1000  # of fair-clock gaps
+    resamples: int = 1000  # for the fair-clock gaps
     mediation_resamples: int = 200
-    draws: int = 1000  # of each of four chains
-    resampled: Resampled = "tasks"  # "runs": within tasks
+    draws: int = 1000  # per chain, of four
+    resampled: Resampled = "tasks"  # "runs" resamples runs within tasks
 
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Runs of one unit, the cells of these runs, and runs of other sets, from which difficulty may be told."""
+    """Runs of one unit, the reread cells of these runs, and other runs from which difficulty may be estimated."""
 
     name: str
-    runs: Runs
+    runs: RunColumns
     cells: RereadCells
-    elsewhere: Runs
+    elsewhere: RunColumns
     settings: Settings
 
     def rng(self, name: str) -> np.random.Generator:
-        """Return a generator of the cohort's and the analysis's own, so that neither moves the other."""
+        """Return a generator specific to the cohort and the analysis, so that they do not influence each other."""
         return np.random.default_rng([self.settings.seed, name_key("cohort", self.name, name)])
 
     @property
     def in_tokens(self) -> bool:
         return bool(len(self.runs)) and self.runs.unit[0] == "tokens"
 
-    def judged(self) -> tuple[Runs, tuple[Excluded, ...]]:
+    def judged(self) -> tuple[RunColumns, tuple[Excluded, ...]]:
         """Return the runs with a known outcome, and how many have none."""
         return known(self.runs, ~np.isnan(self.runs.failed), UNKNOWN)
 
 
-def known(runs: Runs, mask: Mask, reason: str, before: tuple[Excluded, ...] = ()) -> tuple[Runs, tuple[Excluded, ...]]:
-    """Return the runs where a mask holds, and what was left out so far."""
+def known(
+    runs: RunColumns, mask: Mask, reason: str, before: tuple[Excluded, ...] = ()
+) -> tuple[RunColumns, tuple[Excluded, ...]]:
+    """Return the runs where a mask holds, and all rows left out so far."""
     lost = int((~mask).sum())
     return runs.at(mask), (*before, Excluded(reason, lost)) if lost else before
 
 
 def log2_1p(values: Floats) -> Floats:
-    """Return log2(1 + x), the scale on which one unit is a doubling of anything large."""
+    """Return log2(1 + x), on which one unit is a doubling of large values."""
     scaled: Floats = np.log2(1 + values)
     return scaled
 
 
 def model_columns(models: NDArray[np.object_]) -> Columns:
-    """Return an indicator for each model but the most frequent one; the rarest share one where there are too many."""
+    """Return an indicator for each model but the most frequent; the rarest share one if there are too many."""
     names, inverse, counts = np.unique(models.astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")[1:]
     own, rest = order[:MOST_MODELS], order[MOST_MODELS:]
@@ -94,16 +96,16 @@ def at_tasks(values: Floats, tasks: Codes) -> Floats:
     return means
 
 
-_INTEGERS = {"seed": 0, "resamples": 20, "mediation-resamples": 20, "draws": 200}  # each with its least value
+_INTEGERS = {"seed": 0, "resamples": 20, "mediation-resamples": 20, "draws": 200}  # option → smallest value
 _KEYS = frozenset({"planned", "recorded", "resample", *_INTEGERS})
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisPlan:
-    """What was fixed in advance."""
+    """The tests fixed in advance, and their settings."""
 
     planned: tuple[str, ...] = ()
-    recorded: str = ""  # when, as the file says
+    recorded: str = ""  # date, as given in the file
     digest: str = ""  # SHA-256 of the file
     settings: Settings = field(default_factory=Settings)
 
@@ -112,7 +114,7 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
     """Return the plan in a suite file.
 
     Raises:
-        InputFileError: it is not such a file.
+        InputFileError: the file is not a suite of cohort tests.
         UnknownNameError: it plans a test that does not exist.
     """
     try:
@@ -121,11 +123,11 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
         planned = given.get("planned", [])
         settings = _settings(given)
         if not isinstance(planned, list) or set(given) - _KEYS:
-            raise ValueError(f"[cohort] knows {', '.join(sorted(_KEYS))}")
+            raise ValueError(f"[cohort] accepts {', '.join(sorted(_KEYS))}")
     except (OSError, UnicodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         cause = " ".join(str(error).split())
         raise InputFileError(
-            f"{path} is no suite of cohort tests ({cause}); give TOML with [cohort] planned"
+            f"{path} is not a suite of cohort tests ({cause}); give TOML with [cohort] planned"
         ) from error
     for name in planned:
         if name not in tests:
@@ -134,7 +136,7 @@ def read_plan(path: Path, tests: Collection[str]) -> AnalysisPlan:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return p values corrected for how many tests were planned; one that gave no p value still counts as planned."""
+    """Return Holm-corrected p values over all planned tests; a test without a p value still counts."""
     order = sorted(range(len(p_values)), key=lambda place: _or_one(p_values[place]))
     corrected: list[float | None] = [None] * len(p_values)
     largest = 0.0
@@ -153,9 +155,9 @@ def _or_one(p: float | None) -> float:
 def _settings(given: dict[str, Any]) -> Settings:
     for name, least in _INTEGERS.items():
         if type(given.get(name, least)) is not int or given.get(name, least) < least:
-            raise ValueError(f"{name} is no whole number of at least {least}")
+            raise ValueError(f"{name} is not a whole number of at least {least}")
     resampled = given.get("resample", "tasks")
     if resampled not in ("tasks", "runs"):
-        raise ValueError('resample is neither "tasks" nor "runs"')
+        raise ValueError('resample must be "tasks" or "runs"')
     chosen = {name.replace("-", "_"): given[name] for name in _INTEGERS if name in given}
     return Settings(resampled=resampled, **chosen)

@@ -1,4 +1,4 @@
-"""The commands that show files: cat, head, tail, nl, sed, awk and other filters, with the lines they were asked for."""
+"""Shell commands that show files: cat, head, tail, nl, sed, awk and other filters, with the lines they select."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from collections.abc import Callable, Sequence
 
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import Glob, Parsed, split_options
+from eirkit.logs.shell.words import Glob, ParsedOptions, split_options
 from eirkit.logs.trajectory import FileWrite
 
-_LONGEST_SCRIPT = 4000  # characters that are looked at
+_LONGEST_SCRIPT = 4000  # characters of a script that are parsed
 _ADDRESS = r"(?:\d{1,9}|\$|/[^/\n]*/)"
 _SED_WRITES = re.compile(rf"(?m)(?:^|[;{{])\s*(?:{_ADDRESS}(?:\s*,\s*{_ADDRESS})?)?\s*w\s+([^\n;}}]+)")
 _PART = r"(?:(?!\1)[^\n\\]|\\.){0,400}"
 _SED_PICKS = re.compile(rf"(?m)s([/|#,@!]){_PART}\1{_PART}\1[gIpm\d]{{0,6}}w\s+([^\n;}}]+)")
-# A name that more is joined to cannot be told.
+# A name that is concatenated with other text is unknown.
 _AWK_WRITES = re.compile(r'printf?\b[^\n;}|]{0,400}?>>?\s*"([^"\n]+)"\s*(?=[;}\n]|$)')
 _SUFFIX = re.compile(r"(?:-i|--in-place=|-[a-zA-Z0]{1,6}i(?=[.~]))([^/*]+)")
 
 
 def edit_in_place(walk: Walk, call: Invocation, operands: Sequence[str]) -> None:
-    """Note the files that a command changes where they lie, and the copies of the old ones that it is told to keep."""
+    """Record the files that a command changes in place, and the backup copies that it keeps."""
     suffix = next((found[1] for word in call.arguments if (found := _SUFFIX.fullmatch(word))), "")
     walk.write(call, operands)
     for word in operands if suffix else ():
         for path in walk.paths([word]):
-            kept = FileWrite(path + suffix, "whole", content=walk.place.texts.get(path))
+            kept = FileWrite(path + suffix, "whole", content=walk.state.texts.get(path))
             walk.written.append(ShellWrite(kept, call.step, call.name, word))
 
 
 def sed_files(walk: Walk, call: Invocation, script: str) -> None:
-    """Note the files that a sed script writes lines to."""
+    """Record the files to which a sed script writes lines."""
     if "w " in script and len(script) <= _LONGEST_SCRIPT:
         named = [*_SED_WRITES.findall(script), *(found[2] for found in _SED_PICKS.finditer(script))]
         walk.write(call, [name.strip() for name in named], "whole")
 
 
 def awk_files(walk: Walk, call: Invocation, program: str) -> None:
-    """Note the files that an awk program prints to."""
+    """Record the files to which an awk program prints."""
     if ">" in program and len(program) <= _LONGEST_SCRIPT:
         walk.write(call, _AWK_WRITES.findall(program), "whole")
 
@@ -53,7 +53,7 @@ _AWK_SHOWS_NOTHING = re.compile(r"print\s+(?:NR|FILENAME|length)\b")
 
 
 def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:
-    """Return the stream of the files that operands name, or of the input where there are none."""
+    """Return the stream of the files that operands name, or of the input if there are none."""
     named = [word for word in operands if word != "-"]
     if not named:
         return stdin
@@ -65,12 +65,12 @@ def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:
 
 
 def _each(walk: Walk, flow: Flow, operands: list[str], first: int, last: int | None) -> Flow:
-    """Return some lines of every file; of several, `head` and `tail` print the names."""
+    """Return some lines of every file; for several files, `head` and `tail` print the names."""
     if len(operands) <= 1 and not any(isinstance(word, Glob) for word in operands):
         return window(flow, first, last)
     if flow.kind == "mixed":
         return chosen(flow)
-    # What a glob that matches nothing known stands for is told by those names.
+    # These names resolve globs that match no known file.
     return flow._replace(kind="files", headed=True, folder=walk.folder, first=first, last=last)
 
 
@@ -89,7 +89,7 @@ def cat(walk: Walk, call: Invocation) -> Flow:
 
 
 def numbered(flow: Flow) -> Flow:
-    """Return a stream with numbers before its lines; they count from where the stream starts."""
+    """Return a stream with line numbers, counted from the start of the stream."""
     if flow.kind == "text":
         return OTHER
     if flow.headed or flow.kind == "mixed":
@@ -98,7 +98,7 @@ def numbered(flow: Flow) -> Flow:
 
 
 def nl(walk: Walk, call: Invocation) -> Flow:
-    """`nl` numbers every line only when it is told to; else the numbers are of lines that are not empty."""
+    """`nl` numbers every line only if told to; otherwise it skips empty lines."""
     options = split_options(call.arguments, "bdfhilnsvw")
     flow = contents(walk, options.operands, call.stdin)
     return numbered(flow) if options.first("-b") == "a" else chosen(flow)
@@ -131,7 +131,7 @@ def tail(walk: Walk, call: Invocation) -> Flow:
 
 
 def sed(walk: Walk, call: Invocation) -> Flow:
-    """`sed`: in place it writes, else it shows; `-n 'a,bp'` asks for lines by number."""
+    """`sed`: in place it writes, else it shows; `-n 'a,bp'` selects lines by number."""
     options = split_options(_in_place_apart(call.arguments), "efl", ("--expression", "--file"))
     operands = list(options.operands)
     scripts = options.values.get("-e", []) + options.values.get("--expression", [])
@@ -147,7 +147,7 @@ def sed(walk: Walk, call: Invocation) -> Flow:
 
 
 def _in_place_apart(arguments: list[str]) -> list[str]:
-    # `-i.bak` carries a suffix, not further options, and `-ni` means both.
+    # `-i.bak` has a suffix, not further options, and `-ni` means both.
     if not any(argument.startswith("-i") for argument in arguments):
         return arguments
     return ["--in-place" if argument.startswith("-i") else argument for argument in arguments]
@@ -186,7 +186,7 @@ def _spans(script: str) -> list[tuple[int, int | None]]:
 
 
 def awk(walk: Walk, call: Invocation) -> Flow:
-    """`awk`: lines by number where its program says no more than that."""
+    """`awk`: lines by number if its program does nothing else."""
     options = split_options(call.arguments, "Fvf", ("--assign",))
     operands = [word for word in options.operands if "=" not in word or "/" in word]
     program = ""
@@ -209,7 +209,7 @@ def awk(walk: Walk, call: Invocation) -> Flow:
 
 
 def picking(valued: str = "") -> Handler:
-    """Return a filter that shows its input changed or picked."""
+    """Return a filter that shows its input changed or in part."""
 
     def show(walk: Walk, call: Invocation) -> Flow:
         options = split_options(call.arguments, valued)
@@ -222,10 +222,10 @@ def picking(valued: str = "") -> Handler:
 
 
 def passing(operands_from: int = 0) -> Handler:
-    """Return a filter whose first operands are no files."""
+    """Return a filter whose first operands are not files."""
 
     def show(walk: Walk, call: Invocation) -> Flow:
-        options: Parsed = split_options(call.arguments)
+        options: ParsedOptions = split_options(call.arguments)
         return chosen(contents(walk, options.operands[operands_from:], call.stdin))
 
     return show
@@ -244,12 +244,12 @@ def diff(walk: Walk, call: Invocation) -> Flow:
 
 
 def silent_reader(walk: Walk, call: Invocation) -> Flow:
-    """A command that tells about files without showing their content."""
+    """A command that reports on files without showing their content."""
     return OTHER
 
 
 def look(walk: Walk, call: Invocation) -> Flow:
-    """`tr`, `rev` and their like only pass on what they are given."""
+    """`tr`, `rev` and similar commands, which only pass their input on."""
     return chosen(call.stdin)
 
 

@@ -1,4 +1,4 @@
-"""The commands that make, change, move or remove files."""
+"""Shell commands that create, change or remove files: rm, touch, patch, formatters, curl, dd and others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from eirkit.logs.shell.copy_commands import ARCHIVERS, copy, make_folder, move
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
-from eirkit.logs.shell.moving import ARCHIVERS, copy, make_folder, move
 from eirkit.logs.shell.patches import file_patches, files_in_diff
-from eirkit.logs.shell.viewing import edit_in_place
+from eirkit.logs.shell.view_commands import edit_in_place
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.words import split_options
 
@@ -19,7 +19,7 @@ _REJECTED = re.compile(r"(\d{1,5}) out of (\d{1,5}) hunks? (?:FAILED|ignored)(?:
 
 
 def tee(walk: Walk, call: Invocation) -> Flow:
-    """`tee` writes what passes through it."""
+    """`tee` writes its input to files."""
     options = split_options(call.arguments)
     text = call.stdin.text if call.stdin.kind == "text" else None
     if options.has("-a", "--append"):
@@ -30,13 +30,13 @@ def tee(walk: Walk, call: Invocation) -> Flow:
 
 
 def remove(walk: Walk, call: Invocation) -> Flow:
-    """`rm`: of a folder, every file in it that the run has written or was shown; a folder itself is no file."""
+    """`rm`; of a folder, every file in it that the run has written or seen, since a folder itself is not a file."""
     options = split_options(call.arguments)
     is_deep = options.has("-r", "-R", "--recursive")
-    known = dict.fromkeys([*_files(walk), *walk.place.shown])
+    known = dict.fromkeys([*_files(walk), *walk.state.shown])
     for word in options.operands:
         for path in walk.paths([word]):
-            walk.place.folders.pop(path, None)
+            walk.state.folders.pop(path, None)
             below = [file for file in known if file.startswith(f"{path}/")]
             for file in below:
                 walk.write_path(call, file, "delete")
@@ -46,23 +46,23 @@ def remove(walk: Walk, call: Invocation) -> Flow:
 
 
 def remove_folder(walk: Walk, call: Invocation) -> Flow:
-    """`rmdir`: a folder is no file."""
+    """`rmdir`: a folder is not a file."""
     for path in walk.paths(split_options(call.arguments).operands):
-        walk.place.folders.pop(path, None)
+        walk.state.folders.pop(path, None)
     return NOTHING
 
 
 def _files(walk: Walk) -> list[str]:
-    """Return the files that the run has written and that are still there."""
-    before = [path for path in walk.place.changed if path in walk.place.met]
+    """Return the files that the run has written and not removed."""
+    before = [path for path in walk.state.changed if path in walk.state.met]
     now = [done.write.path for done in walk.written if done.write.kind != "delete"]
     return list(dict.fromkeys([*before, *now]))
 
 
 def touch(walk: Walk, call: Invocation) -> Flow:
-    """`touch` writes a file only where it makes one."""
+    """`touch` writes a file only if it creates it."""
     options = split_options(call.arguments, "dtr", ("--date", "--reference"))
-    known = {*walk.place.met, *_files(walk)}
+    known = {*walk.state.met, *_files(walk)}
     for word in options.operands:
         for path in walk.paths([word]):
             if path not in known:
@@ -94,7 +94,7 @@ def perl(walk: Walk, call: Invocation) -> Flow:
 
 
 def formatter(unless: tuple[str, ...] = (), only: tuple[str, ...] = (), command: str = "") -> Handler:
-    """Return a command that rewrites the files it is given, except with or only with some options."""
+    """Return a command that rewrites the files it is given, except with or only with certain options."""
 
     def run(walk: Walk, call: Invocation) -> Flow:
         options = split_options(call.arguments, "l", ("--line-length", "--config", "--select", "--profile"))
@@ -130,14 +130,14 @@ def patch(walk: Walk, call: Invocation) -> Flow:
 
 
 def _told(output: str) -> Iterator[str]:
-    """Yield the files that `patch` says it changed, and what it left beside those of which hunks failed."""
+    """Yield the files that `patch` reports as changed, and the reject files of failed hunks."""
     names = list(_PATCHED.finditer(output))
     for found, after in zip(names, [*names[1:], None], strict=False):
         name, report = found[1].strip(), output[found.end() : after.start() if after else len(output)]
         rejected = _REJECTED.search(report)
         if rejected is None or rejected[1] != rejected[2]:
             yield name
-        if "Hunk #" in report or "FAILED" in report:  # it did not fit exactly, so a copy of the old file is kept
+        if "Hunk #" in report or "FAILED" in report:  # applied with fuzz, so `patch` keeps a copy of the old file
             yield f"{name}.orig"
         if rejected is not None and rejected[3]:
             yield rejected[3].strip().rstrip(".") if rejected[3].endswith("..") else rejected[3].strip()
@@ -150,8 +150,8 @@ def patched_files(walk: Walk, call: Invocation, source: str | None, strip: int =
     if call.stdin.kind == "diff" and source in (None, "-"):
         return list(call.stdin.files)
     for path in _patch_paths(walk, call, source):
-        if path in walk.place.patches:
-            return list(walk.place.patches[path])
+        if path in walk.state.patches:
+            return list(walk.state.patches[path])
     return []
 
 
@@ -192,13 +192,13 @@ def fetch(walk: Walk, call: Invocation) -> Flow:
 
 
 def truncate(walk: Walk, call: Invocation) -> Flow:
-    """`truncate`, `shred`, `dos2unix` and their like."""
+    """`truncate`, `shred`, `dos2unix` and similar commands."""
     walk.write(call, split_options(call.arguments, "sr").operands)
     return NOTHING
 
 
 def dd(walk: Walk, call: Invocation) -> Flow:
-    """`dd of=…`, which writes; without it the input is shown."""
+    """`dd of=…` writes; without it the input is shown."""
     targets = [word[3:] for word in call.arguments if word.startswith("of=")]
     files = walk.paths([word[3:] for word in call.arguments if word.startswith("if=")])
     walk.write(call, targets, "whole")

@@ -1,6 +1,6 @@
-"""The runs of one or more analysed folders as columns: what the analyses need of the tables, and nothing else of them.
+"""Reads the runs of analysed folders as columns for the cohort analyses.
 
-Texts become codes that agree over all folders; what a run does not have is NaN.
+Texts become integer codes that agree over all folders; a missing value is NaN.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMBERS = (
     "repeated_edits",
     "submits_after_failed_test",
 )
-# What a run was and did, as its log has it: a copy has the same whatever it was analysed with, another attempt has not.
+# Facts of a run that come from its log: equal in copies of one run, different between two attempts.
 _IDENTITY = (
     "task_id",
     "model",
@@ -58,10 +58,10 @@ _REWORK = _NUMBERS[-4:]
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
-    """One entry of each column per run."""
+class RunColumns:
+    """The runs as columns, with one entry per run."""
 
-    number: Codes  # of the run, over all folders
+    number: Codes  # number of the run, over all folders
     identity: Codes  # equal for copies of one run in two folders
     folder: Codes
     task: Codes
@@ -70,9 +70,9 @@ class Runs:
     model: NDArray[np.object_]
     format: NDArray[np.object_]
     unit: NDArray[np.object_]
-    group: NDArray[np.object_]  # of clipping
+    group: NDArray[np.object_]  # clipping group
     goal_source: NDArray[np.object_]
-    failed: Floats  # 1, 0, or NaN: nobody says
+    failed: Floats  # 1, 0, or NaN for unknown
     covered: Mask  # a goal file was touched
     demand: Floats  # peak, tokens
     tokens: Floats
@@ -81,8 +81,8 @@ class Runs:
     later_used_files: Floats
     gold_files: Floats
     gold_changes: Floats  # additions and deletions
-    base_lines: Floats  # of the gold files; NaN unless a file gives them
-    rework: Mask  # any of the four signatures
+    base_lines: Floats  # of the gold files; NaN unless --base-lines gives them
+    rework: Mask  # any of the four anomaly patterns
     task_entities: Floats
     gap_fair: Floats  # longest gap over needed files, tokens
     gap_closed: Floats
@@ -92,19 +92,19 @@ class Runs:
     def __len__(self) -> int:
         return len(self.number)
 
-    def at(self, rows: Any) -> Runs:
-        """Return the runs at these places, or where a mask holds."""
-        return Runs(*(getattr(self, field.name)[rows] for field in fields(self)))
+    def at(self, rows: Any) -> RunColumns:
+        """Return the runs at these indices, or where a mask holds."""
+        return RunColumns(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def with_more(self, others: Runs) -> Runs:
-        """Return these runs and others behind them."""
-        joined: Runs = _joined(Runs, [self, others])
+    def with_more(self, others: RunColumns) -> RunColumns:
+        """Return these runs followed by others."""
+        joined: RunColumns = _joined(RunColumns, [self, others])
         return joined
 
 
 @dataclass(frozen=True, slots=True)
 class RereadCells:
-    """Exposure and rereads by run, need and bin of distance."""
+    """Exposure and rereads by run, need and distance bin."""
 
     run: Codes  # the run's number
     needed: Mask
@@ -117,7 +117,7 @@ class RereadCells:
         return RereadCells(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def read_runs(folders: Sequence[Path]) -> tuple[Runs, RereadCells]:
+def read_runs(folders: Sequence[Path]) -> tuple[RunColumns, RereadCells]:
     """Return the runs and cells of analysed folders.
 
     Raises:
@@ -134,7 +134,7 @@ def read_runs(folders: Sequence[Path]) -> tuple[Runs, RereadCells]:
         runs.append(replace(_columns(folder, table, names, number, before), identity=same))
         cells.append(_cells(folder, names, before))
         before += len(names)
-    joined = _joined(Runs, runs)
+    joined = _joined(RunColumns, runs)
     return replace(joined, task=codes(joined.task_id)), _joined(RereadCells, cells)
 
 
@@ -147,12 +147,12 @@ def _read(folder: Path, name: str, columns: list[str]) -> Any:
         raise InputFileError(f"cannot read {path}: {cause}; run `eirkit vestige analyze` again") from error
 
 
-def _columns(folder: Path, table: Any, names: Any, number: int, before: int) -> Runs:
+def _columns(folder: Path, table: Any, names: Any, number: int, before: int) -> RunColumns:
     numbers = {name: _floats(table[name]) for name in _NUMBERS}
     texts = {name: _texts(table[name]) for name in _TEXTS}
     runs = len(names)
     gaps = _gaps(folder, names, runs)
-    return Runs(
+    return RunColumns(
         number=np.arange(before, before + runs),
         identity=np.zeros(runs, dtype=np.int64),
         folder=np.full(runs, number),
@@ -227,6 +227,6 @@ def _joined(kind: Any, parts: Sequence[Any]) -> Any:
 
 
 def codes(labels: Iterable[Any], known: dict[Any, int] | None = None) -> Codes:
-    """Return a number for each distinct label, in the order in which they come; those known keep theirs."""
+    """Return an integer for each distinct label in order of appearance; labels in `known` keep theirs."""
     known = {} if known is None else known
     return np.array([known.setdefault(label, len(known)) for label in labels], dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Newton's method for concave log-likelihoods, and the proof that a maximum lies at infinity where it does.
+"""Newton's method for concave log-likelihoods, with a proof where the maximum lies at infinity (separation).
 
-Near a finite maximum the steps shrink quadratically. Where the data are separated they stay about one while the
-likelihood stops growing; the last step then points to infinity, and its signs on the rows are the certificate.
+Near a finite maximum the steps shrink quadratically. With separated data they stay about one while the likelihood stops
+growing; the last step then points to infinity, and its signs on the rows are the certificate.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ MOST_STEPS = 100
 _STILL = 1e-9  # largest entry of a last step, in standard deviations of a column
 _FLAT = 1e-10  # twice the log-likelihood that a further step would gain
 _MOVING = 0.05  # a step this long on a flat likelihood leads to infinity
-_LONGEST = 3.0  # a step, in standard deviations of a column: farther off the local parabola says nothing
-_PATIENCE = 5  # steps in a row that gain nothing a float can show
-_SHORTEST = 1e-6  # fraction of a Newton step that is still tried
-_ROUNDING = 1e-13  # of a log-likelihood: what a sum over rows leaves uncertain
-_NEGLIGIBLE = 1e-5  # entries of a direction that rounding and the other coefficients leave in it
+_LONGEST = 3.0  # longest step, in standard deviations of a column: the parabola is only local
+_PATIENCE = 5  # steps in a row without a gain that a float can represent
+_SHORTEST = 1e-6  # smallest fraction of a Newton step that is tried
+_ROUNDING = 1e-13  # relative rounding error of a log-likelihood summed over rows
+_NEGLIGIBLE = 1e-5  # entries of a direction below this are rounding noise
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A log-likelihood at one place."""
+class LikelihoodPoint:
+    """A log-likelihood and its derivatives at one point."""
 
     value: float
     gradient: Floats
@@ -35,20 +35,20 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ascent:
-    """Where the climb ended."""
+    """Where the iteration ended."""
 
     theta: Floats
-    point: Point
-    step: Floats  # the Newton step that was not taken any more
+    point: LikelihoodPoint
+    step: Floats  # the Newton step that was not taken
     converged: bool
-    runaway: bool  # the likelihood is flat and the steps are not: a maximum at infinity
+    runaway: bool  # the likelihood is flat but the steps are not: the maximum is at infinity
 
 
-def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _STILL) -> Ascent:
+def climb(evaluate: Callable[[Floats], LikelihoodPoint], start: Floats, still: float = _STILL) -> Ascent:
     """Return the maximum of a concave function, or the direction in which it has none.
 
     Args:
-        still: the largest entry of a step that need not be taken any more.
+        still: the largest entry of a step at which the iteration stops.
     """
     theta, point, idle = start, evaluate(start), 0
     for _ in range(MOST_STEPS):
@@ -59,14 +59,14 @@ def climb(evaluate: Callable[[Floats], Point], start: Floats, still: float = _ST
         if float(point.gradient @ step) < _FLAT and longest > _MOVING:
             return Ascent(theta, point, step, converged=False, runaway=True)
         moved = _advance(evaluate, theta, point, step * min(1.0, _LONGEST / longest))
-        if moved is None or idle >= _PATIENCE:  # no representable progress: as near as floats allow
+        if moved is None or idle >= _PATIENCE:  # no representable progress: as close as floats allow
             return Ascent(theta, point, step, converged=longest < np.sqrt(_STILL), runaway=False)
         idle = idle + 1 if moved[1].value - point.value < _ROUNDING * (1 + abs(point.value)) else 0
         theta, point = moved
     return Ascent(theta, point, step, converged=False, runaway=False)
 
 
-def newton_step(point: Point) -> Floats:
+def newton_step(point: LikelihoodPoint) -> Floats:
     """Return the step to the maximum of the local parabola."""
     try:
         return np.asarray(np.linalg.solve(point.information, point.gradient), dtype=np.float64)
@@ -75,7 +75,7 @@ def newton_step(point: Point) -> Floats:
 
 
 def direction(step: Floats) -> Floats:
-    """Return a step to infinity at unit length, without the entries that are only noise."""
+    """Return a step to infinity at unit length, without noise entries."""
     largest = np.abs(step).max(initial=0.0)
     clean = np.where(np.abs(step) < _NEGLIGIBLE * largest, 0.0, step)
     unit: Floats = clean / largest if largest else clean
@@ -90,8 +90,8 @@ def invert(information: Floats) -> Floats:
 
 
 def _advance(
-    evaluate: Callable[[Floats], Point], theta: Floats, point: Point, step: Floats
-) -> tuple[Floats, Point] | None:
+    evaluate: Callable[[Floats], LikelihoodPoint], theta: Floats, point: LikelihoodPoint, step: Floats
+) -> tuple[Floats, LikelihoodPoint] | None:
     fraction = 1.0
     while fraction > _SHORTEST:
         there = theta + fraction * step

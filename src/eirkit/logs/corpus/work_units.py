@@ -1,7 +1,7 @@
-"""A corpus cut into pieces of work: paths come in, pieces that one worker can read by itself go out, in order.
+"""Divides a corpus into work units that one worker can read by itself, in order.
 
-Small documents are put together, large ones are cut into sections, each a piece of its own. How a corpus is cut depends
-on the corpus alone, never on who will do the work, so that equal corpora give equal pieces.
+Small documents are grouped, large ones are cut into sections. The division depends on the corpus alone and never on the
+workers, so that equal corpora give equal units.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from itertools import chain
 from zipfile import ZipInfo
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus.corpus import CorpusReader
-from eirkit.logs.sources.parquet import RowGroup, row_groups
-from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.source import (
-    Limits,
+from eirkit.logs.corpus.reader import CorpusReader
+from eirkit.logs.sources.documents import (
     LineRange,
-    Members,
+    MemberRange,
+    ReadLimits,
     RowRange,
     Section,
     Skipped,
     StoredDocument,
     open_section,
 )
-from eirkit.logs.sources.unpacking import Archive, open_file
+from eirkit.logs.sources.parquet import RowGroup, row_groups
+from eirkit.logs.sources.remote import Location, Remote
+from eirkit.logs.sources.streams import Archive, open_file
 from eirkit.logs.trajectory import formats
 
 _CHUNK_BYTES = 1 << 22
@@ -33,25 +33,27 @@ _LINES = (".jsonl", ".ndjson")
 
 
 @dataclass(frozen=True, slots=True)
-class Sections:
-    """How a document is cut."""
+class DocumentSections:
+    """How a document is divided."""
 
-    format: str | None  # None: every section is a document of its own, or several
-    cuts: Iterable[tuple[Section, int]]  # with their bytes, unpacked
-
-
-WHOLE = Sections(None, ())
+    format: str | None  # None: every section is one or more documents of its own
+    cuts: Iterable[tuple[Section, int]]  # sections with their unpacked bytes
 
 
-def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> Sections:
-    """Return the sections of about a size in which a document can be read; none where it is to be read whole."""
+WHOLE = DocumentSections(None, ())
+
+
+def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> DocumentSections:
+    """Return sections of about a size in which a document can be read; none if it must be read whole."""
     try:
         if _is_compressed(document):
             return WHOLE
         if document.is_parquet:
             name = _format(reader, root, document, "run_per_row")
             sizes = [(group.stop - group.start, group.claimed_bytes) for group in _groups(document)] if name else []
-            return Sections(name, [(RowRange(start, stop), weight) for start, stop, weight in _joined(sizes, size)])
+            return DocumentSections(
+                name, [(RowRange(start, stop), weight) for start, stop, weight in _joined(sizes, size)]
+            )
         if document.is_archive:
             return _members(reader, root, document, size)
         name = _format(reader, root, document, "run_per_line") if document.name.lower().endswith(_LINES) else None
@@ -59,11 +61,11 @@ def sections_of(reader: CorpusReader, root: Location, document: StoredDocument, 
             return WHOLE
     except InputFileError:
         return WHOLE  # whoever reads it will say what is wrong
-    return Sections(name, ((span, span.stop - span.start) for span in spans(document, size)))
+    return DocumentSections(name, ((span, span.stop - span.start) for span in spans(document, size)))
 
 
 def halves_of(document: StoredDocument, section: Section) -> list[Section]:
-    """Return a section as two, or as one for each line where one of them is most of it; none if it is one thing."""
+    """Return a section in two, or line by line where one line is most of it; none if it cannot be divided."""
     if isinstance(section, LineRange):
         found = list(spans(document, max(1, (section.stop - section.start) // 2), section))
         found = found if len(found) > 1 else list(spans(document, 1, section))
@@ -72,27 +74,27 @@ def halves_of(document: StoredDocument, section: Section) -> list[Section]:
     if middle == section.start:
         return []
     ends = ((section.start, middle), (middle, section.stop))
-    return [RowRange(*pair) if isinstance(section, RowRange) else Members(*pair, section.prefix) for pair in ends]
+    return [RowRange(*pair) if isinstance(section, RowRange) else MemberRange(*pair, section.prefix) for pair in ends]
 
 
 def name_of(document: StoredDocument, section: Section | None) -> str:
-    """Return what the first thing in a section is called."""
+    """Return the name of the first item in a section."""
     if section is None:
         return document.source
-    if isinstance(section, Members):
+    if isinstance(section, MemberRange):
         chosen = [one for one in document.members() if one.inner.startswith(section.prefix)]
         return chosen[0].source if chosen else document.source
     return f"{document.source}:{(section.lines_before if isinstance(section, LineRange) else section.start) + 1}"
 
 
 def stored_ranges(document: StoredDocument, section: Section) -> list[tuple[int, int | None]]:
-    """Return from which byte to which the content of a section is stored; None: to the end."""
+    """Return the byte ranges that hold the content of a section; None as an end means the end of the file."""
     if isinstance(section, LineRange):
         return [(section.start, section.stop)]
     if isinstance(section, RowRange):
         groups = _groups(document)
         own = [one for one in groups if one.start < section.stop and one.stop > section.start]
-        # What lies behind the last row group says how to read them all.
+        # The footer after the last row group is needed to read any of them.
         return [*((one.first_byte, one.last_byte) for one in own), (max(one.last_byte for one in groups), None)]
     archive = _archive(document)
     entries = archive.members()
@@ -104,7 +106,7 @@ def stored_ranges(document: StoredDocument, section: Section) -> list[tuple[int,
 
 
 def spans(document: StoredDocument, size: int, within: LineRange | None = None) -> Iterator[LineRange]:
-    """Yield spans of about a size that end where lines do."""
+    """Yield spans of about a size that end at line ends."""
     path = document.path
     assert path is not None
     began = position = within.start if within else 0
@@ -127,18 +129,20 @@ def _format(reader: CorpusReader, root: Location, document: StoredDocument, verb
     return name if name is not None and getattr(formats.get(name), verb, False) else None
 
 
-def _members(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> Sections:
+def _members(reader: CorpusReader, root: Location, document: StoredDocument, size: int) -> DocumentSections:
     name = reader.format_of(document, root)
     prefix = "" if name is None else getattr(formats.get(name), "run_per_member", None)
     if prefix is None:
         return WHOLE
     named = zip(document.all_members(), _archive(document).members(), strict=True)
     sizes = [(1, entry.file_size) for member, entry in named if member.inner.startswith(prefix)]
-    return Sections(name, [(Members(start, stop, prefix), weight) for start, stop, weight in _joined(sizes, size)])
+    return DocumentSections(
+        name, [(MemberRange(start, stop, prefix), weight) for start, stop, weight in _joined(sizes, size)]
+    )
 
 
 def _joined(sizes: Iterable[tuple[int, int]], size: int) -> Iterator[tuple[int, int, int]]:
-    """Yield where stretches of about a size begin and end, and what they weigh."""
+    """Yield the beginning, end and size of stretches of about a size."""
     start = stop = weight = 0
     for things, heavy in sizes:
         stop, weight = stop + things, weight + heavy
@@ -170,9 +174,9 @@ def _is_compressed(document: StoredDocument) -> bool:
         return stream.read(len(beginning)) != beginning
 
 
-PIECE_BYTES = 8 << 20  # a second or two of work
+PIECE_BYTES = 8 << 20  # one or two seconds of work
 PIECE_DOCUMENTS = 64
-_PACKED = 8  # times that what is packed may well grow
+_PACKED = 8  # assumed ratio of unpacked to packed bytes
 _PACKED_ENDINGS = (".eval", ".gz", ".parquet", ".zip", ".zst", ".zstd")
 
 
@@ -180,20 +184,20 @@ _PACKED_ENDINGS = (".eval", ".gz", ".parquet", ".zip", ".zst", ".zstd")
 class DocumentRange:
     """One document, or a section of one."""
 
-    root: Location  # what was given
+    root: Location  # the path that was given
     path: Location
     source: str
-    section: Section | None = None  # None: all of it
-    format: str | None = None  # of a section
+    section: Section | None = None  # None: the whole document
+    format: str | None = None  # format of a section
 
-    def open(self, limits: Limits) -> StoredDocument:
-        """Return the document; nothing is read yet."""
+    def open(self, limits: ReadLimits) -> StoredDocument:
+        """Return the document without reading it."""
         return open_section(self.path, self.section, limits, self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkUnit:
-    """What one worker reads at a time, with what is to be skipped where it stands."""
+    """What one worker reads at a time, with the items skipped at that position."""
 
     items: tuple[DocumentRange | Skipped, ...]
 
@@ -203,12 +207,12 @@ class WorkUnit:
 
     @property
     def section(self) -> DocumentRange | None:
-        """The section that it is; None for whole documents."""
+        """The section that it consists of; None for whole documents."""
         first = self.items[0]
         return first if isinstance(first, DocumentRange) and first.section is not None else None
 
-    def halves(self, limits: Limits) -> tuple[WorkUnit, ...]:
-        """Return the piece in smaller parts; a piece that cannot be cut further gives none."""
+    def halves(self, limits: ReadLimits) -> tuple[WorkUnit, ...]:
+        """Return the unit in smaller parts; none if it cannot be divided further."""
         if len(self.items) > 1:
             middle = len(self.items) // 2
             return WorkUnit(self.items[:middle]), WorkUnit(self.items[middle:])
@@ -219,8 +223,8 @@ class WorkUnit:
         return tuple(WorkUnit((replace(place, section=half),)) for half in halves)
 
 
-def plan_pieces(reader: CorpusReader, paths: Sequence[Location]) -> Iterator[WorkUnit]:
-    """Yield the pieces of a corpus in the order of its documents."""
+def plan_work_units(reader: CorpusReader, paths: Sequence[Location]) -> Iterator[WorkUnit]:
+    """Yield the work units of a corpus in the order of its documents."""
     items: list[DocumentRange | Skipped] = [*reader.damaged_results(paths)]
     size = 0
     for root in paths:
@@ -262,7 +266,7 @@ def _places(reader: CorpusReader, root: Location, document: StoredDocument) -> I
 
 
 def growth_of(name: str) -> int:
-    """Return how much a file may grow when it is read, as far as its name tells."""
+    """Return how much a file may grow when it is unpacked, judging by its name."""
     return _PACKED if name.lower().endswith(_PACKED_ENDINGS) else 1
 
 

@@ -1,6 +1,7 @@
-"""What a call of an agent's tool was given and whether it worked: arguments by their many names, refusals in words.
+"""Agent tools that show or search files, and the parsing of arguments and error replies that all tools share.
 
-A tool that says itself that it failed has written nothing; a file that is shown may begin with any words.
+A tool that reports its own failure has written nothing. File content may begin with any words, so an error counts only
+where it is the whole reply.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from eirkit.logs.shell.flow import Flow
 from eirkit.logs.shell.outputs import CHOSEN, reads_of
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, FileRead, Lines, Touches
-from eirkit.logs.views import clip_marks, numbered, untitled, view_of
+from eirkit.logs.viewer_output import clip_marks, numbered, untitled, view_of
 
 Tool = Callable[[Call, ShellState], Touches]
 
@@ -60,20 +61,20 @@ _REFUSAL_LINES = 4
 
 
 def failed(call: Call) -> bool:
-    """True if a tool reports in its own words, or by the log's flag, that it did nothing."""
+    """Return whether a tool reports, in its reply or by the log's flag, that it did nothing."""
     if call.failed or call.exit_code:
         return True
     start = call.output[:400].lstrip()
     if start.startswith(_REFUSALS):
         return True
-    # The lines that a successful edit shows may hold any words.
+    # A successful edit shows lines of the file, which may contain the words of any error.
     return any(words in call.output[:4000] for words in _REFUSED_LATER) and not _DONE.match(start)
 
 
 def shows_nothing(call: Call) -> bool:
-    """True if no content of a file came back: a refusal, the names in a folder, or a word that nothing has changed.
+    """Return whether a reply shows no file content: an error, a directory listing, or a note that nothing has changed.
 
-    A file may begin with any words, so what a failed view says must be all that it says.
+    A file may begin with any words, so an error message counts only if it is the whole reply.
     """
     start = call.output[:400].lstrip()
     if call.failed or start.startswith(_NO_CONTENT):
@@ -82,7 +83,7 @@ def shows_nothing(call: Call) -> bool:
 
 
 def first_of(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """Return the first text among arguments of some names that is not empty."""
+    """Return the first non-empty text among the arguments of these names."""
     for name in names:
         value = arguments.get(name)
         if isinstance(value, str) and value:
@@ -91,14 +92,14 @@ def first_of(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None
 
 
 def text_of(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
-    """Return the first text among arguments of some names; it may be empty."""
+    """Return the first text among the arguments of these names; it may be empty."""
     return next((arguments[name] for name in names if isinstance(arguments.get(name), str)), None)
 
 
-def path_of(call: Call, place: ShellState) -> str | None:
-    """Return the file that a call names, or the one that is open."""
+def path_of(call: Call, state: ShellState) -> str | None:
+    """Return the file that a call names, or the file that is open in the viewer."""
     named = first_of(call.arguments, PATHS)
-    return place.resolve(named) if named is not None else place.open_file
+    return state.resolve(named) if named is not None else state.open_file
 
 
 _NO_MATCH = ("No match", "Found 0 ", "No files found")
@@ -110,42 +111,42 @@ _LISTED = re.compile(r"(?m)^File: ([^\n]{1,1000})\n(?=L\d)")
 _BARE_LINE = re.compile(r"\d{1,9}[:-]")
 
 
-def view(call: Call, place: ShellState) -> Touches:
-    """A file shown whole or in part; a folder shows names only."""
-    path = path_of(call, place)
+def view(call: Call, state: ShellState) -> Touches:
+    """A file shown in whole or in part; a directory shows names only."""
+    path = path_of(call, state)
     if path is None or shows_nothing(call):
         return NOTHING_TOUCHED
     seen = view_of(call)
     if not seen.text.strip():
         return NOTHING_TOUCHED
-    place.note_read(path)
+    state.note_read(path)
     asked = CHOSEN if seen.picked or "tail" in call.arguments else seen.asked
     lines = None if "tail" in call.arguments else seen.lines
     return Touches((FileRead(path, content=seen.text, lines=lines, requested=asked, clipped=seen.clipped),))
 
 
-def view_many(call: Call, place: ShellState) -> Touches:
+def view_many(call: Call, state: ShellState) -> Touches:
     """Several files shown one after the other, each after its name."""
     if call.failed:
         return NOTHING_TOUCHED
     names = list((_MANY if _MANY.search(call.output) else _NAMED).finditer(call.output))
     reads = []
     for found, after in zip(names, [*names[1:], None], strict=False):
-        path = place.resolve(found[1].strip())
+        path = state.resolve(found[1].strip())
         text = call.output[found.end() : after.start() if after else len(call.output)].strip("\n")
         if path is not None and text:
             reads.append(FileRead(path, content=text, clipped=bool(clip_marks(text))))
     return Touches(tuple(reads))
 
 
-def windowed(call: Call, place: ShellState) -> Touches:
-    """SWE-agent's windowed viewer: which file is open, its output says best."""
+def windowed(call: Call, state: ShellState) -> Touches:
+    """SWE-agent's windowed viewer; its output says which file is open."""
     found = _OPENED.search(call.output[-200_000:])
     named = first_of(call.arguments, PATHS)
-    path = place.resolve(found[1]) if found else place.resolve(named) if named else place.open_file
+    path = state.resolve(found[1]) if found else state.resolve(named) if named else state.open_file
     if path is None or (failed(call) and not found):
         return NOTHING_TOUCHED
-    place.open_file = path
+    state.open_file = path
     lines = numbered(call.output)
     if not lines:
         return NOTHING_TOUCHED
@@ -154,47 +155,47 @@ def windowed(call: Call, place: ShellState) -> Touches:
     return Touches((FileRead(path, content=text, lines=lines, requested=shown, clipped=bool(clip_marks(text))),))
 
 
-def search_file(call: Call, place: ShellState) -> Touches:
-    """A search in one file, with the lines it found."""
-    path = path_of(call, place)
+def search_file(call: Call, state: ShellState) -> Touches:
+    """A search in one file, with the matching lines."""
+    path = path_of(call, state)
     found = {int(number): line for number, line in _MATCHED.findall(call.output)}
     if path is None or failed(call) or not found:
         return NOTHING_TOUCHED
     return Touches((FileRead(path, content=call.output, lines=found, requested=CHOSEN),))
 
 
-def search(call: Call, place: ShellState) -> Touches:
-    """A search in a folder: the names before the lines say which files were shown."""
+def search(call: Call, state: ShellState) -> Touches:
+    """A search in a directory: the names before the lines say which files were shown."""
     if shows_nothing(call) or call.output.lstrip().startswith(_NO_MATCH):
         return NOTHING_TOUCHED
     if call.tool.lower() == "grep" and call.arguments.get("output_mode", "content") != "content":
         return NOTHING_TOUCHED
     if call.tool == "Grep" and "output_mode" not in call.arguments:
-        return NOTHING_TOUCHED  # its default gives names only
+        return NOTHING_TOUCHED  # by default it prints names only
     named = first_of(call.arguments, (*PATHS, "dir_path"))
     if _LISTED.search(call.output):
-        return _listed(call, place, named)
-    if named is not None and _is_file(named, call.output, place):
-        flow = Flow("files", files=tuple(place.resolve_all([named])), chosen=True, numbering="colon")
+        return _listed(call, state, named)
+    if named is not None and _is_file(named, call.output, state):
+        flow = Flow("files", files=tuple(state.resolve_all([named])), chosen=True, numbering="colon")
     else:
-        flow = Flow("search", folder=place.folder)
-    return Touches(tuple(reads_of([flow], call.output, place)) if flow.files or flow.kind == "search" else ())
+        flow = Flow("search", folder=state.folder)
+    return Touches(tuple(reads_of([flow], call.output, state)) if flow.files or flow.kind == "search" else ())
 
 
-def _is_file(named: str, output: str, place: ShellState) -> bool:
-    """True if a search looked through one file: by its name, by lines without a name before them, or as seen before."""
+def _is_file(named: str, output: str, state: ShellState) -> bool:
+    """Return whether a search covered one file, by its name, by lines without a name, or because it was seen before."""
     if "." in named.rpartition("/")[2].strip(".") or _BARE_LINE.match(output):
         return True
-    return place.resolve(named) in place.shown
+    return state.resolve(named) in state.shown
 
 
-def _listed(call: Call, place: ShellState, named: str | None) -> Touches:
-    """Matches under the name of each file, which is told from the folder that was searched."""
-    folder = place.absolute(named) if named and not _is_file(named, "", place) else None
+def _listed(call: Call, state: ShellState, named: str | None) -> Touches:
+    """Return matches that are listed under the name of their file, relative to the directory that was searched."""
+    folder = state.absolute(named) if named and not _is_file(named, "", state) else None
     reads: dict[str, dict[int, str]] = {}
     for part in call.output.split("\n---\n"):
         found = _LISTED.match(part)
-        path = place.resolve(found[1], folder) if found else None
+        path = state.resolve(found[1], folder) if found else None
         lines = {int(number): line for number, line in _MATCHED.findall(part)} if path is not None else {}
         if path is not None and lines:
             reads.setdefault(path, {}).update(lines)

@@ -1,6 +1,6 @@
-"""The commands that copy and move files and make folders, and what tells a folder from a file.
+"""Shell commands that copy, move, archive or split files, and the rules that tell folders from files.
 
-A folder that is copied or moved stands for the files in it that the run has met, be they none.
+A copied or moved folder stands for the files in it that the run has met, possibly none.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
 from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import Parsed, split_options
+from eirkit.logs.shell.words import ParsedOptions, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _FOLDERS = frozenset({".", "..", "/", "~", "/tmp", "/root", "/home", "/opt", "/var/tmp", "/usr/local/bin"})
 
 
 def copy(walk: Walk, call: Invocation) -> Flow:
-    """`cp`, `install` and `ln`: the copy is written, the source is not read by the agent."""
+    """`cp`, `install` and `ln`: the copy is written; the agent does not read the source."""
     options = split_options(call.arguments, "tSmog", ("--target-directory", "--mode"))
     if call.name == "install" and options.has("-d", "--directory"):
         return make_folder(walk, call)
@@ -34,18 +34,18 @@ def move(walk: Walk, call: Invocation) -> Flow:
 
 
 def make_folder(walk: Walk, call: Invocation) -> Flow:
-    """`mkdir`: a folder is no file, but what is copied to it lands inside."""
+    """`mkdir`: a folder is not a file, but copies to it go inside."""
     for path in walk.paths(split_options(call.arguments, "mZ", ("--mode",)).operands):
-        walk.place.folders[path] = None
+        walk.state.folders[path] = None
     return NOTHING
 
 
-def _put_all(walk: Walk, call: Invocation, options: Parsed) -> list[tuple[str, str]]:
-    """Note what copies write, and return the files that were copied, each with the word that complaints name it by."""
+def _put_all(walk: Walk, call: Invocation, options: ParsedOptions) -> list[tuple[str, str]]:
+    """Record the copies, and return the copied files, each with the word by which errors name it."""
     given = options.first("-t", "--target-directory")
     sources = options.operands if given else options.operands[:-1]
     target = given or (options.operands[-1] if options.operands else "")
-    goal = walk.place.resolve(target, walk.folder) if sources else None
+    goal = walk.state.resolve(target, walk.folder) if sources else None
     if goal is None:
         return []
     into = bool(given) or len(sources) > 1 or target.endswith(("/", "/.")) or is_folder(walk, goal)
@@ -61,7 +61,7 @@ def _put_all(walk: Walk, call: Invocation, options: Parsed) -> list[tuple[str, s
 
 
 def _complaint(output: str, *words: str) -> str:
-    """Return the way in which a complaint would name a file, which must not be taken for the start of another name."""
+    """Return how an error would name a file, without matching the start of a longer name."""
     ways = [way for word in words for way in (f"'{word}'", f" {word}: ")]
     return next((way for way in ways if way in output), ways[0])
 
@@ -70,19 +70,19 @@ def _note(walk: Walk, call: Invocation, write: FileWrite, word: str) -> None:
     walk.written.append(ShellWrite(write, call.step, call.name, word))
 
 
-def _pairs(walk: Walk, options: Parsed, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
-    """Yield each file that a word stands for, and where it goes."""
+def _pairs(walk: Walk, options: ParsedOptions, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
+    """Yield each file that an operand stands for, and its destination."""
     for path in walk.paths([word]):
         inside = files_below(walk, path)
-        # `folder/.` means what is in the folder, not the folder.
+        # `folder/.` means the content of the folder.
         to = _joined(goal, posixpath.basename(path)) if into and not word.endswith("/.") else goal
         deep = options.has("-r", "-R", "-a", "--recursive") and not _is_file(walk, path)
         if inside:
             yield from ((file, _joined(to, file[len(path) + 1 :])) for file in inside)
-        elif path not in walk.place.folders and not deep and (into or _is_file(walk, path, goal)):
+        elif path not in walk.state.folders and not deep and (into or _is_file(walk, path, goal)):
             yield path, to
         else:
-            walk.place.unresolved += 1
+            walk.state.unresolved += 1
 
 
 def _links(walk: Walk, word: str, goal: str, into: bool) -> Iterator[tuple[str, str]]:
@@ -95,28 +95,28 @@ def _joined(folder: str, name: str) -> str:
 
 
 def is_folder(walk: Walk, path: str) -> bool:
-    """True if a path is a folder by its name, by what the run made, or by a file below it that the run has met."""
-    return path in _FOLDERS or path in walk.place.folders or bool(files_below(walk, path))
+    """Return whether a path is a folder by its name, by what the run created, or by a known file below it."""
+    return path in _FOLDERS or path in walk.state.folders or bool(files_below(walk, path))
 
 
 def files_below(walk: Walk, path: str) -> list[str]:
-    """Return the files in a folder that the run has named, written or was shown and that are still there."""
+    """Return the existing files in a folder that the run has named, written or seen."""
     start = "" if path == "." else f"{path}/"
     now = {done.write.path: done.write.kind for done in walk.written if done.write.path.startswith(start)}
-    if any(file.startswith(start) for file in walk.place.texts) or not _has_suffix(path):
-        known = [file for file in walk.place.known() if file.startswith(start)]
+    if any(file.startswith(start) for file in walk.state.texts) or not _has_suffix(path):
+        known = [file for file in walk.state.known() if file.startswith(start)]
     else:
-        known = [file for file in walk.place.met if file.startswith(start)]
+        known = [file for file in walk.state.met if file.startswith(start)]
     made = [file for file, kind in now.items() if kind != "delete"]
     return [file for file in dict.fromkeys([*known, *made]) if now.get(file) != "delete"]
 
 
 def _is_file(walk: Walk, path: str, goal: str = "") -> bool:
-    """True if a path that is no known folder is a file: a known one, or one that looks it and goes where a file goes.
+    """Return whether a path that is not a known folder is a file: a known one, or one that looks like a file.
 
-    `cp a.py docs` may write `docs` or `docs/a.py`, so a name with an ending that goes to one without is not told.
+    `cp a.py docs` may write `docs` or `docs/a.py`, so a copy from a name with a suffix to one without is ambiguous.
     """
-    if any(done.write.path == path for done in walk.written) or path in walk.place.met:
+    if any(done.write.path == path for done in walk.written) or path in walk.state.met:
         return not goal or _has_suffix(goal) or not _has_suffix(path)
     if not goal:
         return _has_suffix(path)
@@ -138,7 +138,7 @@ _PACKED = {
 
 
 def tar(walk: Walk, call: Invocation) -> Flow:
-    """`tar`: the archive that it makes, or the files that it says it takes out."""
+    """`tar`: the archive that it creates, or the files that it reports as extracted."""
     words = list(call.arguments)
     if words and re.fullmatch(r"[a-zA-Z]{1,8}", words[0]):
         words[0] = f"-{words[0]}"
@@ -153,10 +153,10 @@ def tar(walk: Walk, call: Invocation) -> Flow:
 
 
 def _unpack(walk: Walk, call: Invocation, names: list[str], folder: str | None) -> None:
-    """Note files that came out, if nothing else stands among their names."""
+    """Record extracted files, if nothing else is printed among their names."""
     files = [name for name in names if name and not name.endswith("/")]
     if not files or not all(_NAME.fullmatch(name) for name in files):
-        walk.place.unresolved += 1
+        walk.state.unresolved += 1
         return
     walk.write(call, [f"{folder}/{name}" for name in files] if folder else files, "whole")
 
@@ -170,18 +170,18 @@ def pack(walk: Walk, call: Invocation) -> Flow:
 
 
 def unpack(walk: Walk, call: Invocation) -> Flow:
-    """`unzip` names what it takes out, with the folder it puts it in."""
+    """`unzip` names what it extracts, including the folder."""
     options = split_options(call.arguments, "dx")
     if options.has("-l", "-p", "-t", "-v", "-Z"):
         return OTHER
     names = _UNZIPPED.findall(walk.output)
-    walk.place.unresolved += not names
+    walk.state.unresolved += not names
     walk.write(call, names, "whole")
     return OTHER
 
 
-def squeeze(walk: Walk, call: Invocation) -> Flow:
-    """`gzip` and its like put a packed file in the place of each."""
+def compress(walk: Walk, call: Invocation) -> Flow:
+    """`gzip` and similar commands replace each file by a packed one."""
     options = split_options(call.arguments, "ST")
     if options.has("-c", "-l", "-t", "--stdout", "--list", "--test"):
         return OTHER
@@ -196,8 +196,8 @@ def squeeze(walk: Walk, call: Invocation) -> Flow:
 
 
 def split(walk: Walk, call: Invocation) -> Flow:
-    """`split` and `csplit` make files as many as the text asks for, which nobody can tell."""
-    walk.place.unresolved += 1
+    """`split` and `csplit` create an unknown number of files."""
+    walk.state.unresolved += 1
     return OTHER
 
 
@@ -205,7 +205,7 @@ ARCHIVERS = {
     "tar": tar,
     "zip": pack,
     "unzip": unpack,
-    **dict.fromkeys(_PACKED, squeeze),
+    **dict.fromkeys(_PACKED, compress),
     "split": split,
     "csplit": split,
 }

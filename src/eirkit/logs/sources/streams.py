@@ -1,7 +1,7 @@
-"""Bytes within bounds: a path or a member of an archive comes in, a stream of its decompressed bytes goes out.
+"""Opens files and archive members as streams of decompressed bytes, within fixed limits.
 
-Only ordinary files are opened, nothing is unpacked to disk, and a stream that grows out of all proportion to what it
-was compressed from is stopped while it is read.
+Only ordinary files are opened, nothing is unpacked to disk, and a stream that grows out of proportion to its compressed
+size is stopped.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from eirkit.logs.sources.remote import Location, Remote
 
 CHUNK_BYTES = 1 << 20
 _BUFFER_BYTES = 1 << 16
-# Repeated prompts make agent logs shrink a hundredfold; what shrinks far more than that was made to fill a disk.
+# Repeated prompts make agent logs compress a hundredfold; far higher ratios are decompression bombs.
 LARGEST_RATIO = 200
-_UNSUSPECTED_BYTES = 1 << 26  # however small they were
+_UNSUSPECTED_BYTES = 1 << 26  # outputs up to this size are never refused
 LONGEST_LABEL = 300
 ZIP_MAGIC = b"PK\x03\x04"
 EMPTY_ZIP_MAGIC = b"PK\x05\x06"
 PARQUET_MAGIC = b"PAR1"
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ENCRYPTED = 0x1  # a bit of a member's flags
-_ZSTD_METHOD = 93  # of a member; older versions of Python know nothing of it
-_LOCAL_HEADER_BYTES = 30  # before a member's name
-_ZSTD_FEED_BYTES = 1 << 10  # four bytes can stand for 128 KiB: fed so little at a time, at most 32 MiB come out at once
-_LARGEST_WINDOW = 1 << 27  # bytes; what `zstd --long` needs by default
+_ENCRYPTED = 0x1  # bit in a member's flags
+_ZSTD_METHOD = 93  # compression method of a member; older versions of Python lack it
+_LOCAL_HEADER_BYTES = 30  # bytes before a member's name
+_ZSTD_FEED_BYTES = 1 << 10  # four bytes can expand to 128 KiB: fed so little at a time, at most 32 MiB come out at once
+_LARGEST_WINDOW = 1 << 27  # bytes; the default of `zstd --long`
 _ENDINGS = (".gz", ".zst", ".zstd")
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 _BROKEN = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError)
@@ -44,7 +44,7 @@ Opener = Callable[[], IO[bytes]]
 
 
 def why_not_a_file(path: Path) -> str | None:
-    """Return why a path is no ordinary file, without opening it; None if it is one."""
+    """Return why a path is not an ordinary file, without opening it; None if it is one."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as error:
@@ -60,11 +60,11 @@ def _why_not_regular(mode: int) -> str | None:
 
 
 def open_file(path: Location, label: str) -> io.BufferedReader:
-    """Open an ordinary file; anything else is refused, and never waited for."""
+    """Open an ordinary file; anything else is refused without blocking."""
     if isinstance(path, Remote):
         return path.open()
     try:
-        # A pipe that took the file's place since it was looked at must not make us wait for a writer.
+        # A pipe that replaced the file since the check must not block the open.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise InputFileError(f"{label}: cannot be read ({cause_of(error)}); check its permissions") from error
@@ -84,7 +84,7 @@ def open_unpacked(open_stored: Opener, label: str, limit_bytes: int) -> io.Buffe
     elif magic.startswith(_ZSTD_MAGIC):
         unpacked = _zstd(stored)
     elif isinstance(stored, io.BufferedReader):
-        return stored  # a file as it lies: nothing to unpack, nothing to guard
+        return stored  # an uncompressed file needs no guard
     else:
         unpacked = stored
     guarded = _Guarded(unpacked, stored, label, min(limit_bytes, _UNSUSPECTED_BYTES))
@@ -110,7 +110,7 @@ def _zstd(stored: IO[bytes]) -> Any:
 
 
 class _ZstdStream:
-    """The frames of a zstd file one after another; unlike the vendor's stream it notices when the last one is torn."""
+    """The concatenated frames of a zstd file; unlike the package's own stream it detects a truncated last frame."""
 
     def __init__(self, stored: IO[bytes], decompressor: Any, error: type[Exception]) -> None:
         self.stored, self.decompressor, self.error = stored, decompressor, error
@@ -123,7 +123,7 @@ class _ZstdStream:
             taken = self.stored.read(_ZSTD_FEED_BYTES)
             if not taken:
                 if self.is_begun:
-                    raise ValueError("it ends in the middle")
+                    raise ValueError("the file is truncated")
                 return b""
             self.waiting = memoryview(self._unpacked(taken))
         content, self.waiting = self.waiting[:size], self.waiting[size:]
@@ -146,7 +146,7 @@ class _ZstdStream:
 
 
 class _Guarded(io.RawIOBase):
-    """Counts what comes out against what went in, and names the file when it breaks."""
+    """Compares bytes out with bytes in, and names the file in errors."""
 
     def __init__(self, unpacked: Any, stored: IO[bytes], label: str, limit_bytes: int) -> None:
         self.unpacked, self.stored, self.label, self.limit_bytes = unpacked, stored, label, limit_bytes
@@ -181,10 +181,10 @@ class _Guarded(io.RawIOBase):
 
 
 def read_bounded(stream: io.BufferedReader, label: str, limit_bytes: int) -> bytes:
-    """Return all that a stream holds, or refuse once it is longer than allowed."""
+    """Return all bytes of a stream, or refuse if it is longer than allowed."""
     chunks, total = [], 0
     try:
-        # What a file on disk has is read at once; the byte more finds out whether it is growing.
+        # A file is read at its size plus one byte, which shows whether it is growing.
         size = os.fstat(stream.fileno()).st_size if isinstance(stream.raw, io.FileIO) else 0
         while total + size <= limit_bytes and (chunk := stream.read(max(size + 1, CHUNK_BYTES))):
             chunks.append(chunk)
@@ -197,7 +197,7 @@ def read_bounded(stream: io.BufferedReader, label: str, limit_bytes: int) -> byt
 
 
 class _Slice(io.RawIOBase):
-    """Some bytes of a stream, as a stream of its own."""
+    """A range of bytes of a stream, as a stream of its own."""
 
     def __init__(self, stored: IO[bytes], first: int, end: int) -> None:
         self.stored, self.first, self.end = stored, first, end
@@ -213,7 +213,7 @@ class _Slice(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence != os.SEEK_SET:
-            raise io.UnsupportedOperation("only from the beginning")
+            raise io.UnsupportedOperation("can only seek to an absolute position")
         return self.stored.seek(self.first + offset) - self.first
 
     def tell(self) -> int:
@@ -226,18 +226,18 @@ class _Slice(io.RawIOBase):
 
 
 class Archive:
-    """A zip archive, opened when first asked; members' names are labels and never paths on this machine."""
+    """A zip archive, opened on first use; member names are labels and never paths on this machine."""
 
     def __init__(self, open_stored: Opener, label: str, limit_bytes: int) -> None:
         self.open_stored, self.label, self.limit_bytes = open_stored, label, limit_bytes
         self._archive: zipfile.ZipFile | None = None
 
     def members(self) -> list[zipfile.ZipInfo]:
-        """Return the files in it by name; what claims to grow beyond all proportion is refused."""
+        """Return the files in it by name; an archive that claims to grow out of proportion is refused."""
         archive = self._opened()
         found = [entry for entry in archive.infolist() if not entry.is_dir()]
         stored_bytes = archive.start_dir
-        # A member is never read beyond the size that it claims, so that the claims bound the whole archive.
+        # A member is never read beyond its claimed size, so the claims bound the whole archive.
         claimed = sum(entry.file_size for entry in found)
         if claimed > max(self.limit_bytes, LARGEST_RATIO * stored_bytes):
             raise InputFileError(f"{self.label}: claims to hold {claimed:,} bytes; unpack it yourself if you trust it")
@@ -245,7 +245,7 @@ class Archive:
 
     @property
     def directory_byte(self) -> int:
-        """Where the list of its members begins."""
+        """The offset of its central directory."""
         return self._opened().start_dir
 
     def open(self, member: zipfile.ZipInfo, label: str) -> IO[bytes]:
@@ -258,13 +258,13 @@ class Archive:
             raise InputFileError(f"{label}: damaged ({cause_of(error)}); restore the file") from error
 
     def _compressed(self, member: zipfile.ZipInfo) -> IO[bytes]:
-        """Return a member as it is stored; it begins as every zstd file does, and is unpacked like one."""
+        """Return a member as stored; a zstd member is then unpacked like a zstd file."""
         stored = self.open_stored()
         stored.seek(member.header_offset)
         header = stored.read(_LOCAL_HEADER_BYTES)
         if not header.startswith(ZIP_MAGIC) or len(header) < _LOCAL_HEADER_BYTES:
             stored.close()
-            raise zipfile.BadZipFile("a member is not where the archive says")
+            raise zipfile.BadZipFile("a member is not at its recorded offset")
         lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
         first = member.header_offset + _LOCAL_HEADER_BYTES + lengths
         return cast(IO[bytes], _Slice(stored, first, first + member.compress_size))
@@ -283,7 +283,7 @@ class Archive:
 
 
 def without_compression(name: str) -> str:
-    """Return a file's name without the endings that compression added."""
+    """Return a file's name without suffixes of compression."""
     for ending in _ENDINGS:
         if name.lower().endswith(ending):
             return name[: -len(ending)]
@@ -291,14 +291,14 @@ def without_compression(name: str) -> str:
 
 
 def as_label(text: str) -> str:
-    """Return a stranger's name for a file as text that can be printed and stored anywhere."""
+    """Return an untrusted file name as text that can be printed and stored anywhere."""
     text = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= LONGEST_LABEL else f"…{text[-LONGEST_LABEL:]}"
 
 
 def cause_of(error: Exception) -> str:
-    """Return what an error says, in a few words of one line."""
+    """Return an error's message, shortened to one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return as_label(str(error)) or type(error).__name__

@@ -1,7 +1,7 @@
-"""Opens what people have: files, folders, `.gz`, `.zst`, `.zip` and Parquet, each read in place and within bounds.
+"""Finds and opens log files: plain files, folders, `.gz`, `.zst`, `.zip` and Parquet, read in place within limits.
 
-Paths come in; documents go out, one for every log file, whose bytes are read only when a format asks for them. Nothing
-is unpacked to disk and nothing is written.
+There is one document per log file, and its bytes are read only when a format needs them. Nothing is unpacked to disk or
+written.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
-from eirkit.logs.sources.parsing import PARSER_NESTING, parse_json
 from eirkit.logs.sources.remote import Location, Remote
-from eirkit.logs.sources.unpacking import (
+from eirkit.logs.sources.streams import (
     EMPTY_ZIP_MAGIC,
     PARQUET_MAGIC,
     ZIP_MAGIC,
@@ -39,17 +39,17 @@ _MARK_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a stranger's file is taken in."""
+class ReadLimits:
+    """How much of an untrusted file is read."""
 
-    document_bytes: int = 1 << 30  # of one whole document, decompressed
-    line_bytes: int = 1 << 28  # of one line of JSON lines
-    nesting: int = PARSER_NESTING  # levels of JSON; fewer cost a walk through every document
+    document_bytes: int = 1 << 30  # one whole document, decompressed
+    line_bytes: int = 1 << 28  # one line of JSON lines
+    nesting: int = PARSER_NESTING  # nesting levels of JSON; a lower limit costs a pass over every document
 
 
 @dataclass(frozen=True, slots=True)
 class LineRange:
-    """Whole lines of a file."""
+    """A range of complete lines of a file."""
 
     start: int  # bytes
     stop: int
@@ -58,25 +58,25 @@ class LineRange:
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Some rows of a Parquet file."""
+    """A range of rows of a Parquet file."""
 
-    start: int  # rows before them
+    start: int  # rows before the range
     stop: int
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
-    """Some members of an archive, in the order of their names, and all that do not begin with a prefix."""
+class MemberRange:
+    """A range of an archive's members in name order, and all members without the prefix."""
 
-    start: int  # members before them, of those with the prefix
+    start: int  # members with the prefix before the range
     stop: int
     prefix: str = ""
 
 
-Section: TypeAlias = LineRange | RowRange | Members
+Section: TypeAlias = LineRange | RowRange | MemberRange
 
 
-NAMED = 100  # damaged parts of one document that are named one by one; the others are counted
+NAMED = 100  # damaged parts of one document that are reported one by one; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,27 +87,27 @@ class Skipped:
     reason: str
 
 
-class Document(Protocol):
-    """One log file, wherever it lies; every verb raises InputFileError with the source and the remedy."""
+class LogDocument(Protocol):
+    """One log file, wherever it is stored; every method raises InputFileError with the source and a remedy."""
 
     @property
     def source(self) -> str:
-        """How people call it: a path relative to what was given, with the member of an archive after a colon."""
+        """Its display name: a path relative to the given one, with the member of an archive after a colon."""
         ...
 
     @property
     def name(self) -> str:
-        """The last part of its path, without the endings of compression."""
+        """The last component of its path, without suffixes of compression."""
         ...
 
     @property
     def head(self) -> bytes:
-        """Its first 64 KiB, decompressed; of an archive or a Parquet file only the mark at its beginning."""
+        """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
         ...
 
     @property
     def parent(self) -> Path | None:
-        """The folder it lies in, for files beside it; None inside an archive."""
+        """The folder that contains it, for files beside it; None inside an archive."""
         ...
 
     def json(self) -> Any:
@@ -117,7 +117,7 @@ class Document(Protocol):
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
 
-        Blank lines are left out, but counted.
+        Blank lines are skipped but counted.
         """
         ...
 
@@ -125,7 +125,7 @@ class Document(Protocol):
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
         ...
 
-    def members(self) -> Sequence[Document]:
+    def members(self) -> Sequence[LogDocument]:
         """Return the documents inside an archive; none for anything else."""
         ...
 
@@ -139,24 +139,24 @@ class StoredDocument:
         source: str,
         name: str,
         parent: Path | None,
-        limits: Limits,
+        limits: ReadLimits,
         path: Location | None = None,
         section: Section | None = None,
     ) -> None:
         self.open_stored, self.limits = open_stored, limits
         self.source, self.name, self.parent = source, name, parent
-        self.path = path  # where it lies; None inside an archive
-        self.section = section  # None: it is all of the file
-        self.inner = ""  # of a member: its path inside the archive
+        self.path = path  # its location; None inside an archive
+        self.section = section  # None: the whole file
+        self.inner = ""  # of a member: its path in the archive
         self._head: bytes | None = None
 
     @property
     def head(self) -> bytes:
-        """Its first 64 KiB, decompressed; of an archive or a Parquet file only the mark at its beginning."""
+        """Its first 64 KiB, decompressed; of an archive or a Parquet file only its magic bytes."""
         if self._head is None:
             with self._open() as stream:
                 beginning = stream.read(HEAD_BYTES)
-            # What is stored in them uncompressed must not make them look like what they hold.
+            # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head
 
@@ -168,7 +168,7 @@ class StoredDocument:
             raise InputFileError(self._named(error)) from error
 
     def text(self) -> str:
-        """Return the whole document as text, whatever is no UTF-8 replaced."""
+        """Return the whole document as text, with invalid UTF-8 replaced."""
         return self._content().decode("utf-8-sig", "replace")
 
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
@@ -195,7 +195,9 @@ class StoredDocument:
 
     def members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive; none for anything else."""
-        return _within(self.section, self.all_members()) if isinstance(self.section, Members) else self.all_members()
+        return (
+            _within(self.section, self.all_members()) if isinstance(self.section, MemberRange) else self.all_members()
+        )
 
     def all_members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive, whatever section of it this is."""
@@ -223,7 +225,7 @@ class StoredDocument:
             raise InputFileError(f"{self.source}: cannot be read ({cause_of(error)}); restore the file") from error
 
     def open_seekable(self) -> IO[bytes]:
-        """Open what is stored of a Parquet file."""
+        """Open the stored bytes of a Parquet file."""
         stored = self.open_stored()
         if stored.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC and stored.seekable():
             return stored
@@ -239,7 +241,7 @@ class StoredDocument:
         return text if text.startswith(self.source) else f"{self.source}: {text}"
 
     def _finds_next_line(self, stream: IO[bytes], line: bytes) -> bool:
-        # Past an endless line there may be another, but not for any price.
+        # Another line may follow an endless one, but the search for it is bounded.
         passed = len(line)
         while not line.endswith(b"\n"):
             line = stream.readline(HEAD_BYTES)
@@ -249,8 +251,8 @@ class StoredDocument:
         return True
 
 
-def open_document(path: Location, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
-    """Return the document at a path; nothing is read yet.
+def open_document(path: Location, limits: ReadLimits = ReadLimits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
+    """Return the document at a path without reading it.
 
     Raises:
         InputFileError: the path is missing, a folder, a pipe, a socket or a device.
@@ -264,8 +266,13 @@ def open_document(path: Location, limits: Limits = Limits(), source: str | None 
     return StoredDocument(lambda: open_file(path, source), source, name, beside, limits, path)
 
 
-def open_lines(path: Location, span: LineRange, limits: Limits = Limits(), source: str | None = None) -> StoredDocument:  # noqa: B008 - frozen
-    """Return some lines of a file as a document of their own; it must not be compressed."""
+def open_lines(
+    path: Location,
+    span: LineRange,
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
+    source: str | None = None,
+) -> StoredDocument:
+    """Return some lines of an uncompressed file as a document of their own."""
     whole = open_document(path, limits, source)
 
     def open_span() -> IO[bytes]:
@@ -276,7 +283,7 @@ def open_lines(path: Location, span: LineRange, limits: Limits = Limits(), sourc
     return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span)
 
 
-def open_section(path: Location, section: Section | None, limits: Limits, source: str) -> StoredDocument:
+def open_section(path: Location, section: Section | None, limits: ReadLimits, source: str) -> StoredDocument:
     """Return a document, or a section of it as a document of its own."""
     if isinstance(section, LineRange):
         return open_lines(path, section, limits, source)
@@ -286,21 +293,21 @@ def open_section(path: Location, section: Section | None, limits: Limits, source
 
 
 Claims = Callable[[Path, Sequence[str]], Collection[str]]
-"""Says which of a folder's names are read together with another document there."""
+"""Returns which of a folder's names are read together with another document there."""
 
 
 def find_documents(
     paths: Sequence[Location],
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: ReadLimits = ReadLimits(),  # noqa: B008 - frozen
     claims: Claims | None = None,
 ) -> Iterator[StoredDocument | Skipped]:
-    """Yield what lies at the paths and in the folders there, in the order of names.
+    """Yield the documents at the paths and in the folders there, in name order.
 
-    Names that begin with a dot and claimed ones are left out, and links inside a folder are not followed: one that
-    leads out of the folder is yielded as skipped, the others are read where their target lies.
+    Names that begin with a dot and claimed names are left out. Links inside a folder are not followed: a link that
+    leads out of the folder is yielded as skipped, and the target of any other is read at its own path.
 
     Raises:
-        InputFileError: a path that was given is missing, a pipe, a socket or a device, or a store says no.
+        InputFileError: a given path is missing, a pipe, a socket or a device, or a store reports an error.
     """
     for path in paths:
         if not path.is_dir():
@@ -315,7 +322,7 @@ def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:
     return ()
 
 
-def _walk(folder: Path, limits: Limits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
+def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
     home = folder.resolve()
     waiting = [(folder, home.name)]
     while waiting:
@@ -336,12 +343,12 @@ def _walk(folder: Path, limits: Limits, claims: Claims) -> Iterator[StoredDocume
             yield _document_or_reason(path, limits, source)
 
 
-def _document_or_reason(path: Path, limits: Limits, source: str) -> StoredDocument | Skipped:
+def _document_or_reason(path: Path, limits: ReadLimits, source: str) -> StoredDocument | Skipped:
     reason = why_not_a_file(path)
     return Skipped(as_label(source), reason) if reason else open_document(path, limits, source)
 
 
-def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: Limits) -> StoredDocument:
+def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limits: ReadLimits) -> StoredDocument:
     label = as_label(f"{source}:{entry.filename}")
     name = without_compression(as_label(PurePosixPath(entry.filename.replace("\\", "/")).name))
     member = StoredDocument(lambda: archive.open(entry, label), label, name, None, limits)
@@ -349,7 +356,7 @@ def _member_document(archive: Archive, entry: zipfile.ZipInfo, source: str, limi
     return member
 
 
-def _within(section: Members, members: Sequence[StoredDocument]) -> list[StoredDocument]:
+def _within(section: MemberRange, members: Sequence[StoredDocument]) -> list[StoredDocument]:
     chosen, place = [], 0
     for member in members:
         counts = member.inner.startswith(section.prefix)
@@ -360,7 +367,7 @@ def _within(section: Members, members: Sequence[StoredDocument]) -> list[StoredD
 
 
 def _pass_blank_lines(stream: BufferedReader) -> int:
-    """Read on while there are only blank lines, in large steps, and return how many there were."""
+    """Skip blank lines in large steps, and return how many there were."""
     passed = 0
     while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
         end = waiting.rindex(b"\n") + 1

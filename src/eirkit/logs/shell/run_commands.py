@@ -1,4 +1,4 @@
-"""The commands that start others or run scripts: interpreters, prefixes such as `sudo`, `xargs`, `find -exec`, `cd`."""
+"""Shell commands that run others (interpreters, scripts, prefixes such as `sudo`), and `cd`, `echo` and `printf`."""
 
 from __future__ import annotations
 
@@ -8,28 +8,27 @@ from dataclasses import replace
 
 from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.grammar import parse
-from eirkit.logs.shell.listing import LISTERS
-from eirkit.logs.shell.python_text import effects_of
+from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN, Glob
 
 _STACK = "DIRSTACK"
-_MOST_FOLDERS = 32  # that `pushd` remembers
+_MOST_FOLDERS = 32  # folders on the `pushd` stack
 _ECHO_ESCAPE = re.compile(r"\\([nt\\\"'])")
 _ECHO_MEANING = {"n": "\n", "t": "\t"}
-_STDIN = "open('/dev/stdin')"  # what a program's input means where another command feeds it
+_STDIN = "open('/dev/stdin')"  # replacement for a program's input that another command supplies
 
 
 def change_folder(walk: Walk, call: Invocation) -> Flow:
-    """`cd` and `pushd`; where the target cannot be told, the folder stays."""
+    """`cd` and `pushd`; if the target is unknown, the folder stays."""
     words = [word for word in call.arguments if word not in ("-P", "-L", "--", "-e")]
     if not words:
         _go(walk, "~")
     elif words[0] == "-":
         _go(walk, walk.variables.get("OLDPWD", walk.folder))
     elif UNKNOWN not in words[0] and words[0] and len(words[0]) < 1000 and f"cd: {words[0]}: " not in walk.output:
-        _go(walk, walk.place.absolute(words[0], walk.folder))
+        _go(walk, walk.state.absolute(words[0], walk.folder))
     return NOTHING
 
 
@@ -40,7 +39,7 @@ def _go(walk: Walk, folder: str) -> None:
 
 
 def push_folder(walk: Walk, call: Invocation) -> Flow:
-    """`pushd` remembers the folder it leaves; without a folder it changes places with the last."""
+    """`pushd` pushes the current folder; without an operand it swaps with the last."""
     stack = [folder for folder in walk.variables.get(_STACK, "").split("\n") if folder]
     before = walk.folder
     if not call.arguments and stack:
@@ -52,7 +51,7 @@ def push_folder(walk: Walk, call: Invocation) -> Flow:
 
 
 def pop_folder(walk: Walk, call: Invocation) -> Flow:
-    """`popd` goes back to where `pushd` left."""
+    """`popd` returns to the folder that `pushd` left."""
     stack = [folder for folder in walk.variables.get(_STACK, "").split("\n") if folder]
     if stack and not call.arguments:
         _go(walk, stack.pop())
@@ -61,7 +60,7 @@ def pop_folder(walk: Walk, call: Invocation) -> Flow:
 
 
 def echo(walk: Walk, call: Invocation) -> Flow:
-    """`echo` spells out what it prints."""
+    """`echo` prints its arguments."""
     words = list(call.arguments)
     ends, escapes = "\n", False
     while words and re.fullmatch(r"-[neE]+", words[0]):
@@ -77,7 +76,7 @@ def echo(walk: Walk, call: Invocation) -> Flow:
 
 
 def printf(walk: Walk, call: Invocation) -> Flow:
-    """`printf` of a text without anything to fill in, or of one `%s`."""
+    """`printf` of a text without directives, or with one `%s`."""
     if not call.arguments or UNKNOWN in "".join(call.arguments):
         return OTHER
     form = _ECHO_ESCAPE.sub(lambda found: _ECHO_MEANING.get(found[1], found[1]), call.arguments[0])
@@ -88,7 +87,7 @@ def printf(walk: Walk, call: Invocation) -> Flow:
 
 
 def prefix(valued: str = "", operands: int = 0) -> Handler:
-    """Return a command that starts the one after its own options and operands."""
+    """Return a command that runs the command after its own options and operands."""
 
     def run(walk: Walk, call: Invocation) -> Flow:
         words, skipped = list(call.arguments), operands
@@ -120,8 +119,8 @@ def shell(walk: Walk, call: Invocation) -> Flow:
 
 
 def script(walk: Walk, call: Invocation) -> Flow:
-    """Run a file: if the run itself wrote it, its effects count."""
-    path = walk.place.resolve(call.arguments[0], walk.folder)
+    """Run a file; its effects count if the run itself wrote it."""
+    path = walk.state.resolve(call.arguments[0], walk.folder)
     text = walk.text_of(path) if path is not None else None
     if path is None or text is None:
         return OTHER
@@ -130,7 +129,7 @@ def script(walk: Walk, call: Invocation) -> Flow:
         return _python(walk, call, text)
     if path.endswith((".sh", ".bash")) or first.startswith("#!") or call.name in _SHELLS:
         outer = walk.variables
-        given = {str(place): word for place, word in enumerate(call.arguments[1:10], 1)}
+        given = {str(index): word for index, word in enumerate(call.arguments[1:10], 1)}
         walk.variables = {**outer, **given, "@": " ".join(call.arguments[1:])}
         flow = walk.within(parse(text))
         walk.variables = outer
@@ -139,8 +138,8 @@ def script(walk: Walk, call: Invocation) -> Flow:
 
 
 def source(walk: Walk, call: Invocation) -> Flow:
-    """`source` runs a script in this very shell."""
-    path = walk.place.resolve(call.arguments[0], walk.folder) if call.arguments else None
+    """`source` runs a script in the current shell."""
+    path = walk.state.resolve(call.arguments[0], walk.folder) if call.arguments else None
     text = walk.text_of(path) if path is not None else None
     return walk.capture(parse(text)) if text else NOTHING
 
@@ -163,7 +162,7 @@ def python(walk: Walk, call: Invocation) -> Flow:
 
 
 def _module(walk: Walk, call: Invocation) -> Flow:
-    """`python -m`: formatters and the JSON viewer act as commands, anything else is only run."""
+    """`python -m`: formatters and the JSON viewer act as commands; other modules have no known effects."""
     if call.arguments[:1] == ["json.tool"]:
         return walk.invoke(["cat", *call.arguments[1:2]], call.stdin)
     known = call.arguments and call.arguments[0] in ("black", "isort", "autopep8", "yapf", "ruff")
@@ -171,7 +170,7 @@ def _module(walk: Walk, call: Invocation) -> Flow:
 
 
 def _python(walk: Walk, call: Invocation, text: str) -> Flow:
-    """Note the effects of a Python program: `arguments` begins with its own name."""
+    """Record the effects of a Python program; `arguments` begins with its own name."""
     piped = call.stdin.shows_files and "sys.stdin" in text
     effects = effects_of(text.replace("sys.stdin", _STDIN) if piped else text, tuple(call.arguments[:10]))
     for change in effects.writes:
@@ -187,7 +186,7 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
 
 
 def _as_shell(walk: Walk, call: Invocation, change: ProgramWrite) -> None:
-    """Follow what a program does like a command of the shell, as an act of the program."""
+    """Interpret what a program does by its equivalent shell command, as an act of the program."""
     before, last_step = len(walk.written), walk.last_step
     walk.invoke(change.command)
     walk.last_step = last_step
@@ -198,7 +197,7 @@ def _as_shell(walk: Walk, call: Invocation, change: ProgramWrite) -> None:
 def _printed(walk: Walk, effects: ProgramEffects) -> Flow:
     if not effects.shown:
         return OTHER
-    # Where all that came out are lines of the program's own words, its prints of content stand in branches not taken.
+    # If the output consists of literal lines of the program, its prints of content were not executed.
     if walk.output and all(line in effects.said for line in walk.output.split("\n") if line.strip()):
         return OTHER
     files = walk.paths(effects.shown)
@@ -218,7 +217,6 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     ".": source,
     "python": python,
     "python3": python,
-    **LISTERS,
     "env": prefix("uCS"),
     "sudo": prefix("ugCp"),
     "nohup": prefix(),

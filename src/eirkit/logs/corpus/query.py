@@ -1,6 +1,6 @@
-"""SQL over the tables of an analysis, by DuckDB: a folder and a query come in, columns and rows go out.
+"""Runs one SQL query over the tables of an analysis with DuckDB.
 
-The query sees the tables under their names and nothing else: no other file, no network, no extension.
+The query sees the tables by name and nothing else: no other file, no network, no extension.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ MOST_ROWS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query gave."""
+    """The columns and rows of a query."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    cut: bool  # there were more rows
+    cut: bool  # there were more rows than the limit
 
 
 def query(folder: Path, sql: str, most_rows: int = MOST_ROWS) -> QueryResult:
@@ -39,7 +39,7 @@ def query(folder: Path, sql: str, most_rows: int = MOST_ROWS) -> QueryResult:
         try:
             kinds = [statement.type for statement in connection.extract_statements(sql)]
             if kinds != [duckdb.StatementType.SELECT]:
-                raise UsageError(f"a query is one SELECT, and nothing else; tables: {', '.join(TABLES)}")
+                raise UsageError(f"give a single SELECT statement; tables: {', '.join(TABLES)}")
             done = connection.execute(sql)
             rows = done.fetchmany(most_rows + 1)
             columns = _distinct([str(column[0]) for column in done.description])
@@ -70,7 +70,7 @@ def _opened(folder: Path) -> Iterator[tuple[Any, Any]]:
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:
-    """Return column names of which none is there twice."""
+    """Return unique column names."""
     return tuple(name if name not in names[:at] else f"{name}_{at + 1}" for at, name in enumerate(names))
 
 

@@ -1,7 +1,7 @@
-"""A Markov chain for densities of few dimensions that are nearly normal, and the measures of whether it mixed.
+"""Metropolis–Hastings sampling of nearly normal densities of few dimensions, with convergence diagnostics.
 
-Most proposals are fresh draws from a heavy-tailed normal approximation, some are local steps, so the chain neither
-creeps nor sticks. Both kinds are Metropolis–Hastings, so the draws are from the density itself.
+Most proposals are independent draws from a heavy-tailed normal approximation and some are local steps, so that the
+chain neither moves slowly nor gets stuck.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from eirkit.logs.inference.design import Floats
 
-_FREEDOM = 5.0  # degrees of the proposal's t: tails heavier than those of any density with normal or t(3) priors
+_FREEDOM = 5.0  # degrees of freedom of the proposal: its tails are heavier than the target's
 _LOCAL_SHARE = 0.25
-_LOCAL_SCALE = 1.2  # over the root of the dimension
-_OVERDISPERSED = 1.5  # where chains start, in scales of the proposal
+_LOCAL_SCALE = 1.2  # divided by the square root of the dimension
+_OVERDISPERSED = 1.5  # spread of starting points, in scales of the proposal
 
 Target = Callable[[Floats], Floats]  # points × dimensions to log densities
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """What the chains visited after warm-up."""
+    """The draws of all chains after warm-up."""
 
     values: Floats  # chains × draws × dimensions
     acceptance: float
@@ -55,7 +55,7 @@ class Proposal:
 def sample(
     target: Target, proposal: Proposal, rng: np.random.Generator, *, chains: int, draws: int, warm_up: int
 ) -> Draws:
-    """Return draws from the density; all chains step abreast, so the target sees them as one batch."""
+    """Return draws from the density; all chains step together, so the target evaluates them as one batch."""
     size = len(proposal.centre)
     here = proposal.centre + _OVERDISPERSED * (proposal.draw(chains, rng) - proposal.centre)
     height = target(here)
@@ -64,7 +64,7 @@ def sample(
         is_local = bool(rng.random() < _LOCAL_SHARE)
         there, bend = _propose(proposal, here, is_local, rng)
         reached = target(there)
-        with np.errstate(invalid="ignore"):  # both heights may be minus infinity
+        with np.errstate(invalid="ignore"):  # both log densities may be minus infinity
             move = np.log(rng.random(chains)) < reached - height + bend
         here, height = np.where(move[:, None], there, here), np.where(move, reached, height)
         if i >= 0:
@@ -73,7 +73,7 @@ def sample(
 
 
 def r_hat(values: Floats) -> float | None:
-    """Return the split potential scale reduction of one quantity (chains × draws); 1 means that halves agree."""
+    """Return the split potential scale reduction of one quantity (chains × draws); 1 means that the halves agree."""
     halves = _halves(values)
     length = halves.shape[1]
     within = float(halves.var(axis=1, ddof=1).mean())
@@ -82,7 +82,7 @@ def r_hat(values: Floats) -> float | None:
 
 
 def effective_draws(values: Floats) -> float | None:
-    """Return how many independent draws would tell the mean as well, by Geyer's initial monotone sequence."""
+    """Return the effective sample size of the mean, by Geyer's initial monotone sequence."""
     halves = _halves(values)
     count, length = halves.shape
     covariances = np.array([_autocovariances(half) for half in halves])

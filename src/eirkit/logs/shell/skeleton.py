@@ -1,7 +1,7 @@
-"""Takes here-documents and long quoted texts out of a command, so that a small skeleton is left for the grammar.
+"""Replaces here-documents and long quoted texts in a command by marks, so that the grammar parses a short skeleton.
 
-A here-document becomes `< MARK0`, a here-string `< STRING…`, a long quoted text `'MARK1'`. Bodies end where bash ends
-them: at a line that is the delimiter and nothing else. Linear in the command's length.
+A here-document becomes `< MARK0`, a here-string `< STRING…`, a long quoted text `'MARK1'`. Here-documents end where
+bash ends them: at a line that consists of the delimiter. Linear in the command's length.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MARK = "\ue000"  # private-use characters, which no shell gives a meaning
+MARK = "\ue000"  # private-use characters, which have no meaning in a shell
 STRING = "\ue001"
-_LONG = 120  # characters from which a quoted text is taken out
+_LONG = 120  # shortest quoted text that is replaced
 _TOKEN = re.compile(
     r"'(?P<single>[^']*)'"
     r'|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"'
@@ -26,19 +26,19 @@ _DOUBLE_ESCAPE = re.compile(r'\\(["\\$`])')
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """A text that was taken out."""
+class ExtractedText:
+    """A text that was replaced by a mark."""
 
     text: str
-    expands: bool = False  # variables in it are replaced: a here-document whose delimiter is not quoted
+    expands: bool = False  # variables in it are expanded: a here-document with an unquoted delimiter
 
 
 @dataclass(frozen=True, slots=True)
-class Lifted:
+class CommandSkeleton:
     """A command without its long texts."""
 
     skeleton: str
-    bodies: tuple[Body, ...] = ()
+    bodies: tuple[ExtractedText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +49,18 @@ class _Pending:
     expands: bool
 
 
-def lift(command: str) -> Lifted:
-    """Return the skeleton of a command and the texts that its marks stand for."""
+def extract_long_texts(command: str) -> CommandSkeleton:
+    """Return the skeleton of a command and the texts that its marks represent."""
     command = command.replace("\r\n", "\n")
     if MARK in command or STRING in command:
         command = command.replace(MARK, "\ufffd").replace(STRING, "\ufffd")
     if "<<" not in command and len(command) < 2 * _LONG:
-        return Lifted(command)
+        return CommandSkeleton(command)
     return _Lifting(command).run()
 
 
 def unquote_double(text: str) -> str:
-    """Return what stands between double quotes with its escapes undone."""
+    """Return the text between double quotes with its escapes resolved."""
     if "\\" not in text:
         return text
     return _DOUBLE_ESCAPE.sub(r"\1", text.replace("\\\n", ""))
@@ -70,16 +70,16 @@ class _Lifting:
     def __init__(self, command: str) -> None:
         self.command = command
         self.kept: list[str] = []
-        self.bodies: list[Body] = []
+        self.bodies: list[ExtractedText] = []
         self.pending: list[_Pending] = []
 
-    def run(self) -> Lifted:
+    def run(self) -> CommandSkeleton:
         position, command = 0, self.command
         while found := _TOKEN.search(command, position):
             self.kept.append(command[position : found.start()])
             position = self._take(found)
         self.kept.append(command[position:])
-        return Lifted("".join(self.kept), tuple(self.bodies))
+        return CommandSkeleton("".join(self.kept), tuple(self.bodies))
 
     def _take(self, found: re.Match[str]) -> int:
         token = found[0]
@@ -97,21 +97,21 @@ class _Lifting:
     def _shortened(self, found: re.Match[str]) -> str:
         single, double = found["single"], found["double"]
         if single is not None and len(single) >= _LONG:
-            return f"'{self._mark(Body(single))}'"
+            return f"'{self._mark(ExtractedText(single))}'"
         if double is not None and len(double) >= _LONG and "$" not in double and "`" not in double:
-            return f"'{self._mark(Body(unquote_double(double)))}'"
+            return f"'{self._mark(ExtractedText(unquote_double(double)))}'"
         return found[0]
 
-    def _mark(self, body: Body) -> str:
+    def _mark(self, body: ExtractedText) -> str:
         self.bodies.append(body)
         return f"{MARK}{len(self.bodies) - 1}"
 
     def _announce(self, found: re.Match[str]) -> bool:
         delimiter = found["raw"] or found["quoted"] or found["bare"]
         if delimiter.isdigit() and f"\n{delimiter}\n" not in f"{self.command}\n":
-            return False  # a shift in arithmetic
+            return False  # an arithmetic shift
         expands = found["bare"] is not None and not found["escape"]
-        mark = self._mark(Body("", expands))
+        mark = self._mark(ExtractedText("", expands))
         self.pending.append(_Pending(delimiter, bool(found["dash"]), len(self.bodies) - 1, expands))
         self.kept.append(f"< {mark} ")
         return True
@@ -122,14 +122,14 @@ class _Lifting:
             text = self.command[position:end]
             if pending.tabs:
                 text = re.sub(r"(?m)^\t+", "", text)
-            self.bodies[pending.index] = Body(text, pending.expands)
+            self.bodies[pending.index] = ExtractedText(text, pending.expands)
             position = after
         self.pending = []
         return position
 
 
 def _body_end(command: str, start: int, pending: _Pending) -> tuple[int, int]:
-    """Return where a body ends and where the command goes on; an unfinished one takes the rest."""
+    """Return where a here-document ends and where the command continues; an unterminated one takes the rest."""
     delimiter, position = pending.delimiter, start
     while (position := command.find(delimiter, position)) >= 0:
         line = command.rfind("\n", 0, position) + 1

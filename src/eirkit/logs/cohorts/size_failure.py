@@ -1,7 +1,7 @@
-"""Whether the size of what must be read works on failure through lines never recovered, or through rework.
+"""Tests whether large files lead to failure through lines never recovered or through rework (mediation analysis).
 
-Over runs in one of the two clipping groups. The exposure is log2 of the base lines of the gold files; where nobody
-gives them the run's own peak demand stands in, and the note says so.
+Over runs in one of the two clipping groups. The exposure is log2 of the base lines of the gold files; where they are
+unknown the run's own peak demand replaces them, and the note says so.
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eirkit.logs.cohorts.cohort_runs import Floats, Runs
 from eirkit.logs.cohorts.covariates import success_elsewhere
 from eirkit.logs.cohorts.demand_failure import EASE, LENGTH, NO_OTHERS, REMEDY
-from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, nothing, of_fit, of_term, with_note
-from eirkit.logs.cohorts.setting import Cohort, known, log2_1p
+from eirkit.logs.cohorts.finding import (
+    CLUSTERED,
+    Finding,
+    Question,
+    finding_of_fit,
+    finding_of_term,
+    no_finding,
+    with_note,
+)
+from eirkit.logs.cohorts.plan import Cohort, known, log2_1p
+from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.design import Columns, impute_median
 from eirkit.logs.inference.logistic import logistic
 from eirkit.logs.inference.mediation import mediate
@@ -22,12 +30,12 @@ from eirkit.logs.inference.results import Excluded, join_notes
 
 SIZE, IMPUTED, MEDIATOR = "log2 size", "size imputed", "mediator"
 STANDARDISED = "95% percentile, bootstrap of whole tasks"
-_NO_CAUSE = "a causal path: whatever drives both the mediator and failure is in it too"
+_NO_CAUSE = "a causal path: it includes whatever drives both the mediator and failure"
 SIZE_LENGTH = Question(
     "size-failure-tokens",
-    "odds ratio of failure per doubling of size: base lines of the gold files, or peak demand where nobody gives them",
-    "whether larger gold files go with failure, among runs of equal length",
-    "a cause: large files belong to other projects and other bugs",
+    "odds ratio of failure per doubling of size: base lines of the gold files, or peak demand where they are unknown",
+    "whether larger gold files are associated with failure, among runs of equal length",
+    "a cause: large files belong to different projects and bugs",
 )
 SIZE_HARD = Question(
     "size-failure-difficulty",
@@ -44,33 +52,33 @@ TO_NEVER = Question(
 NEVER_FAILS = Question(
     "never-recovered-failure",
     "odds ratio of failure: never recovered against recovered, at equal size",
-    "whether not recovering goes with failure beside the files' size",
+    "whether not recovering is associated with failure, adjusted for the files' size",
     _NO_CAUSE,
 )
 INDIRECT = Question(
     "mediation-never-recovered",
     "difference in the risk of failure through the mediator, from the 25th to the 75th percentile of size",
-    "how much of the size's association with failure runs through lines never recovered, if both models are right",
+    "how much of the association between size and failure runs through lines never recovered, if both models are right",
     _NO_CAUSE,
 )
 REWORK_FAILS = Question(
     "rework-failure",
     "odds ratio of failure: any of four rework signatures against none, at equal size",
-    "whether repeated commands, failed or repeated edits or ignored failing tests go with failure",
+    "whether repeated commands, failed or repeated edits or ignored failing tests are associated with failure",
     _NO_CAUSE,
 )
 REWORK_INDIRECT = Question(
     "mediation-rework", INDIRECT.scale, "the same through rework instead of lines never recovered", _NO_CAUSE
 )
 DEMAND_AS_SIZE = (
-    "size is the run's own peak demand, which is no pre-run exposure; give --base-lines for the files' size"
+    "size is the run's own peak demand, which is not known before the run; give --base-lines for the files' size"
 )
 QUESTIONS = (SIZE_LENGTH, SIZE_HARD, TO_NEVER, NEVER_FAILS, INDIRECT, REWORK_FAILS, REWORK_INDIRECT)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    runs: Runs
+    runs: RunColumns
     columns: Columns  # the exposure first, then length
     excluded: tuple[Excluded, ...]
     note: str
@@ -82,14 +90,16 @@ def analyse(cohort: Cohort) -> list[Finding]:
     is_classified = np.isin(judged.group, ("recovered", "never"))
     runs, excluded = known(judged, is_classified, "not in one of the two clipping groups", excluded)
     if not len(runs):
-        return [nothing(question, "no runs in one of the two clipping groups", 0, excluded) for question in QUESTIONS]
+        return [
+            no_finding(question, "no runs in one of the two clipping groups", 0, excluded) for question in QUESTIONS
+        ]
     sample = _sample(runs, excluded)
     others = judged.at(~is_classified).with_more(cohort.elsewhere)
     never, rework = (runs.group == "never").astype(np.float64), runs.rework.astype(np.float64)
     found = [
         _ratio(SIZE_LENGTH, sample, SIZE),
         _given_difficulty(sample, others),
-        of_fit(TO_NEVER, logistic(never, sample.columns, runs.task), SIZE, CLUSTERED, excluded),
+        finding_of_fit(TO_NEVER, logistic(never, sample.columns, runs.task), SIZE, CLUSTERED, excluded),
         _ratio(NEVER_FAILS, sample, MEDIATOR, never),
         _indirect(cohort, INDIRECT, sample, never),
         _ratio(REWORK_FAILS, sample, MEDIATOR, rework),
@@ -98,7 +108,7 @@ def analyse(cohort: Cohort) -> list[Finding]:
     return [replace(one, note=join_notes([one.note, sample.note])) for one in found]
 
 
-def _sample(runs: Runs, excluded: tuple[Excluded, ...]) -> _Sample:
+def _sample(runs: RunColumns, excluded: tuple[Excluded, ...]) -> _Sample:
     made = impute_median(log2_1p(runs.base_lines), runs.task)
     length = {LENGTH: log2_1p(runs.tokens)}
     if made.values is None:
@@ -110,18 +120,18 @@ def _sample(runs: Runs, excluded: tuple[Excluded, ...]) -> _Sample:
 def _ratio(question: Question, sample: _Sample, term: str, mediator: Floats | None = None) -> Finding:
     columns = sample.columns if mediator is None else {**sample.columns, MEDIATOR: mediator}
     fit = logistic(sample.runs.failed, columns, sample.runs.task)
-    return of_fit(question, fit, term, CLUSTERED, sample.excluded)
+    return finding_of_fit(question, fit, term, CLUSTERED, sample.excluded)
 
 
-def _given_difficulty(sample: _Sample, others: Runs) -> Finding:
+def _given_difficulty(sample: _Sample, others: RunColumns) -> Finding:
     ease = success_elsewhere(sample.runs, others)
     if not ease.known.any():
         left_out = (*sample.excluded, Excluded(NO_OTHERS, len(sample.runs)))
-        return nothing(SIZE_HARD, join_notes([REMEDY, ease.note]), excluded=left_out)
+        return no_finding(SIZE_HARD, join_notes([REMEDY, ease.note]), excluded=left_out)
     kept, left_out = known(sample.runs, ease.known, NO_OTHERS, sample.excluded)
     columns = {name: np.asarray(values)[ease.known] for name, values in sample.columns.items()}
     fit = logistic(kept.failed, {**columns, EASE: ease.logit[ease.known]}, kept.task)
-    return with_note(of_fit(SIZE_HARD, fit, SIZE, CLUSTERED, left_out), ease.note)
+    return with_note(finding_of_fit(SIZE_HARD, fit, SIZE, CLUSTERED, left_out), ease.note)
 
 
 def _indirect(cohort: Cohort, question: Question, sample: _Sample, mediator: Floats) -> Finding:
@@ -135,7 +145,7 @@ def _indirect(cohort: Cohort, question: Question, sample: _Sample, mediator: Flo
         cohort.rng(question.name),
         resamples=cohort.settings.mediation_resamples,
     )
-    return of_term(
+    return finding_of_term(
         question,
         found.indirect,
         found.n,

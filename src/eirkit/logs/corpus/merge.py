@@ -1,7 +1,7 @@
-"""Parts put together: folders in the corpus's order come in, the tables and the summary of the whole go out.
+"""Merges the parts of an analysis, in the order of the corpus, into the tables and the summary of the whole.
 
-Rows are copied as they are, except that a run whose name an earlier part has taken gets one of its own. Row groups are
-cut at the same rows whatever the parts were, so that the bytes do not tell how the work was divided.
+Rows are copied unchanged, except that a run whose name an earlier part uses is renamed. Row groups are cut at the same
+rows whatever the parts were, so that the bytes do not depend on how the work was divided.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.logs.corpus.analysis import Analysis
-from eirkit.logs.corpus.corpus import DocumentTally, Names, last_words
-from eirkit.logs.corpus.partition import DocumentRange, WorkUnit
 from eirkit.logs.corpus.parts import CorpusPart
+from eirkit.logs.corpus.reader import DocumentTally, UniqueNames, document_notes
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.corpus.summary import AnalysisSummary
-from eirkit.logs.sources.source import NAMED
+from eirkit.logs.corpus.work_units import DocumentRange, WorkUnit
+from eirkit.logs.sources.documents import NAMED
 from eirkit.logs.tables import FILE, RUN, SCHEMA, TableWriter, arrow, read_table
 from eirkit.records import read_document
 
-_SUMMED = ("breaks", "files")  # the tables that a summary looks into
+_SUMMED = ("breaks", "files")  # the tables that the summary needs
 
 
 def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisSummary) -> None:
-    """Copy the rows of all parts into the writer's tables, and sum them up."""
-    names = Names()
+    """Copy the rows of all parts into the writer's tables, and return their summary."""
+    names = UniqueNames()
     for folder in folders:
         tables = {name: read_table(folder, name) for name in writer.rows}
         renamed = _renamed(tables["runs"], read_document(folder / FILE, SCHEMA)["renamed"], names)
@@ -39,8 +39,8 @@ def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisS
             summary.add(analysis)
 
 
-def _renamed(runs: Any, before: Mapping[str, str], names: Names) -> dict[str, str]:
-    """Return the new names of runs whose own is taken; those that were renamed in their part are named anew."""
+def _renamed(runs: Any, before: Mapping[str, str], names: UniqueNames) -> dict[str, str]:
+    """Return the new names of runs whose name is taken; names given within a part are chosen again."""
     pairs = zip(runs[RUN].to_pylist(), runs["source"].to_pylist(), strict=True)
     unique = {run: names.unique(before.get(run, run), source) for run, source in pairs}
     return {run: name for run, name in unique.items() if name != run}
@@ -52,7 +52,7 @@ def _with_names(table: Any, renamed: dict[str, str]) -> Any:
 
 
 def _analyses(tables: dict[str, Any]) -> Iterator[Analysis]:
-    """Yield what a summary needs of each run, in order."""
+    """Yield what the summary needs of each run, in order."""
     columns = {name: tables[name].to_pydict() for name in _SUMMED}
     ends = {name: _ends(columns[name][RUN]) for name in _SUMMED}
     for row in tables["runs"].to_pylist():
@@ -61,7 +61,7 @@ def _analyses(tables: dict[str, Any]) -> Iterator[Analysis]:
 
 
 def _ends(runs: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return where the rows of each run begin and end; the rows of a run stand together."""
+    """Return where the rows of each run begin and end; the rows of a run are contiguous."""
     found: dict[str, tuple[int, int]] = {}
     for position, run in enumerate(runs):
         found[run] = (found[run][0] if run in found else position, position + 1)
@@ -73,8 +73,8 @@ def _rows_of(columns: dict[str, list[Any]], ends: tuple[int, int] | None) -> dic
     return {name: values[first:last] for name, values in columns.items() if name != RUN}
 
 
-def settle(made: Iterable[tuple[WorkUnit, CorpusPart]]) -> list[CorpusPart]:
-    """Return the parts with what is to be said of them; one that would not have been read has no runs."""
+def with_document_notes(made: Iterable[tuple[WorkUnit, CorpusPart]]) -> list[CorpusPart]:
+    """Return the parts with the notes about their documents; a part that would not have been read has no runs."""
     done: list[CorpusPart] = []
     for document, group in groupby(made, lambda one: _document(one[0])):
         parts = [part for _, part in group]
@@ -83,7 +83,7 @@ def settle(made: Iterable[tuple[WorkUnit, CorpusPart]]) -> list[CorpusPart]:
 
 
 def _document(piece: WorkUnit) -> DocumentRange | None:
-    """Return the document of which a piece is a section; None for anything else."""
+    """Return the document of which a work unit is a section; None for anything else."""
     section = piece.section
     return None if section is None or section.format is None else replace(section, section=None)
 
@@ -105,5 +105,5 @@ def _joined(document: DocumentRange, parts: Sequence[CorpusPart]) -> list[Corpus
         done.append(replace(part, runs=part.runs if keeps_runs else 0, skipped=tuple(kept)))
         if not keeps_runs:
             break
-    words = tuple(last_words(document.source, document.format or "", tally))
+    words = tuple(document_notes(document.source, document.format or "", tally))
     return [*done[:-1], replace(done[-1], skipped=(*done[-1].skipped, *words))]

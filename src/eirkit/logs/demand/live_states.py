@@ -1,0 +1,218 @@
+"""Computes which file states were live at each cut, the demand in tokens with its peak, and the tables of the graph.
+
+Cut t lies just before turn t. A state is live while later work that leads to the goal still uses it;
+docs/vestige-demand.md gives the definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+from eirkit.errors import InputFileError
+from eirkit.logs.demand.costs import ObservedCosts, observe
+from eirkit.logs.demand.goal import Goal
+from eirkit.logs.demand.graph import ActionGraph, Slice, build, slice_to
+from eirkit.logs.tables import Columns, columns_of
+from eirkit.logs.tokens import Counter
+from eirkit.logs.trajectory import Trajectory
+
+Visibility = Literal["seen", "environment"]
+VISIBILITIES: tuple[Visibility, ...] = ("seen", "environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Demand and number of live states by cut; index 0 is the cut before turn 1."""
+
+    costs: Sequence[int]
+    live: Sequence[int]
+    peak: int
+    peak_cut: int | None  # the first cut with the peak; None if nothing is ever live
+
+
+def demand(graph: ActionGraph, needed: Slice, costs: Sequence[int], visibility: Visibility) -> Demand:
+    """Return the summed cost of live states at every cut.
+
+    A state is live from the turn after it was first seen or made to the last turn in the slice that uses it. A version
+    is never used after the next one was made, so no cut counts two versions of a file.
+    """
+    starts = graph.first_seen if visibility == "seen" else graph.made_at
+    changes, counts = [0] * (graph.turns + 1), [0] * (graph.turns + 1)
+    for state, last in enumerate(needed.last_used):
+        if last > starts[state]:
+            changes[starts[state]] += costs[state]
+            changes[last] -= costs[state]
+            counts[starts[state]] += 1
+            counts[last] -= 1
+    by_cut, live = list(accumulate(changes))[:-1], list(accumulate(counts))[:-1]
+    peak = max(by_cut, default=0)
+    return Demand(by_cut, live, peak, by_cut.index(peak) + 1 if any(live) else None)
+
+
+def live_at(graph: ActionGraph, needed: Slice, cut: int, visibility: Visibility) -> list[int]:
+    """Return the states that are live at a cut."""
+    starts = graph.first_seen if visibility == "seen" else graph.made_at
+    return [state for state, last in enumerate(needed.last_used) if starts[state] < cut <= last]
+
+
+MOST_TOKENS = 1 << 53  # a larger run is an error in its log, and its sums would not fit a table
+
+
+@dataclass(slots=True)
+class FileUse:
+    """One file over a whole run; a row of `files`."""
+
+    path: str
+    goal: bool
+    versions: int = 0  # versions that the run made
+    reads: int = 0
+    writes: int = 0
+    read_tokens: int = 0
+    repeat_reads: int = 0  # reads that showed part of a version again
+    repeat_tokens: int = 0  # tokens that they showed again
+    needed_reads: int = 0  # reads in the slice
+    dead_tokens: int = 0  # tokens shown by reads outside the slice
+    peak_tokens: int = 0  # tokens of its largest version
+    live_from: int | None = None  # the first cut at which a version of it is live
+    live_until: int | None = None
+    live_cuts: int = 0  # cuts at which a version of it is live
+    reuses: int = 0  # reads in the slice beyond the first of each version
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """The graph of a run with its costs and demand."""
+
+    graph: ActionGraph
+    needed: Slice  # the slice that leads to the goal
+    used: Slice  # the slice in which every later use counts
+    shown: ObservedCosts
+    seen: Demand
+    environment: Demand
+    later_used: Demand
+    files: Sequence[FileUse]
+
+    def under(self, visibility: Visibility) -> Demand:
+        return self.seen if visibility == "seen" else self.environment
+
+
+def measure_touches(trajectory: Trajectory, goal: Goal | None, count: Counter) -> MeasuredRun:
+    """Return a run's graph, its slices and its demand; without a goal every later use counts as needed."""
+    turns = trajectory.turns
+    graph = build(([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns)
+    used = slice_to(graph, None)
+    needed = used if goal is None else slice_to(graph, goal.paths)
+    shown = observe(graph, turns, count)
+    costs = shown.costs
+    if sum(costs) + sum(map(sum, shown.read_tokens)) + sum(turn.tokens for turn in turns) > MOST_TOKENS:
+        raise InputFileError(f"the run has more than {MOST_TOKENS} tokens; correct the counts in its log")
+    return MeasuredRun(
+        graph,
+        needed,
+        used,
+        shown,
+        seen=demand(graph, needed, costs, "seen"),
+        environment=demand(graph, needed, costs, "environment"),
+        later_used=demand(graph, used, costs, "seen"),
+        files=file_uses(trajectory, graph, needed, shown, paths_of(goal)),
+    )
+
+
+def paths_of(goal: Goal | None) -> frozenset[str]:
+    return frozenset() if goal is None else goal.paths
+
+
+def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) -> dict[str, Columns]:
+    """Return a run's rows of the four tables that come from its graph."""
+    return {
+        "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
+        "states": state_columns(run),
+        "files": columns_of(FileUse, run.files),
+        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal)),
+    }
+
+
+def cut_columns(shown: Demand, later_used: Demand, *, in_tokens: bool) -> Columns:
+    """Return the rows of `cuts`."""
+    return {
+        "cut": range(1, len(shown.costs) + 1),
+        "demand_tokens": shown.costs if in_tokens else [None] * len(shown.costs),
+        "live_files": shown.live,
+        "later_used": later_used.costs,
+        "later_used_files": later_used.live,
+    }
+
+
+def state_columns(run: MeasuredRun) -> Columns:
+    """Return the rows of `states`."""
+    return {
+        "path": run.graph.paths,
+        "version": run.graph.versions,
+        "made_at": run.graph.made_at,
+        "first_seen": run.graph.first_seen,
+        "last_used": [last or None for last in run.needed.last_used],
+        "tokens": run.shown.costs,
+        "in_slice": [last > 0 for last in run.needed.last_used],
+        "later_used": [last or None for last in run.used.last_used],
+    }
+
+
+def file_uses(
+    trajectory: Trajectory, graph: ActionGraph, needed: Slice, shown: ObservedCosts, goal: frozenset[str]
+) -> list[FileUse]:
+    """Return a row for every file that the run touched, in order of appearance."""
+    uses: dict[str, FileUse] = {}
+    for state, path in enumerate(graph.paths):
+        use = uses.get(path) or uses.setdefault(path, FileUse(path, path in goal))
+        _add_state(use, graph, needed, shown.costs, state)
+    columns = (trajectory.turns, shown.read_tokens, shown.repeated, needed.needed_reads)
+    for turn, tokens, repeated, kept in zip(*columns, strict=True):
+        for position, read in enumerate(turn.reads):
+            _add_read(uses[read.path], tokens[position], repeated[position], kept[position])
+        for write in turn.writes:
+            uses[write.path].writes += 1
+    return list(uses.values())
+
+
+def _add_state(use: FileUse, graph: ActionGraph, needed: Slice, costs: Sequence[int], state: int) -> None:
+    use.versions = graph.versions[state]
+    use.peak_tokens = max(use.peak_tokens, costs[state])
+    use.reuses += max(0, needed.uses[state] - 1)
+    first, last = graph.first_seen[state] + 1, needed.last_used[state]
+    if first <= last:
+        use.live_from = first if use.live_from is None else use.live_from
+        use.live_until = last
+        use.live_cuts += last - first + 1
+
+
+def _add_read(use: FileUse, tokens: int, share: float, kept: bool) -> None:
+    use.reads += 1
+    use.read_tokens += tokens
+    if share:
+        use.repeat_reads += 1
+        use.repeat_tokens += round(tokens * share)
+    if kept:
+        use.needed_reads += 1
+    else:
+        use.dead_tokens += tokens
+
+
+def action_columns(
+    graph: ActionGraph, needed: Slice, tokens: Sequence[Sequence[int]], goal: frozenset[str]
+) -> Mapping[str, Sequence[object]]:
+    """Return the table of actions: every read, and every file of a write action; necessary means in the slice."""
+    rows: list[tuple[int, str, str, int, int | None, bool, bool, int | None]] = []
+    for place in range(graph.turns):
+        turn, carrier = place + 1, needed.carriers[place] or None
+        for state, size, kept in zip(graph.reads[place], tokens[place], needed.needed_reads[place], strict=True):
+            path = graph.paths[state]
+            rows.append((turn, "read", path, graph.versions[state], size, kept, path in goal, carrier))
+        for state in dict.fromkeys(graph.writes[place]):
+            path, kept = graph.paths[state], needed.needed_writes[place]
+            rows.append((turn, "write", path, graph.versions[state], None, kept, path in goal, None))
+    names = ("turn", "kind", "path", "version", "tokens", "necessary", "sink", "carried_to")
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return dict(zip(names, columns, strict=True))
