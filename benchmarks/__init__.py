@@ -1,1 +1,1 @@
-"""Claims of speed, each measured beside its peer in the same run: `python -m benchmarks [NAME …]`."""
+"""Benchmarks, each measured against a peer in the same run: `python -m benchmarks [NAME …]`."""

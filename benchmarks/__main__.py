@@ -1,4 +1,4 @@
-"""Run every benchmark, or those named, and print their tables: one file a claim, each with a `main()`.
+"""Runs every benchmark, or those named, and prints their tables; each is one file with a `main()`.
 
 A benchmark whose `main()` returns a number other than 0 missed its target; the others still run.
 """

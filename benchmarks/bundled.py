@@ -1,4 +1,4 @@
-"""Steps a second of bundled/lacuna-tiny on one core, the harness included, by how many runs go on at a time.
+"""Measures steps per second of bundled/lacuna-tiny on one core, harness included, by number of concurrent runs.
 
 python -m benchmarks.bundled
 """

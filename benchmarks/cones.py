@@ -1,4 +1,4 @@
-"""Recovery cones of 100,000 graphs: all at once, beside a plain pass over each graph and the definition node by node.
+"""Times recovery cones of 100,000 graphs: batched, one pass per graph, and the definition node by node.
 
 python -m benchmarks.cones
 """

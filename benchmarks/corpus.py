@@ -1,9 +1,8 @@
-"""A corpus with the sizes of the paper's three cohorts, 72,562 runs, analysed from disk in one command on two workers.
+"""Times `vestige analyze` on a corpus of the size of the paper's three cohorts, 72,562 runs, with two workers.
 
-Printed are time, peak memory and rate, the ratio to reading the same bytes with orjson, and the cost of a run among
+It prints time, peak memory and rate, the ratio to parsing the same bytes with orjson, and the cost per run among
 1,000, 10,000 and 72,562, which must not grow. Runs have as many turns, reads and writes as recorded ones, but none of
-their text; recorded ones, several times over, stand beside them for the cost of that. Figures of one run are kept in
-`docs/design/corpora-at-scale.md`.
+their text; copies of recorded runs show the cost of the text. Results are in `docs/design/corpora-at-scale.md`.
 
 python -m benchmarks.corpus [FOLDER]
 """

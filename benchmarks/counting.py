@@ -1,5 +1,4 @@
-"""Class counts four ways on the same contracts: Algorithm 1 as printed, its refinement, the process, and a formula;
-then how the cost of exact curves grows with window, alphabet and length.
+"""Times class counts by Algorithm 1, its refinement, the process and a formula, and how exact curves scale.
 
 python -m benchmarks counting
 """

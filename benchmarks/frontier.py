@@ -1,4 +1,4 @@
-"""Stepwise Top-k at m = 16, q = 10^4: one cut, a whole curve, and the same sums on each backend, in one run."""
+"""Times exact counts for Stepwise Top-k at m = 16, q = 10^4: one cut, a whole curve, and each backend."""
 
 from __future__ import annotations
 

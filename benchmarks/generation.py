@@ -1,4 +1,4 @@
-"""Tasks a second on one core: batches beside single tasks and beside a plain loop with the standard library.
+"""Times task generation on one core: batches against single tasks and a plain standard-library loop.
 
 python -m benchmarks.generation
 """

@@ -1,4 +1,4 @@
-"""`eirkit --help` answers in under half a second with a warm cache, beside the interpreter and click alone."""
+"""Times `eirkit --help` (target: half a second, warm cache) against the interpreter and click alone."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""What an adapter adds to a memory system: the same writes and searches through the harness and without it.
+"""Measures what the harness adds to a memory system: the same writes and searches with it and without it.
 
-Through: adapter, bounds, timeouts and, where the system has a process of its own, the bridge. Without: the library
-alone, as its documentation says. A step is one write and one search. Both ways take turns, at every step or, where one
-takes less than a millisecond, at every few, so that neither is measured while it fetches its code anew; who goes first
-changes with every round. Two times are compared, each against the same target:
+With the harness: adapter, limits, timeouts and, for systems in a process of their own, the pipe. Without: the library
+alone, used as its documentation says. A step is one write and one search. The two ways alternate, at every step or,
+where a step takes less than a millisecond, every few steps, so that both run with warm caches; the order changes with
+every round. Two times are compared, each against the same target:
 
-CPU: of every process that has a part in it; the best of some rounds counts for each step.
-wall: what the caller waits; the median, over all pairs of neighbouring turns, of the ratio within a pair, with its
-interval. Without the harness it is taken in the system's own process, so that no pipe counts for it.
+CPU: of every process involved; the best of some rounds counts for each step.
+wall: the time that the caller waits; the median ratio over pairs of neighbouring turns, with its interval. Without the
+harness it is measured in the system's own process, so that no pipe is counted.
 
-What the harness asks for its diagnosis (a record by key after a search that did not bring it, what is held after a
-write) stands outside the latencies that it reports, and is left out here; the last lines say what it takes.
+Calls that the harness makes for its diagnosis (reading a record by key after a search that did not return it, listing
+records after a write) are outside the latencies that it reports, and are left out here; the last lines give their cost.
 
 python -m benchmarks.memory_overhead
 """

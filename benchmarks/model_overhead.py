@@ -1,4 +1,4 @@
-"""What the harness adds to a call of a real model: CPU time a step on loopback, beside the bare SDK and Inspect.
+"""Measures the CPU time per step that the harness adds to a model call, against the bare SDK and Inspect.
 
 python -m benchmarks.model_overhead
 """

@@ -1,5 +1,6 @@
-"""Sweeps of reference agents: steps a second on one core with everything written, how soon a big one resumes, and what
-memory it takes; beside the same loop without telemetry, a loop without text, and Inspect's model path.
+"""Measures sweeps of reference agents: steps per second on one core, time to resume, and memory.
+
+The peers are the same loop without telemetry, a loop without text, and Inspect's model path.
 
 python -m benchmarks.session
 """

@@ -1,4 +1,4 @@
-"""Retention simulation beside libcachesim and plain Python, one thread: the paper's streams, and a long Zipf trace.
+"""Times retention simulation against libcachesim and plain Python on one thread: paper streams and a Zipf trace.
 
 python -m benchmarks.simulation
 

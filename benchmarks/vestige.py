@@ -1,4 +1,4 @@
-"""Analysis of recorded runs end to end, beside orjson alone on the same files; a very long session; and memory.
+"""Times `vestige analyze` against orjson parsing the same files, on a very long session, and its peak memory.
 
 python -m benchmarks.vestige
 """

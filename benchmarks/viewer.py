@@ -1,8 +1,8 @@
-"""A cohort of the paper's size, 72,562 runs, in the real page: how long until its runs stand there, and until one does.
+"""Times the viewer in a real browser on a cohort of the paper's size (72,562 runs): the list, and one run.
 
-Every figure is the slower of what the browser says about painting and of the moment at which the rows are on the page,
-with a server that has just been started and has read nothing. A sweep of 100,000 runs stands beside it: the page opens
-while its file is read. Needs Playwright and a Chromium, as `make test-browser` installs them.
+Every figure is the later of the browser's paint time and the moment the rows are in the page, with a freshly started
+server. A sweep of 100,000 runs is measured too: the page opens while its file is read. Needs Playwright and Chromium,
+as `make test-browser` installs them.
 
 python -m benchmarks.viewer [ANALYSIS]
 """

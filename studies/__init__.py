@@ -1,1 +1,1 @@
-"""What no user of the package runs: training, calibration, and studies without a published partner."""
+"""Scripts for maintainers: training, calibration, and studies that have no published figure to compare with."""

@@ -1,4 +1,4 @@
-"""What bundled/lacuna-tiny can do where nothing is missing: capability by workload and window, and what varies it.
+"""Measures the capability of bundled/lacuna-tiny with no missing inputs, by workload, window and other parameters.
 
 python -m studies.bundled_figures FOLDER; writes FOLDER/figures.json. The paper's studies on it are those of
 `eirkit reproduce --all --model bundled/lacuna-tiny --seeds 0:102 --out FOLDER`.
@@ -16,7 +16,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.mapping import Bounds, Lost
 from eirkit.errors import InfrastructureError
-from eirkit.paper.studies.agents import Who, run_cell
+from eirkit.paper.studies.agents import StudyAgent, run_cell
 from eirkit.records import write_document
 from eirkit.runs.cells import Access
 from eirkit.tasks.task import TaskSpec, without_seed
@@ -55,7 +55,7 @@ def variations() -> Iterator[TaskSpec]:
 def accuracies(piece: Piece) -> dict[str, Any]:
     """Return the accuracy of every run where nothing is missing."""
     spec, seeds = piece
-    runs = run_cell(spec, Access(h=spec.m), Who(MODEL, MODEL, ModelOptions()), seeds)
+    runs = run_cell(spec, Access(h=spec.m), StudyAgent(MODEL, MODEL, ModelOptions()), seeds)
     return {"task": without_seed(spec), "accuracy": [run.score.accuracy for run in runs]}
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/lacuna-tiny.md: a reproduction with it and its capability come in, Markdown and a CSV go out.
+"""Writes the tables of docs/lacuna-tiny.md as Markdown and CSV, from a reproduction and the capability figures.
 
 python -m studies.bundled_tables FOLDER; writes studies/bundled_figures.csv. `studies.bundled_figures` says what fills
 the folder.
@@ -15,7 +15,7 @@ from typing import Any
 
 from eirkit.findings.statistics import bootstrap_mean
 from eirkit.paper import page as reproduction_page
-from eirkit.paper.studies.judging import THREE, TOLERANCE
+from eirkit.paper.studies.comparison import THREE, TOLERANCE
 from eirkit.records import read_document
 from studies import bundled_figures
 from studies.bundled_figures import SEEDS

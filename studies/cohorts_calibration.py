@@ -1,10 +1,10 @@
-"""Whether the intervals of `eirkit vestige cohort` cover planted truth, and how often its tests see what is not there.
+"""Checks that the intervals of `eirkit vestige cohort` cover planted effects, and the false-positive rate of its tests.
 
 python -m studies.cohorts_calibration [COHORTS] [WORKERS] [FOLDER]; writes studies/cohorts_calibration.csv, and what
-each cohort gave into FOLDER (out/ unless given), from where it goes on when it was stopped.
+each cohort gave into FOLDER (out/ unless given), from where a stopped run continues.
 
-Every cohort is drawn, written as logs, analysed from disk and tested, so the whole pipeline is judged and not the
-regression alone.
+Every cohort is drawn, written as logs, analysed from disk and tested, so that the whole pipeline is tested and not only
+the regression.
 """
 
 from __future__ import annotations

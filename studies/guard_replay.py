@@ -1,4 +1,4 @@
-"""Count how often files are used again, and replay recorded runs to the live guard with compactions put into them.
+"""Counts how often files are reused, and replays recorded runs with inserted compactions to the live guard.
 
 python -m studies.guard_replay DATA [--write COUNTS.json]
 
@@ -137,7 +137,7 @@ def study(data: Path) -> dict[str, Any]:
             document["sets"][name] = {
                 "losses": len(judged),
                 "used again": sum(one.again for one in judged),
-                **{who: intervals(judged, chosen) for who, chosen in warns.items()},
+                **{event: intervals(judged, chosen) for event, chosen in warns.items()},
             }
     return document
 

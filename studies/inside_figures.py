@@ -1,4 +1,4 @@
-"""The two figures of docs/inside-lacuna-tiny.md, as SVG that is the same for the same numbers."""
+"""Draws the two figures of docs/inside-lacuna-tiny.md as deterministic SVG."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A look inside bundled/lacuna-tiny: where attention goes when a referenced record is there, where when it is not, and
-whether what the network puts in the place of a missing operand follows from the records it sees.
+"""Analyses the attention of bundled/lacuna-tiny with present and missing records, and its substitutes for missing ones.
 
 python -m studies.inside_lacuna_tiny [SEEDS]; writes docs/images/inside-*.svg and prints the figures of
 docs/inside-lacuna-tiny.md as JSON.

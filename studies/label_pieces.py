@@ -1,7 +1,7 @@
-"""Why MiniLM finds more of its records at 400 than at 200: how its tokenizer cuts a label decides, not their number.
+"""Explains why MiniLM finds more records among 400 than among 200: by how its tokenizer splits the labels.
 
-Every label of a Full Lookup task is sought among the first 200 and among all 400 records, as the vector memory does it;
-shares of labels found go out, apart for labels that are one token and labels that are cut in pieces.
+Every label of a Full Lookup task is searched among the first 200 and among all 400 records, as the vector memory does;
+shares of labels found are printed separately for labels of one token and labels that are split.
 `python -m studies.label_pieces` prints them; a text takes some 35 ms, so that four seeds take about a minute.
 """
 

@@ -1,4 +1,4 @@
-"""The learned policy beside those it could have been: paired differences in missed references, over unseen seeds.
+"""Compares the learned policy with alternatives: paired differences in missed references over unseen seeds.
 
 python -m studies.learned_contest [--json | --markdown]
 """

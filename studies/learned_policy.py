@@ -1,4 +1,4 @@
-"""Train the `learned` retention policy: tables of integers that imitate Belady on streams that the policy itself meets.
+"""Trains the `learned` retention policy: integer tables that imitate Belady on streams seen by the policy itself.
 
 python -m studies.learned_policy OUT.json
 """

@@ -1,4 +1,4 @@
-"""RQ3 and RQ4, two contrasts with intervals: key–value against text, and finding by key against finding by likeness.
+"""Measures two contrasts for RQ3 and RQ4 with intervals: key–value against text, lookup by key against similarity.
 
 python -m studies.memory_contrasts [--json | --markdown]
 """
@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.findings.statistics import Interval, bootstrap, bootstrap_mean
-from eirkit.paper.studies.agents import Run, Who, reference, run_cell
-from eirkit.paper.studies.judging import listed
+from eirkit.paper.studies.agents import Run, StudyAgent, reference, run_cell
+from eirkit.paper.studies.comparison import listed
 from eirkit.paper.studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
 from eirkit.paper.studies.retention import CAPACITIES, STORAGE
 from eirkit.runs.cells import Access
@@ -34,7 +34,7 @@ NAMES = {
     "vector-minilm": "vectors, MiniLM",
     "mem0": "Mem0 over MiniLM",
 }
-AGENTS: dict[str, Who] = {
+AGENTS: dict[str, StudyAgent] = {
     "recoverer: notes every STORE and no copy": reference("recoverer"),
     "note-taker, p = 1.0: notes every answer": reference("note-taker", 1.0),
     "note-taker, p = 0.4: notes four answers of ten": reference("note-taker", 0.4),
@@ -52,12 +52,12 @@ def difference(first: Sequence[Run | MemoryRun], second: Sequence[Run | MemoryRu
 def medium(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Yield what key–value is better by than text, both under LRU, on Store–Recall without recovery, m = 16."""
     spec = TaskSpec("store-recall")
-    for name, who in AGENTS.items():
+    for name, agent in AGENTS.items():
         sides = {
             condition: [
                 run
                 for h in CAPACITIES
-                for run in run_cell(spec, Access(condition, None, h=h, actions=MANY_ACTIONS), who, seeds)
+                for run in run_cell(spec, Access(condition, None, h=h, actions=MANY_ACTIONS), agent, seeds)
             ]
             for condition in ("lru", "scratch-lru")
         }

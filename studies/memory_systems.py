@@ -1,7 +1,7 @@
-"""What every memory system that can run here stored and found: beside the published figures, and in detail.
+"""Reports what every installed memory system stored and returned, against the published figures and in detail.
 
-Runs are those of `eirkit reproduce extended-architectures`, with a reference agent; where a system is not installed, a
-line says how to get it. python -m studies.memory_systems [--json | --markdown] [SYSTEM …]
+Runs are those of `eirkit reproduce extended-architectures`, with a reference agent; for a system that is not installed,
+a line says how to install it. python -m studies.memory_systems [--json | --markdown] [SYSTEM …]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from eirkit.findings.pooling import mean
 from eirkit.findings.statistics import bootstrap_mean
 from eirkit.paper.studies.agents import FOUR, reference
 from eirkit.paper.studies.architectures import EXTERNAL, SYSTEM_SEEDS, SYSTEMS, TITLES, run_system
-from eirkit.paper.studies.judging import listed
+from eirkit.paper.studies.comparison import listed
 from eirkit.paper.studies.memory_runs import MemoryRun, how_to_get
 from eirkit.paper.study import NEEDS_MODEL
 from eirkit.show.table import Table
@@ -30,8 +30,8 @@ Ran = dict[str, dict[str, list[MemoryRun]]]  # memory → workload → the runs 
 
 def run_systems(names: Sequence[str], seeds: Sequence[int]) -> Ran:
     """Return the runs of every system on every workload."""
-    who = reference("recoverer")
-    found = {name: run_system(name, who, tuple(TITLES), seeds) for name in names}
+    agent = reference("recoverer")
+    found = {name: run_system(name, agent, tuple(TITLES), seeds) for name in names}
     return {name: {w: list(chain(*cells)) for w, cells in by_workload.items()} for name, by_workload in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""The tables of a study on stdout: as JSON or Markdown where the arguments say so, else for reading."""
+"""Prints the tables of a study as text, or as JSON or Markdown if the arguments ask for it."""
 
 from __future__ import annotations
 

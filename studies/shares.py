@@ -1,4 +1,4 @@
-"""Bounds of a share by the binomial distribution alone: how far it can lie from what was seen."""
+"""Exact (Clopper–Pearson) confidence bounds of a share."""
 
 from __future__ import annotations
 

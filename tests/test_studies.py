@@ -25,11 +25,11 @@ from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.paper.page import row_tables
 from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
-from eirkit.paper.studies import judging as shapes
-from eirkit.paper.studies.agents import OTHER_MODEL, Who, reference, repeated, run_cell
+from eirkit.paper.studies import comparison as shapes
+from eirkit.paper.studies.agents import OTHER_MODEL, StudyAgent, reference, repeated, run_cell
 from eirkit.paper.studies.architectures import by_seed
 from eirkit.paper.studies.catalogue import BY_ID, STUDIES, find_study
-from eirkit.paper.studies.judging import compare, spread, trait
+from eirkit.paper.studies.comparison import compare, spread, trait
 from eirkit.paper.studies.memory_runs import MemoryRun
 from eirkit.paper.studies.rescue import in_arms
 from eirkit.paper.study import (
@@ -246,8 +246,8 @@ def test_every_study_with_agents_takes_a_model(identity):
 
 
 def cells_of_tiny(seeds: Sequence[int], access: Access) -> list[tuple[object, ...]]:
-    who = Who("bundled/lacuna-tiny", "bundled/lacuna-tiny", ModelOptions())
-    runs = run_cell(TaskSpec("stepwise-sum", n=8, m=8), access, who, seeds)
+    agent = StudyAgent("bundled/lacuna-tiny", "bundled/lacuna-tiny", ModelOptions())
+    runs = run_cell(TaskSpec("stepwise-sum", n=8, m=8), access, agent, seeds)
     return [(run.score, run.verdicts) for run in runs]
 
 
@@ -268,10 +268,10 @@ def test_a_learned_cell_is_the_same_in_any_batch_and_from_memory(access):
 
 def test_arms_that_are_run_at_once_are_those_of_each_three():
     """A study runs all trajectories together and then takes them in threes."""
-    setup, who = Setup(TaskSpec("store-recall", n=24, m=8), 4), reference("substituter")
-    found = in_arms(setup, who, range(9))
+    setup, agent = Setup(TaskSpec("store-recall", n=24, m=8), 4), reference("substituter")
+    found = in_arms(setup, agent, range(9))
     for number, three in enumerate(([0, 1, 2], [3, 4, 5], [6, 7, 8])):
-        for row in rescue(setup, three, [who.model], who.options).rows:
+        for row in rescue(setup, three, [agent.model], agent.options).rows:
             assert found[row.arm][number] == row
 
 
@@ -370,10 +370,10 @@ def test_store_recall_is_enumerated_as_a_process(t, reach, stored):
 
 def test_a_run_without_an_error_has_no_first_error():
     """It is left out, and does not err at step 0."""
-    who, spec = reference("calculator"), pressure.FAMILIES["Stepwise Sum"]
-    (erring,), (clean,) = (run_cell(spec, Access(h=h), who, [0]) for h in (12, 16))
-    grid = {("Stepwise Sum", 12, who.name): [erring, clean], ("Stepwise Sum", 4, who.name): [clean]}
-    rows = {row.label: row for row in cascades._trajectory_rows(grid, [who])}
+    agent, spec = reference("calculator"), pressure.FAMILIES["Stepwise Sum"]
+    (erring,), (clean,) = (run_cell(spec, Access(h=h), agent, [0]) for h in (12, 16))
+    grid = {("Stepwise Sum", 12, agent.name): [erring, clean], ("Stepwise Sum", 4, agent.name): [clean]}
+    rows = {row.label: row for row in cascades._trajectory_rows(grid, [agent])}
     assert rows["h = 12: first error"].ours == erring.score.first_error
     assert rows["h = 4: first error, pilot"].ours is None
 

@@ -1,6 +1,6 @@
-"""Whether the files that are generated from the declared measures are up to date; `--write` writes them.
+"""Generates the files derived from the declared measures; without `--write` it checks that they are up to date.
 
-The documentation has the glossary as a page; the front end has it as JSON, and the colours as a stylesheet.
+These are the glossary page of the documentation, and the measures and colours of the front end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def generated(root: Path = ROOT) -> dict[Path, str]:
-    """Return the files that follow from the declarations, with what they should hold."""
+    """Return the generated files with their contents."""
     web = root / "web" / "src"
     return {
         root / "docs" / "glossary.md": glossary_page(),

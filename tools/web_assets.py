@@ -1,4 +1,4 @@
-"""Whether the committed pages were built from web/: `--write` notes the hash of the sources, else it is compared."""
+"""Checks that the committed web assets were built from the present sources in web/; `--write` records their hash."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         NOTE.write_text(json.dumps({"sources_sha256": now}) + "\n", "utf-8")
         return 0
     if not NOTE.is_file() or json.loads(NOTE.read_text("utf-8"))["sources_sha256"] != now:
-        print("the pages under src/eirkit/show/assets were not built from web/ as it is; run `make web`")
+        print("src/eirkit/show/assets was not built from the present sources in web/; run `make web`")
         return 1
     return 0
 

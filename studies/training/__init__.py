@@ -1,1 +1,1 @@
-"""Trains the network that ships as `bundled/lacuna-tiny`; needs torch (the extra `gpu`)."""
+"""Training of the network that ships as `bundled/lacuna-tiny`; needs torch (the extra `gpu`)."""

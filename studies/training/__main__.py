@@ -1,4 +1,4 @@
-"""python -m studies.training --out DIR [--resume DIR] [--seconds S]: train, or go on training."""
+"""Command line of training: python -m studies.training --out DIR [--resume DIR] [--seconds S]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where training stands, on disk: three files of plain numbers (weights and the optimiser's two moments) and a step."""
+"""Saves and loads training checkpoints: weights, the two moments of the optimiser, and the step."""
 
 from __future__ import annotations
 

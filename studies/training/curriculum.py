@@ -1,6 +1,6 @@
-"""What is learnt when: two phases, and the exams that are written down on the way.
+"""Defines the two training phases and the evaluations logged during training.
 
-The first phase is for the tasks as they mostly are; the second adds more references and wider records.
+The first phase has typical tasks; the second adds more references and wider records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Full-information steps drawn on the device: a shape and a generator come in, tokens and the digits to write go out.
+"""Draws training batches of full-information steps on the device: tokens, and the digits to predict.
 
-Records stand as the harness shows them: mostly a window of neighbouring labels, or any labels in ascending order, at
-times with a few at the end (as restored ones are) or in any order. Every referenced label is always there.
+Records are laid out as the harness shows them: mostly a window of neighbouring labels, or any labels in ascending
+order, sometimes with a few at the end (as restored ones are) or in any order. Every referenced label is present.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""python -m studies.training.export CHECKPOINT FILE: writes trained weights as they ship, eight bits each."""
+"""Writes trained weights in the form that ships, eight bits each.
+
+python -m studies.training.export CHECKPOINT FILE
+"""
 
 from __future__ import annotations
 

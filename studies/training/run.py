@@ -1,7 +1,7 @@
-"""The training loop: batches are drawn, the network learns, and every so often it is tested and saved.
+"""The training loop, with periodic evaluation and checkpoints.
 
-Everything follows from the seed and the number of the batch, so that a run that was stopped goes on as if it had not
-been (up to the rounding of the device).
+Batches are derived from the seed and the number of the batch, so that a resumed run equals an uninterrupted one up to
+the rounding of the device.
 """
 
 from __future__ import annotations

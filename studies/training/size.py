@@ -1,4 +1,4 @@
-"""How large the network is."""
+"""The size of the network, in a module that does not import torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The network as it is trained: a decoder without biases and gains, so that what is stored is matrices alone.
+"""The network in torch: a decoder without biases and gains, so that only matrices are stored.
 
 Root-mean-square normalisation, causal attention, ReLU. Late in training the matrices are rounded to eight bits in the
-forward pass, as they are stored; gradients pass as if they were not.
+forward pass, as they are stored; gradients ignore the rounding.
 """
 
 from __future__ import annotations

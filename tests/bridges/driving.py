@@ -20,7 +20,7 @@ from eirkit.agents.models.prompt_reader import read_summary_limit
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.protocol import Fault, as_call, as_text, read_reply
 from eirkit.agents.stores.pool import Memories
-from eirkit.bridges.episode import UNKNOWN
+from eirkit.bridges.episode import UNKNOWN_USAGE
 from eirkit.bridges.external_runs import open_visits
 from eirkit.runs.attempt import attempt
 from eirkit.runs.store import FinishedRun, read_events, scan_runs
@@ -61,7 +61,7 @@ class OneByOne:
 
     async def _next(self, request: Request) -> Reply:
         if read_summary_limit(request) is not None:
-            return replace(await self.agent.reply(request), usage=UNKNOWN)
+            return replace(await self.agent.reply(request), usage=UNKNOWN_USAGE)
         if self.misuse and len(self.said) % 3 == 2:
             return said_as(self.misuse.pop(0), calls=self.calls)
         if not self._meant:
@@ -95,10 +95,10 @@ class Saying:
 def said_as(call: ToolCall, *, calls: bool) -> Reply:
     """Return one action as a tool call or as its line of text."""
     if calls:
-        return Reply("", (call,), UNKNOWN)
+        return Reply("", (call,), UNKNOWN_USAGE)
     action = read_reply(Reply("", (call,)))[0]
     misused = f"{call.name.upper()} {' '.join(map(str, call.arguments.values()))}"
-    return Reply(misused if isinstance(action, Fault) else as_text(action), (), UNKNOWN)
+    return Reply(misused if isinstance(action, Fault) else as_text(action), (), UNKNOWN_USAGE)
 
 
 def native(suite: Suite, folder: Path, model: Model) -> None:

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.agents.model import Message, Reply, Request, ToolCall
-from eirkit.bridges.episode import LEFT, UNKNOWN, as_reply, explain, in_tools, offers, score_of
+from eirkit.bridges.episode import (
+    LEFT_TEXT,
+    UNKNOWN_USAGE,
+    as_reply,
+    explain,
+    score_of,
+    tool_listings,
+    translate_refusals,
+)
 from eirkit.bridges.external_runs import ClientSessions, open_visits, plan_visits, refuse_controlled, resume_visits
 from eirkit.errors import UsageError
 from eirkit.runs.attempt import Failure
@@ -19,7 +27,7 @@ from eirkit.runs.store import scan_runs
 from tests.bridges.driving import SEED, suite_of, telemetry
 from tests.lacuna.running import eirkit
 
-NEXT = Reply("", (ToolCall("next", {}),), UNKNOWN)
+NEXT = Reply("", (ToolCall("next", {}),), UNKNOWN_USAGE)
 
 
 def runs(folder: Path) -> list[dict]:
@@ -70,7 +78,7 @@ def test_a_silent_departure_is_scored_and_marked(tmp_path):
     asyncio.run(act())
     (run,) = runs(tmp_path / "out")
     assert (run["ending"], run["score"]["answered"], run["score"]["steps"]) == ("done", 0, 10)
-    assert [e["reply"] for e in telemetry(tmp_path / "out") if e.get("type") == "exchange"] == ["", LEFT]
+    assert [e["reply"] for e in telemetry(tmp_path / "out") if e.get("type") == "exchange"] == ["", LEFT_TEXT]
 
 
 def test_a_run_that_the_operator_breaks_off_is_no_score_and_is_tried_again(tmp_path):
@@ -82,7 +90,7 @@ def test_a_run_that_the_operator_breaks_off_is_no_score_and_is_tried_again(tmp_p
     async def again() -> None:
         with resume_visits(tmp_path / "out") as visits:
             await visits.begin().leave()
-            with pytest.raises(UsageError, match="every task of this server has been given out"):
+            with pytest.raises(UsageError, match="no task is left on this server"):
                 visits.begin()
 
     asyncio.run(act())
@@ -132,10 +140,10 @@ def test_a_visit_is_one_cell_and_managed():
 
 
 def test_tools_say_what_a_task_does_not_allow():
-    few = {offer.name: offer.description for offer in offers(("NEXT", "ANSWER", "DONE"))}
+    few = {offer.name: offer.description for offer in tool_listings(("NEXT", "ANSWER", "DONE"))}
     assert list(few) == ["next_step", "submit_answer", "read_result", "recompute", "note", "finish"]
     assert [name for name, text in few.items() if "Not available" in text] == ["read_result", "recompute"]
-    assert "search looks text up" in offers(("SEARCH",))[4].description
+    assert "search finds text" in tool_listings(("SEARCH",))[4].description
     assert "next_step" in explain("RULES")
 
 
@@ -193,16 +201,16 @@ def test_a_summary_comes_before_anything_else():
 )
 def test_refusals_name_tools_and_nothing_else_is_touched(said, told):
     shown = f"NOTES\n1. write NEXT\nSTEP 3 of 8\nRESULT refused: {said}\nRESULT the answer of READ"
-    assert in_tools(shown) == shown.replace(f"refused: {said}", f"refused: {told}")
+    assert translate_refusals(shown) == shown.replace(f"refused: {said}", f"refused: {told}")
 
 
 def test_a_refusal_of_a_session_comes_in_the_names_of_tools(tmp_path):
     async def act() -> list[str]:
         with open_visits(suite_of(), tmp_path / "out") as visits:
-            desk = ClientSessions(visits.begin)
+            sessions = ClientSessions(visits.begin)
             calls = [("submit_answer", {"t": 1, "values": [1]}), ("next_step", {}), ("submit_answer", {"t": "one"})]
-            shown = [await desk.call("client", tool, arguments) for tool, arguments in calls]
-            await desk.leave_all()
+            shown = [await sessions.call("client", tool, arguments) for tool, arguments in calls]
+            await sessions.leave_all()
             return shown
 
     early, _, malformed = asyncio.run(act())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from eirkit.agents.model import Reply
-from eirkit.bridges.episode import UNKNOWN
+from eirkit.bridges.episode import UNKNOWN_USAGE
 from eirkit.bridges.harbor import export_harbor
 from eirkit.bridges.mcp_server import LARGEST_REQUEST
 from eirkit.bridges.sidecar import SidecarPlan
@@ -291,7 +291,7 @@ def test_every_step_is_alone_and_leaves_what_the_native_loop_leaves(tmp_path):
             (trial.agent / "diary" / ".hidden").write_text("A_1 = 5")
             trial.collect()
         reward = trial.verify()
-    native(suite, tmp_path / "native", Saying([Reply(reply, (), UNKNOWN) for reply in replies]))
+    native(suite, tmp_path / "native", Saying([Reply(reply, (), UNKNOWN_USAGE) for reply in replies]))
     assert telemetry(trial.episode / "out") == telemetry(tmp_path / "native")
     score = telemetry(tmp_path / "native")[0]["score"]
     assert reward["reward"] == score["correct"] / score["steps"]

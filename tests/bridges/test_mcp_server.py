@@ -98,7 +98,7 @@ def test_budgets_are_the_servers(tmp_path):
     assert "refused: recompute is not available here" in shown[5]
     assert "RESULT step 1 is kept" in shown[6]
     assert "LEFT actions=1 " in shown[7]
-    assert shown[8] == shown[9] == "The task is over. Nothing can be done any more."
+    assert shown[8] == shown[9] == "The task is over. Further calls have no effect."
     (run,) = runs(tmp_path / "out")
     assert run["ending"] == "action-limit"
 
@@ -372,8 +372,8 @@ def test_a_line_that_is_too_long_becomes_an_empty_one():
         ({"host": "0.0.0.0"}, "can be reached from other machines; give --token"),
         ({"host": "example.org"}, "can be reached from other machines"),
         ({"host": "::"}, "can be reached from other machines"),
-        ({"token": "short"}, "16 or more letters and digits"),
-        ({"token": "../../../../../../etc"}, "16 or more letters and digits"),
+        ({"token": "short"}, "16 or more letters or digits"),
+        ({"token": "../../../../../../etc"}, "16 or more letters or digits"),
     ],
 )
 def test_a_door_that_would_be_open_to_strangers_is_not_built(door, words):

@@ -199,7 +199,7 @@ def test_a_collector_that_refuses_is_a_failure_of_the_world(tmp_path, monkeypatc
     folder = sweep(tmp_path, "wrong")
     with collector(status=400) as (url, _):
         assert run_command_line(["export", "otel", str(folder), "--endpoint", url]) == 1
-    assert "did not take a trace" in capsys.readouterr().err
+    assert "did not accept a trace" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

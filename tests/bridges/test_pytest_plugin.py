@@ -167,18 +167,18 @@ def test_workers_report_home(here):
         (("--eirkit-baseline", "missing.json"), "*cannot read missing.json*"),
         (
             ("--eirkit-baseline", "base.json", "--eirkit-seeds", "0:4"),
-            "*4 seeds cannot decide at this level; give at least 6*",
+            "*4 seeds are too few for a verdict at this level; give --eirkit-seeds at least 6*",
         ),
-        (("--eirkit-alpha", "7"), "*a level of 7 is none; give one between 0 and 1*"),
-        (("--eirkit-at-least", "2"), "--eirkit-at-least 2 is no accuracy; give one between 0 and 1"),
+        (("--eirkit-alpha", "7"), "*--eirkit-alpha is 7; give a level between 0 and 1*"),
+        (("--eirkit-at-least", "2"), "--eirkit-at-least 2 is not an accuracy; give a value between 0 and 1"),
         (("--eirkit-workload", "store-recal"), "no workload named 'store-recal'; did you mean 'store-recall'?*"),
         (("--eirkit-memory", "mine.py:Notebok"), "no memory in mine.py named 'Notebok'; did you mean 'Notebook'?*"),
         (
             ("--eirkit-record", "mine.py/base.json"),
-            "cannot write mine.py/base.json: *; choose another place for the record",
+            "cannot write mine.py/base.json: *; choose another path for --eirkit-record",
         ),
-        (("--eirkit-record", "."), "cannot write .: it is a folder; choose another place for the record"),
-        (("--eirkit-memory-set", "size"), "--eirkit-memory-set 'size' sets nothing; write MEMORY.NAME=VALUE*"),
+        (("--eirkit-record", "."), "cannot write .: it is a folder; choose another path for --eirkit-record"),
+        (("--eirkit-memory-set", "size"), "--eirkit-memory-set 'size' is not a setting; write MEMORY.NAME=VALUE*"),
         (("--eirkit-memory-set", "Notebook.size=3"), "no setting of memory 'mine.py:Notebook' named 'size'*"),
         (("--eirkit-memory-set", "Other.size=3"), "no memory of this grid named 'Other'*"),
     ],
@@ -195,7 +195,7 @@ def test_nothing_runs_in_the_place_of_what_was_recorded(here):
     write_cases(here.path / "none.json", {})
     for file, said in (
         ("base.json", "base.json has no runs of mine.py:Notebook, only of m; record them, or leave out*"),
-        ("none.json", "none.json holds no runs; record again with --eirkit-record"),
+        ("none.json", "none.json holds no runs; record them with --eirkit-record"),
     ):
         done = run(here, *SYSTEM, "--eirkit-recorded", file, "--eirkit-baseline", "base.json")
         assert done.ret == pytest.ExitCode.USAGE_ERROR
@@ -206,7 +206,7 @@ def test_nothing_runs_in_the_place_of_what_was_recorded(here):
 
 def test_too_few_pairs_for_any_verdict_are_refused():
     few = dict.fromkeys(range(5), 1.0)
-    with pytest.raises(UsageError, match="5 seeds have runs now and then, and 6 are needed"):
+    with pytest.raises(UsageError, match="5 seeds have runs both now and in the baseline, and 6 are needed"):
         compare(few, few, 0.05)
 
 
@@ -263,8 +263,8 @@ def test_fixtures_give_a_task_and_a_session(pytester):
     done = run(pytester, "--strict-markers")
     done.assert_outcomes(passed=2, errors=3)
     done.stdout.fnmatch_lines(["*no key named 'hh'; did you mean 'h'?*"])
-    done.stdout.fnmatch_lines(["*the marker lacuna is of one task, and this is 2; give one h"])
-    done.stdout.fnmatch_lines(["*the marker lacuna is of one task; give one seed, such as seed=3"])
+    done.stdout.fnmatch_lines(["*the marker lacuna describes one task, not 2; give one value of h"])
+    done.stdout.fnmatch_lines(["*the marker lacuna describes one task; give one seed, such as seed=3"])
 
 
 def test_it_costs_nothing_where_nobody_asks(pytester):
@@ -311,9 +311,9 @@ def test_how_many_seeds_a_verdict_takes(alpha, needed):
 
 def test_a_baseline_recorded_otherwise_is_refused(tmp_path):
     now, path = case({0: 1.0}, h=4), tmp_path / "base.json"
-    with pytest.raises(UsageError, match="has no runs of m on w; record them first"):
+    with pytest.raises(UsageError, match="has no runs of m on w; record them with --eirkit-record"):
         pair_up(now, {}, path)
-    with pytest.raises(UsageError, match="recorded with another h; record again"):
+    with pytest.raises(UsageError, match="recorded with a different h; record it again"):
         pair_up(now, {now.key: case({0: 1.0}, h=5)}, path)
 
 
@@ -324,5 +324,5 @@ def test_a_record_reads_back_and_a_damaged_one_is_named(tmp_path):
     document = json.loads(path.read_text())
     del document["cases"][0]["runs"]
     path.write_text(json.dumps(document))
-    with pytest.raises(InputFileError, match=r"is damaged \(KeyError: 'runs'\); record again"):
+    with pytest.raises(InputFileError, match=r"is damaged \(KeyError: 'runs'\); record it again"):
         read_cases(path)

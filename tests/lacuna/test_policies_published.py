@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eirkit.paper.studies import policies
-from eirkit.paper.studies.judging import compare
+from eirkit.paper.studies.comparison import compare
 from eirkit.paper.study import DIFFERS, Setting
 
 SETTING = Setting(seeds=range(600))

@@ -1,7 +1,7 @@
-"""The runs of one cell whose agents come by themselves: a suite and a folder come in, episodes go out, one a seed.
+"""Gives tasks to external agents, one per client, and stores their runs in the folder of an ordinary sweep.
 
-The folder is that of any sweep; `eirkit lacuna run --resume`, reports and VESTIGE read it. Seeds are drawn at random
-unless given, so that knowing eirkit is no way to know a task.
+`eirkit lacuna run --resume`, reports and VESTIGE read that folder. Seeds are drawn at random unless given, so that an
+agent that can read eirkit cannot generate its own task.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from eirkit.agents.model import Request
 from eirkit.agents.serving.scrubbing import Scrubber
-from eirkit.bridges.episode import Episode, Outcome, Seat, as_reply, explain, in_tools
+from eirkit.bridges.episode import Episode, ExternalModel, Outcome, as_reply, explain, translate_refusals
 from eirkit.errors import UsageError
 from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED, Cell
@@ -31,20 +31,20 @@ from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
 
 MODEL = "agent/visitor"
-CONDITION = "kv"  # a memory of h records that the agent looks after itself
+CONDITION = "kv"  # the agent manages a memory of h records itself
 
 Report = Callable[[Outcome], None]
 
 
 def report_nothing(outcome: Outcome) -> None:
-    """The listener of those who read the folder afterwards."""
+    """Ignore the outcome: the caller reads the folder afterwards."""
 
 
 def plan_visits(given: Mapping[str, Any], path: Path | None = None, seeds: Sequence[int] | None = None) -> Suite:
-    """Return the suite of a suite file, of given keys, or of both, with what visitors need in place of what is missing.
+    """Return the suite of a file, of given keys, or of both, with defaults for external agents.
 
     Args:
-        seeds: used where neither says which.
+        seeds: used if neither the file nor the keys give seeds.
     """
     keys = dict(given)
     if path is None and "condition" not in keys and "memory" not in keys:
@@ -60,12 +60,15 @@ def only_cell(suite: Suite) -> tuple[Cell, Sequence[int]]:
     """Return the one cell of a suite and its seeds."""
     planned = list(suite.plan())
     if len(planned) != 1:
-        raise UsageError(f"{len(planned)} combinations of values are given; visitors take one, so give each value once")
+        raise UsageError(
+            f"{len(planned)} combinations of values are given, but external agents run one; "
+            "give a single value for each option"
+        )
     return planned[0]
 
 
 class Visits:
-    """What is left of a cell's seeds, the episodes that are under way, and the folder for what becomes of them."""
+    """The remaining seeds of a cell, the episodes in progress, and the store for finished runs."""
 
     def __init__(
         self, suite: Suite, store: RunStore, done: Sequence[str], report: Report, clock: Callable[[], float]
@@ -75,17 +78,17 @@ class Visits:
         self._left = iter([seed for seed in seeds if self.cell.run_id(seed) not in done])
         self._open: list[Episode] = []
         scrub = Scrubber.of_environment(os.environ)
-        self.stage = stage_of(Share(self.cell, seeds, suite.texts), Seat(clock), SystemMessages(), scrub)
+        self.stage = stage_of(Share(self.cell, seeds, suite.texts), ExternalModel(clock), SystemMessages(), scrub)
 
     def begin(self) -> Episode:
         """Return the next episode.
 
         Raises:
-            UsageError: every task has been given out.
+            UsageError: no task is left.
         """
         seed = next(self._left, None)
         if seed is None:
-            raise UsageError("every task of this server has been given out; ask whoever runs it for more")
+            raise UsageError("no task is left on this server; ask its operator to start it with more --episodes")
         episode = Episode(self.stage, self.task(seed), self._keep, self.clock)
         self._open.append(episode)
         return episode
@@ -94,7 +97,7 @@ class Visits:
         return generate(self.cell.task.with_seed(seed))
 
     async def stop(self, why: str) -> None:
-        """Break off what is under way; it is not scored, and tried again on resume."""
+        """Abort the episodes in progress; they are not scored, and are run again on resume."""
         for episode in self._open:
             if episode.outcome is None:
                 await episode.stop(why)
@@ -112,7 +115,7 @@ class Visits:
 def open_visits(
     suite: Suite, folder: Path, report: Report = report_nothing, clock: Callable[[], float] = perf_counter
 ) -> Iterator[Visits]:
-    """Begin a new folder; at the end its summary is written.
+    """Start a new folder and write its summary at the end.
 
     Raises:
         UsageError: the folder is in use.
@@ -129,7 +132,7 @@ def open_visits(
 def resume_visits(
     folder: Path, report: Report = report_nothing, clock: Callable[[], float] = perf_counter
 ) -> Iterator[Visits]:
-    """Go on with what is left in a folder that was begun."""
+    """Continue with the remaining seeds of a folder."""
     then, suite = read_manifest(folder), recorded_suite(folder)
     refuse_drift(then, describe(suite, None, os.environ), folder)
     with RunStore(folder) as store:
@@ -145,80 +148,80 @@ def _visits(suite: Suite, store: RunStore, report: Report, clock: Callable[[], f
 
 
 def summary_of(suite: Suite, folder: Path) -> RunSummary:
-    """Return what came of the visits so far."""
+    """Return the summary of the runs so far."""
     return summarise(suite, folder, ())
 
 
 def refuse_controlled(suite: Suite) -> None:
-    """Raise UsageError for Controlled Retention, in which whatever an agent has seen is taken away between steps."""
+    """Raise UsageError for Controlled Retention, which clears the agent's context between steps."""
     if only_cell(suite)[0].access.condition == CONTROLLED:
         raise UsageError(
-            "Controlled Retention takes an agent's context away at each step, which no server can do; "
+            "Controlled Retention clears the agent's context at each step, which a server cannot do; "
             "choose a managed condition such as kv, or export it with eirkit export harbor --mode controlled"
         )
 
 
-OVER = "The task is over. Nothing can be done any more."
-SUMMARY_FIRST = "First call note with the action summary and a text; nothing else is done until then."
+OVER = "The task is over. Further calls have no effect."
+SUMMARY_FIRST = "Call note with the action summary and a text first; every other call is ignored until then."
 
 
 @dataclass(slots=True)
-class _Sitting:
-    """One client at its episode."""
+class _ClientSession:
+    """One client and its episode."""
 
     episode: Episode
-    last: float  # seconds: when it was last heard of
-    greeted: bool = False
+    last: float  # seconds on the clock: its latest call
+    introduced: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class ClientSessions:
-    """Gives every client an episode of its own when it first acts.
+    """Assigns each client an episode on its first call.
 
     Args:
-        begin: returns an episode; UsageError where there is none left.
+        begin: returns an episode; raises UsageError if none is left.
     """
 
     def __init__(self, begin: Callable[[], Episode], clock: Callable[[], float] = perf_counter) -> None:
         self.begin, self.clock = begin, clock
-        self._sittings: dict[str, _Sitting] = {}
+        self._by_client: dict[str, _ClientSession] = {}
 
     async def call(self, client: str, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Carry out one call and return what the client may see."""
-        sitting = self._sittings.get(client)
-        if sitting is None:
-            sitting = self._sittings[client] = _Sitting(self.begin(), self.clock())
-        sitting.last = self.clock()
-        async with sitting.turn:
-            request = await sitting.episode.look()
-            shown = OVER if request is None else await self._take(sitting.episode, tool, arguments, request)
-            if request is None or sitting.greeted:
+        """Carry out one tool call and return the text of its result."""
+        session = self._by_client.get(client)
+        if session is None:
+            session = self._by_client[client] = _ClientSession(self.begin(), self.clock())
+        session.last = self.clock()
+        async with session.turn:
+            request = await session.episode.look()
+            shown = OVER if request is None else await self._take(session.episode, tool, arguments, request)
+            if request is None or session.introduced:
                 return shown
-            sitting.greeted = True
+            session.introduced = True
             return f"{explain(request.messages[0].content)}\n\n{shown}"
 
     async def _take(self, episode: Episode, tool: str, arguments: Mapping[str, Any], request: Request) -> str:
         reply = as_reply(tool, arguments, request)
         if reply is None:
-            return f"{in_tools(shown_in(request))}\n{SUMMARY_FIRST}"
+            return f"{translate_refusals(shown_in(request))}\n{SUMMARY_FIRST}"
         after = await episode.act(reply)
-        return OVER if after is None else in_tools(shown_in(after))
+        return OVER if after is None else translate_refusals(shown_in(after))
 
     async def leave(self, client: str) -> None:
-        """Take a client for gone; its run ends as if it had stopped there."""
-        sitting = self._sittings.pop(client, None)
-        if sitting is not None:
-            await sitting.episode.leave()
+        """End the run of a client that disconnected, as if it had stopped there."""
+        session = self._by_client.pop(client, None)
+        if session is not None:
+            await session.episode.leave()
 
     async def leave_all(self) -> None:
-        for client in list(self._sittings):
+        for client in list(self._by_client):
             await self.leave(client)
 
     async def leave_idle(self, seconds: float) -> None:
-        """Take for gone whoever has not been heard of for so long."""
+        """End the runs of clients that have made no call for so many seconds."""
         now = self.clock()
-        for client, sitting in list(self._sittings.items()):
-            if now - sitting.last >= seconds:
+        for client, session in list(self._by_client.items()):
+            if now - session.last >= seconds:
                 await self.leave(client)
 
 

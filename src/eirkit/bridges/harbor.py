@@ -1,8 +1,8 @@
-"""Tasks for Harbor: a suite comes in, one task folder for each run of it goes out.
+"""Exports a suite as Harbor tasks, one task folder for each run.
 
-Managed conditions become one session with a service beside the agent's container; Controlled Retention becomes one
-fresh session a step. Seeds and answers are in the service's build context and in the oracle's folder, never in what the
-agent's container is made from. docs/bridge-harbor.md describes the folders and what an agent could still do.
+A managed condition becomes one session with a service beside the agent's container; Controlled Retention becomes a
+fresh session for each step. Seeds and answers are in the build context of the service and in the folder of the oracle
+solution, never in the agent's image. docs/bridge-harbor.md describes the folders and the remaining attack surface.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REQUIREMENT = f"eirkit[mcp]=={__version__}"
 SCHEMA_VERSION = "1.4"
 KEY_BYTES = 16
 MOST_TASKS = 10_000
-MOST_STEPS = 999  # of a controlled task: each is a folder and an agent's session
+MOST_STEPS = 999  # of a controlled task: each is a folder and a session of the agent
 AGENT_SECONDS, STEP_SECONDS, VERIFIER_SECONDS = 3600.0, 600.0, 120.0
 
 SETTLE = "python -m eirkit.bridges.sidecar settle"
@@ -40,7 +40,7 @@ HAND_IN = (
     '"$EIRKIT_EPISODE_URL/answer"'
 )
 
-Draw = Callable[[int], bytes]  # so many unpredictable bytes
+Draw = Callable[[int], bytes]  # returns that many unpredictable bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class ExportedTask:
     name: str
     mode: str  # managed | controlled
     seed: int
-    run: str  # the id its run will have
+    run: str  # id of its run
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What the files of one folder are made from."""
+    """The data from which the files of one task folder are written."""
 
     name: str
     cell: Cell
@@ -71,14 +71,14 @@ class _Task:
 
 
 def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMENT) -> list[ExportedTask]:
-    """Write the folders and return what they are.
+    """Write the task folders and return them.
 
     Args:
-        draw: where tokens come from; they must be unpredictable, not reproducible.
-        install: the requirement with which the service's image gets eirkit, or the path of a wheel.
+        draw: source of tokens; they must be unpredictable, not reproducible.
+        install: requirement that installs eirkit in the image of the service, or the path of a wheel.
 
     Raises:
-        UsageError: before anything is written: the folder is in use, or a task cannot be exported.
+        UsageError: the folder is in use, or a task cannot be exported; nothing has been written.
     """
     _check(suite, out, install)
     exported = []
@@ -99,21 +99,23 @@ def _check(suite: Suite, out: Path, install: str) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is not an empty folder; choose another --out")
     if len(suite) > MOST_TASKS:
-        raise UsageError(f"{len(suite):,} tasks are too many folders; split the suite below {MOST_TASKS:,}")
+        raise UsageError(
+            f"{len(suite):,} tasks are too many folders; split the suite into parts of at most {MOST_TASKS:,}"
+        )
     if install.endswith(".whl") and not Path(install).is_file():
         raise UsageError(f"there is no wheel {install}; build one, or give a requirement such as {REQUIREMENT}")
     for cell, _ in suite.plan():
         named = (cell.task.workload, cell.access.policy, cell.access.memory)
         if local := [name for name in named if name is not None and ".py:" in name]:
-            raise UsageError(f"{local[0]} is a file of this machine; put it into a package and name it with --install")
+            raise UsageError(f"{local[0]} is a local file; move it into a package and name that with --install")
         if cell.access.is_controlled and cell.task.n > MOST_STEPS:
-            raise UsageError(f"{cell.task.n} steps are too many sessions; choose n <= {MOST_STEPS}")
+            raise UsageError(f"{cell.task.n} steps are too many sessions for one task; choose n <= {MOST_STEPS}")
 
 
 def _prepare(cell: Cell, seed: int, number: int, suite: Suite, draw: Draw) -> _Task:
     steps = cell.task.n if cell.access.is_controlled else 0
     token, admin, *keys = (draw(KEY_BYTES).hex() for _ in range(2 + steps))
-    # The number says nothing about the seed: an agent may come to know the name of its task.
+    # The name does not reveal the seed: an agent may learn the name of its task.
     condition = cell.access.memory or cell.access.condition
     name = f"{_slug(cell.task.workload)}-{_slug(condition)}-h{cell.access.h}-{number:04d}"
     plan = SidecarPlan(_single(suite, cell, seed).as_json(), token, admin, tuple(keys))
@@ -129,7 +131,7 @@ def _single(suite: Suite, cell: Cell, seed: int) -> Suite:
         for values in _combinations(grid):
             if next(values.cells()).id == cell.id:
                 return replace(suite, grids=(replace(values, seeds=[seed]),), name="harbor")
-    raise ValueError(f"cell {cell.id} is not of this suite")
+    raise ValueError(f"cell {cell.id} is not in this suite")
 
 
 def _combinations(grid: Grid) -> Iterator[Grid]:
@@ -193,7 +195,7 @@ def _instruction(task: _Task) -> str:
 
 
 def task_toml(name: str, cell: Cell, url: str, steps: Sequence[str]) -> str:
-    """Return the description of a task; nothing in it depends on the seed."""
+    """Return the text of task.toml; nothing in it depends on the seed."""
     what = f"{cell.task.workload}, {cell.task.n} steps, {cell.access.condition}, h = {cell.access.h}"
     tables = [
         _table(
@@ -201,7 +203,7 @@ def task_toml(name: str, cell: Cell, url: str, steps: Sequence[str]) -> str:
         ),
         _table("metadata", workload=cell.task.workload, n=cell.task.n, m=cell.task.m, h=cell.access.h),
         _table("agent", timeout_sec=AGENT_SECONDS) if not steps else _table("agent", user="agent"),
-        # The score is collected from the service and read in a container of its own, out of the agent's reach.
+        # The score is collected from the service and read in a separate container that the agent cannot reach.
         _table("verifier", timeout_sec=VERIFIER_SECONDS, environment_mode="separate"),
         *_collecting(steps),
         _table("environment", build_timeout_sec=1200.0, cpus=1, memory_mb=2048),
@@ -233,7 +235,7 @@ def _collecting(steps: Sequence[str]) -> Iterator[str]:
 
 def _stepping(steps: Sequence[str]) -> Iterator[str]:
     for step in steps:
-        # What names the seed leaves the service once there is no step to come.
+        # Files that name the seed leave the service only after the last step.
         last = f"artifacts = [{_artifact(f'{FOLDER}/out')}]\n" if step == steps[-1] else ""
         yield f"[[steps]]\nname = {_toml(step)}\n{last}agent = {{ timeout_sec = {STEP_SECONDS} }}\n"
 
@@ -243,5 +245,5 @@ def _table(name: str, /, **values: Any) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a text, a number or a list of texts as TOML, whose strings are those of JSON."""
+    """Return a string, number or list of strings as TOML, which shares their syntax with JSON."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""The door of an HTTP server: who may come in, how much they may bring, and when they are taken for gone.
+"""Serves an MCP application over HTTP, with checks of token, Host, Origin and body size before every request.
 
-It listens on loopback unless told otherwise. Elsewhere a token is demanded, in the Authorization header or as the first
-part of the path. Host and Origin must be names of this server, so that no web page can reach it through a browser.
+The default address is loopback. Any other needs a token, sent in the Authorization header or as the first part of the
+path. Host and Origin must name this server, so that a web page cannot reach it through a browser.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from eirkit.bridges.mcp_server import LARGEST_REQUEST, SESSION_HEADER
 from eirkit.errors import UsageError
 
 SHORTEST_TOKEN = 16  # characters
-GRACE_SECONDS = 2  # for requests in progress when the server is told to stop
-LOOK_AROUND_SECONDS = 5.0  # how often it is looked who is gone
+GRACE_SECONDS = 2  # for requests in progress at shutdown
+IDLE_CHECK_SECONDS = 5.0  # between two checks for idle clients
 _UNSUPPORTED_VERSION = -32022
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -31,22 +31,22 @@ Left = Callable[[str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """Where a server listens and whom it lets in.
+    """The address of a server, its token and the names it answers to.
 
     Raises:
-        UsageError: it would be open to strangers.
+        UsageError: other machines could reach it without a token.
     """
 
     host: str = "127.0.0.1"
-    port: int = 0  # 0: any that is free
+    port: int = 0  # 0: any free port
     token: str | None = None
     names: tuple[str, ...] = ()  # further names by which clients may call this server
 
     def __post_init__(self) -> None:
         if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isalnum()):
-            raise UsageError(f"the token is no word of {SHORTEST_TOKEN} or more letters and digits; choose another")
+            raise UsageError(f"token must be {SHORTEST_TOKEN} or more letters or digits; choose another --token")
         if self.token is None and not is_loopback(self.host):
-            raise UsageError(f"{self.host} can be reached from other machines; give --token, or listen on 127.0.0.1")
+            raise UsageError(f"{self.host} can be reached from other machines; give --token, or use --host 127.0.0.1")
 
     @property
     def hosts(self) -> list[str]:
@@ -64,11 +64,13 @@ class Door:
         try:
             return socket.create_server((self.host, self.port), family=family, backlog=512)
         except (OSError, OverflowError) as error:
-            raise UsageError(f"cannot listen on {self.host}, port {self.port} ({error}); choose others") from error
+            raise UsageError(
+                f"cannot listen on {self.host}, port {self.port} ({error}); choose another --host or --port"
+            ) from error
 
 
 def is_loopback(host: str) -> bool:
-    """True if only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     if host == "localhost":
         return True
     try:
@@ -85,8 +87,8 @@ def _bracketed(name: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
-class Guard:
-    """An application behind a door: every request is looked at before anything reads it."""
+class AccessGuard:
+    """Middleware that checks every request before the application reads it."""
 
     def __init__(self, inner: Application, door: Door, left: Left) -> None:
         from mcp.server.transport_security import (
@@ -112,27 +114,27 @@ class Guard:
             await refusal(scope, receive, send)
             return
         if scope["method"] == "DELETE" and (client := request.headers.get(SESSION_HEADER)):
-            await self.left(client)  # first: whoever has left finds its run written
+            await self.left(client)  # before the response, so that the client finds its run stored
         await self.inner(scope, receive, send)
 
     def _refuse(self, scope: Any, headers: Mapping[str, str]) -> Any:
-        """Return the response to somebody without the token, or who cannot hold a conversation; None to go on."""
+        """Return the response to a request without the token or with an unsupported protocol version; else None."""
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
         from starlette.responses import Response
 
         if not self._is_known(scope, headers):
-            return Response("a token is needed; ask whoever runs this server\n", 401)
+            return Response("this server requires a token; ask its operator for one\n", 401)
         version = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[-1])
         if version in HANDSHAKE_PROTOCOL_VERSIONS:
             return None
-        # Later versions have no sessions, and a task is a conversation; clients fall back to the handshake.
+        # Later versions have no sessions, which a task needs; clients fall back to the handshake.
         data = {"supported": list(HANDSHAKE_PROTOCOL_VERSIONS), "requested": version[:40]}
-        error = {"code": _UNSUPPORTED_VERSION, "message": "a task needs a session; use initialize", "data": data}
+        error = {"code": _UNSUPPORTED_VERSION, "message": "a task needs a session; call initialize first", "data": data}
         body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
         return Response(body, 400, media_type="application/json")
 
     def _is_known(self, scope: Any, headers: Mapping[str, str]) -> bool:
-        """True if no token is needed or the right one is given; one in the path is taken off it."""
+        """Return whether no token is needed or the right one is given; a token in the path is removed from it."""
         if self.door.token is None:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -151,25 +153,25 @@ def _same(given: str, token: str) -> bool:
 
 
 def mcp_application(server: Any, routes: Sequence[Any], idle_seconds: float) -> Application:
-    """Return the MCP server at /mcp, with further routes beside it; its door checks names and sizes."""
+    """Return an application with the MCP server at /mcp and further routes."""
     application: Application = server.streamable_http_app(
         json_response=True,
         max_request_body_size=LARGEST_REQUEST,
         session_idle_timeout=idle_seconds,
         custom_starlette_routes=list(routes),
-        host="",  # the guard has looked at the names already
+        host="",  # AccessGuard checks the names
     )
     return application
 
 
 async def serve_http(application: Application, listening: socket.socket) -> None:
-    """Serve until a signal says stop; whoever called then goes on."""
+    """Serve until SIGINT or SIGTERM, then return to the caller."""
     import uvicorn
 
     class Server(uvicorn.Server):
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
-            yield  # its own way ends the process where a signal found it, with runs not yet written
+            yield  # uvicorn's handler re-raises the signal, which would end the process before runs are written
 
     config = uvicorn.Config(
         application,
@@ -181,13 +183,13 @@ async def serve_http(application: Application, listening: socket.socket) -> None
     )
     server = Server(config)
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows: there Ctrl-C interrupts as ever
+        with suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt as usual
             asyncio.get_running_loop().add_signal_handler(number, setattr, server, "should_exit", True)
     await server.serve(sockets=[listening])
 
 
-async def look_around(look: Callable[[], Awaitable[None]], seconds: float = LOOK_AROUND_SECONDS) -> None:
-    """Look every few seconds who is gone, for ever."""
+async def repeat(check: Callable[[], Awaitable[None]], seconds: float = IDLE_CHECK_SECONDS) -> None:
+    """Await `check` every few seconds until cancelled."""
     while True:
         await asyncio.sleep(seconds)
-        await look()
+        await check()

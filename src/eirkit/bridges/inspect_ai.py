@@ -1,7 +1,7 @@
-"""LACUNA in Inspect: `inspect eval eirkit/lacuna -T workload=stepwise-sum -T h=8 --model …`.
+"""LACUNA as an Inspect task: `inspect eval eirkit/lacuna -T workload=stepwise-sum -T h=8 --model …`.
 
-Registers a task, two solvers, two scorers, and our own models as `eirkit/reference/…`. Inspect loads it through its
-entry point, and nobody else does: it needs `eirkit[inspect]`.
+Registers a task, two solvers, two scorers, and eirkit's models as `eirkit/reference/…`. Only Inspect loads this module,
+through an entry point; it needs `eirkit[inspect]`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,35 @@ from time import perf_counter
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai._util.error import PrerequisiteError  # the one error that Inspect shows without a traceback
+from inspect_ai._util.error import PrerequisiteError  # shown by Inspect without a traceback
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import (
+    ChatCompletionChoice,
     ChatMessage,
+    ChatMessageAssistant,
     ChatMessageSystem,
     ChatMessageTool,
     ChatMessageUser,
+    GenerateConfig,
     ModelAPI,
+    ModelOutput,
+    ModelUsage,
     get_model,
     modelapi,
 )
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolCall as InspectCall
+from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError
 
-from eirkit.agents.model import ModelOptions, Reply, Request
+from eirkit.agents.model import Message, ModelOptions, Reply, Request, Tool, Usage
 from eirkit.agents.models.inspect_ai import InspectModel, as_asked
+from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.serving.scrubbing import Scrubber
 from eirkit.agents.session import ActionTaken
 from eirkit.agents.stores.pool import Memories
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.bridges.inspect_model import EirkitModel
 from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSES, RunScore, read_score
 from eirkit.runs.attempt import carry_out, finish
@@ -48,11 +55,11 @@ from eirkit.tasks.generation import generate, generate_many
 from eirkit.tasks.task import TaskInstance, TaskSpec, show_values, without_seed
 
 RECORD, EVENTS = "eirkit:run", "eirkit:events"  # in the store of a sample
-LIMIT = "limit"  # how a run ended that one of Inspect's own limits cut off
+LIMIT = "limit"  # ending of a run that a limit of Inspect cut off
 
 
 class EvaluatedModel(InspectModel):
-    """The model that Inspect evaluates, asked as its own configuration says; its outputs are kept for the sample."""
+    """The model that Inspect evaluates, with Inspect's configuration; its outputs are kept for the sample."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name, ModelOptions())
@@ -67,14 +74,14 @@ class EvaluatedModel(InspectModel):
         return Reply(read.text, read.calls, read.usage, perf_counter() - start, read.finish)
 
     async def close(self) -> None:
-        """Leave Inspect's model to Inspect."""
+        """Do nothing: Inspect owns the model."""
 
 
 async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState:
-    """Run the task of a sample under an access, and leave its record in the sample's store.
+    """Run the task of a sample and put its record into the sample's store.
 
     Args:
-        access: the keys of a suite that say how earlier results are had.
+        access: the keys of a suite that configure access to earlier results.
     """
     spec = TaskSpec(**state.metadata["spec"])
     given = {name: value for name, value in state.metadata["spec"].items() if name != "seed" and value is not None}
@@ -102,18 +109,18 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
 
 def _keep(state: TaskState, run: FinishedRun, ending: str) -> None:
     state.store.set(RECORD, json.loads(json.dumps({**run.record, "ending": ending})))
-    state.store.set(EVENTS, [without_words(json.loads(line)) for line in run.events.splitlines()])
+    state.store.set(EVENTS, [without_texts(json.loads(line)) for line in run.events.splitlines()])
 
 
-def without_words(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event without what was said, which the events of the model hold already."""
+def without_texts(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an event without its texts, which Inspect's model events hold already."""
     return {name: value for name, value in event.items() if name not in ("prompt", "reply", "calls")}
 
 
 def conversation(trace: Trace, outputs: Sequence[Any]) -> list[ChatMessage]:
-    """Return what was said, for people: the rules once, then each request and its reply.
+    """Return the conversation for display: the rules once, then each request and its reply.
 
-    The model saw the rules and one request at a time, never what stands above it here.
+    The model saw the rules and one request at a time, never the earlier messages.
     """
     messages: list[ChatMessage] = []
     waiting: list[Any] = []  # tool calls of the last reply
@@ -146,7 +153,7 @@ ACCESS = (
     "h",
     "memory_options",
 )
-_PLACEHOLDER = "reference/calculator"  # a suite names its model; here Inspect does
+_PLACEHOLDER = "reference/calculator"  # a suite needs a model, but Inspect provides it here
 _MEANS = [mean(), stderr()]
 
 
@@ -157,7 +164,7 @@ def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -
     Args:
         workload: a registered workload, or package.module:Name.
         seeds: one sample each: 3, 0,4,9 or 0:30.
-        options: any other key of a grid in a suite with one value: n, m, h, fan_in, condition, memory, b_oracle, …
+        options: any other key of a suite's grid, with one value: n, m, h, fan_in, condition, memory, b_oracle, …
     """
     given = {name: value for name, value in options.items() if value is not None}
     try:
@@ -180,12 +187,14 @@ def lacuna(workload: str = "stepwise-sum", seeds: Any = "0:3", **options: Any) -
 def _planned(keys: Mapping[str, Any]) -> tuple[Cell, Sequence[int]]:
     planned = list(read_suite({"model": _PLACEHOLDER, **keys}).plan())
     if len(planned) != 1:
-        raise UsageError("a task has one value for each option; give one, and evaluate the task again for another")
+        raise UsageError(
+            "an Inspect task takes one value for each option; give one, and run `inspect eval` again for another"
+        )
     return planned[0]
 
 
 def _seeds(given: Any) -> Any:
-    """Return seeds as a suite takes them; Inspect makes a list of texts of what has commas."""
+    """Return seeds in the form of a suite; Inspect splits values with commas into lists of strings."""
     return [int(seed) for seed in given] if isinstance(given, list | tuple) else given
 
 
@@ -195,7 +204,7 @@ def _sample(instance: TaskInstance) -> Sample:
     return Sample(
         id=f"{spec.workload}-n{spec.n}-m{spec.m}-fan{spec.fan_in}-seed{spec.seed}",
         input=f"{spec.workload}: {spec.n} steps, dependency window {spec.m}, seed {spec.seed}",
-        target=show_values(spec.digits, last.answer),  # for people; steps are scored one by one
+        target=show_values(spec.digits, last.answer),  # for display; steps are scored one by one
         metadata={"spec": {**without_seed(spec), "seed": spec.seed}, "fingerprint": instance.fingerprint},
     )
 
@@ -205,8 +214,8 @@ def controlled(h: int = 16, policy: str = "window") -> Solver:
     """Controlled Retention: at each step the model sees the rules, h retained records and the step, and nothing else.
 
     Args:
-        h: records that are retained.
-        policy: which ones.
+        h: number of retained records.
+        policy: retention policy that chooses them.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -217,7 +226,7 @@ def controlled(h: int = 16, policy: str = "window") -> Solver:
 
 @solver
 def managed(**access: Any) -> Solver:
-    """Agent-Managed Retention: the model reveals steps, recovers what it lacks and answers, in a loop of actions.
+    """Agent-Managed Retention: the model reveals steps, recovers missing inputs and answers, in a loop of actions.
 
     Args:
         access: condition or memory, h, b_oracle, b, actions, tool_calls, context_tokens, summary_prompt, panel.
@@ -245,7 +254,7 @@ def accuracy() -> Scorer:
 
 @scorer(metrics={"*": _MEANS})
 def causes() -> Scorer:
-    """Why steps were wrong, and what the run lacked: counts a run."""
+    """Wrong steps by cause, and steps with missing inputs: counts per run."""
 
     async def score(state: TaskState, target: Target) -> Score:
         run = _record(state)
@@ -258,7 +267,7 @@ def causes() -> Scorer:
 def _record(state: TaskState) -> Mapping[str, Any]:
     run = state.store.get(RECORD)
     if run is None:
-        raise UsageError("the sample holds no run of eirkit; solve it with eirkit/controlled or eirkit/managed")
+        raise UsageError("the sample holds no eirkit run; use the solver eirkit/controlled or eirkit/managed")
     found: Mapping[str, Any] = run
     return found
 
@@ -279,7 +288,61 @@ def _explained(scored: RunScore) -> str:
     return f"first miss: {scored.first_miss}; first error: {scored.first_error}; wrong steps: {kinds}"
 
 
+class EirkitModel(ModelAPI):
+    """An eirkit model as a model of Inspect, named as for `eirkit lacuna run --model`."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 - Inspect's own signature
+        **model_args: Any,
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        # On the command line every setting is a string.
+        extra = {name: str(value) for name, value in model_args.items()}
+        self.model = make_model(model_name, ModelOptions(base_url=base_url, extra=extra))
+        self._calls = 0
+
+    async def generate(
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+    ) -> ModelOutput:
+        """Return the model's reply."""
+        offered = tuple(
+            Tool(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True)) for tool in tools
+        )
+        messages = tuple(Message(_role(one), one.text) for one in input)
+        request = Request(messages, offered, config.max_tokens or Request(messages).max_tokens)
+        return self._output(await self.model.reply(request))
+
+    def _output(self, reply: Reply) -> ModelOutput:
+        calls = []
+        for call in reply.calls:
+            self._calls += 1
+            calls.append(InspectCall(f"call_{self._calls}", call.name, dict(call.arguments)))
+        message = ChatMessageAssistant(
+            content=reply.text, tool_calls=calls or None, model=self.model_name, source="generate"
+        )
+        choice = ChatCompletionChoice(message=message, stop_reason="tool_calls" if calls else "stop")
+        return ModelOutput(model=self.model_name, choices=[choice], usage=_usage(reply.usage))
+
+
+def _role(message: ChatMessage) -> Any:
+    return message.role if message.role in ("system", "assistant") else "user"
+
+
+def _usage(usage: Usage) -> ModelUsage:
+    """Return the counts; Inspect's input tokens exclude cached ones, ours include them."""
+    return ModelUsage(
+        input_tokens=usage.input_tokens - usage.cached_tokens,
+        output_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        input_tokens_cache_read=usage.cached_tokens,
+    )
+
+
 @modelapi(name="eirkit")
 def eirkit_models() -> type[ModelAPI]:
-    """Our own models, reference agents above all: `--model eirkit/reference/calculator`."""
+    """eirkit's models, such as the reference agents: `--model eirkit/reference/calculator`."""
     return EirkitModel

@@ -1,7 +1,7 @@
-"""Runs of `eirkit lacuna run` as logs of Inspect: a sweep's folder comes in, one `.eval` file for each cell goes out.
+"""Exports the runs of an `eirkit lacuna run` folder as Inspect logs, one `.eval` file for each cell.
 
-A run is a sample: its messages and model events, its scores with causes, and its whole record in the store. The logs
-are written by Inspect's own code, so what it reads is what it wrote.
+A run becomes a sample with its messages and model events, its scores with causes, and the whole record in its store.
+Inspect's own code writes the logs, so Inspect can read them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from eirkit.runs.manifest import Manifest, read_manifest
 from eirkit.runs.store import RUNS, is_untouched, read_events, scan_runs
 
 Record = Mapping[str, Any]
-FEATURE, EXTRA = "writing logs of Inspect", "inspect"
-EVENTS, RECORD = "eirkit:events", "eirkit:run"  # in the store of a sample, as the bridge's own solvers leave them
+FEATURE, EXTRA = "writing Inspect logs", "inspect"
+EVENTS, RECORD = "eirkit:events", "eirkit:run"  # in the store of a sample, as the solvers of inspect_ai.py leave them
 
 
 def export_logs(folder: Path, out: Path) -> dict[Path, int]:
-    """Write the logs and return them with the number of their samples.
+    """Write the logs and return the number of samples in each.
 
     Raises:
-        UsageError: the folder for the logs is not empty, or the sweep has no finished run.
+        UsageError: the output folder is not empty, or the sweep has no finished run.
         MissingExtraError: Inspect is not installed.
     """
     log = load_vendor("inspect_ai.log", FEATURE, EXTRA)
@@ -104,7 +104,7 @@ def _results(log: Any, records: Sequence[Record]) -> Any:
 
 def _metrics(log: Any, column: Sequence[float]) -> dict[str, Any]:
     found = {"mean": mean(column) or 0.0}
-    if len(column) > 1:  # of the sample, as Inspect has it, from that of the population
+    if len(column) > 1:  # the sample deviation that Inspect uses, from the population deviation
         found["stderr"] = (deviation(column) or 0.0) / (len(column) - 1) ** 0.5
     return {name: log.EvalMetric(name=name, value=value) for name, value in found.items()}
 
@@ -125,7 +125,7 @@ def scores_of(record: Record) -> tuple[float, dict[str, float]]:
 
 
 class _Sampling:
-    """One run as a sample."""
+    """Builds the sample of one run."""
 
     def __init__(self, log: Any, manifest: Manifest, record: Record, begun: datetime) -> None:
         self.log, self.manifest, self.record, self.begun = log, manifest, record, begun
@@ -167,7 +167,7 @@ class _Sampling:
         )
 
     def _bare(self, event: Record) -> dict[str, Any]:
-        """Return an event without the texts that its messages hold."""
+        """Return an event without the texts, which the messages of the sample hold already."""
         return {name: value for name, value in event.items() if name not in ("prompt", "reply", "calls")}
 
     def _model_event(self, event: Record, number: int) -> Any:
@@ -225,12 +225,12 @@ class _Sampling:
 
 
 def _text(event: Record, name: str) -> str:
-    """Return what was said; of a sweep that kept no texts its hash."""
-    return str(event.get(name, f"(not kept; sha256 {event[f'{name}_sha256']})"))
+    """Return a text of an event, or its hash if the sweep stored no texts."""
+    return str(event.get(name, f"(not stored; sha256 {event[f'{name}_sha256']})"))
 
 
 def _usage(counted: Sequence[Record]) -> Any:
-    """Return summed counts; Inspect keeps cached tokens apart from its input tokens, we do not."""
+    """Return summed counts; Inspect's input tokens exclude cached ones, ours include them."""
     kind = load_vendor("inspect_ai.model", FEATURE, EXTRA).ModelUsage
     inputs, outputs, cached = (
         sum(usage[name] for usage in counted) for name in ("input_tokens", "output_tokens", "cached_tokens")

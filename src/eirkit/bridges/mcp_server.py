@@ -1,6 +1,6 @@
-"""The tools of a task as an MCP server, over the standard streams: a desk comes in, protocol messages go in and out.
+"""An MCP server that offers the tools of a task, and its transport over stdio.
 
-There are no resources and no prompts, and an unforeseen error is told to the operator's log and to nobody else.
+It has no resources and no prompts. The text of an unexpected error goes to the log, never to the client.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import Any
 
 from eirkit import __version__
-from eirkit.bridges.episode import explain, offers
+from eirkit.bridges.episode import explain, tool_listings
 from eirkit.bridges.external_runs import ClientSessions
 from eirkit.errors import EirkitError, MissingExtraError
 
-LARGEST_REQUEST = 256 * 1024  # bytes of one message; the longest honest one is a summary of 65,536 characters
+LARGEST_REQUEST = 256 * 1024  # bytes of one message; the longest valid one is a summary of 65,536 characters
 STDIO_CLIENT = "stdio"
-BROKEN = "The server cannot go on with this task; tell whoever runs it."
+BROKEN = "The server cannot continue this task; tell its operator."
 SESSION_HEADER = "mcp-session-id"
 
 _log = logging.getLogger(__name__)
@@ -36,24 +36,26 @@ def require_mcp() -> None:
         raise MissingExtraError("the MCP server", "mcp") from error
 
 
-def make_server(desk: ClientSessions, rules: str, commands: tuple[str, ...]) -> Any:
+def make_server(sessions: ClientSessions, rules: str, commands: tuple[str, ...]) -> Any:
     """Return the server; `mcp.server.lowlevel.Server` of the MCP library.
 
     Args:
-        rules: what an agent is told before anything else.
-        commands: what the session offers.
+        rules: sent to clients as instructions.
+        commands: those that the session offers.
     """
     require_mcp()
     from mcp.server.lowlevel import Server
     from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
-    listed = [Tool(name=o.name, description=o.description, input_schema=dict(o.schema)) for o in offers(commands)]
+    listed = [
+        Tool(name=o.name, description=o.description, input_schema=dict(o.schema)) for o in tool_listings(commands)
+    ]
 
     async def list_tools(context: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=listed)
 
     async def call_tool(context: Any, params: Any) -> CallToolResult:
-        text, failed = await _answer(desk, _client(context), params.name, params.arguments or {})
+        text, failed = await _answer(sessions, _client(context), params.name, params.arguments or {})
         return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
     return Server(
@@ -65,45 +67,45 @@ def make_server(desk: ClientSessions, rules: str, commands: tuple[str, ...]) -> 
     )
 
 
-async def _answer(desk: ClientSessions, client: str, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+async def _answer(sessions: ClientSessions, client: str, tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:
     try:
-        return await desk.call(client, tool, arguments), False
+        return await sessions.call(client, tool, arguments), False
     except EirkitError as error:
         _log.warning("%s", error)
         return (str(error) if error.exit_code == 2 else BROKEN), True
-    except Exception:  # noqa: BLE001 - the library would send an agent the words of any error
+    except Exception:  # noqa: BLE001 - the library would send the text of any error to the agent
         _log.exception("a call of %s failed", tool[:40])
         return BROKEN, True
 
 
 def _client(context: Any) -> str:
-    """Return what tells one client from another: its session over HTTP, and over stdio there is only one."""
+    """Return the identity of a client: its HTTP session, or a constant over stdio."""
     request = context.request
     return STDIO_CLIENT if request is None else str(request.headers.get(SESSION_HEADER))
 
 
-async def serve_stdio(server: Any, desk: ClientSessions) -> None:
-    """Serve whoever started this process until it leaves; a signal to end counts as leaving."""
+async def serve_stdio(server: Any, sessions: ClientSessions) -> None:
+    """Serve the client that started this process until it disconnects or SIGTERM arrives."""
     from mcp.server.stdio import stdio_server
 
     serving = asyncio.current_task()
     loop = asyncio.get_running_loop()
-    with suppress(NotImplementedError):  # Windows: there the process just ends
+    with suppress(NotImplementedError):  # Windows, where the process just ends
         loop.add_signal_handler(signal.SIGTERM, serving.cancel if serving else lambda: None)
     try:
-        lines: Any = RequestLines(0)  # the library asks for a file of its own making and uses it as an iterator
+        lines: Any = RequestLines(0)  # typed as a file by the library, which only iterates over it
         async with stdio_server(stdin=lines) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     except (asyncio.CancelledError, BrokenPipeError):
         pass
     finally:
-        await desk.leave_all()
+        await sessions.leave_all()
 
 
 class RequestLines:
-    """The lines of a descriptor as they come, none longer than a request may be; a longer one is cut to nothing.
+    """The lines of a file descriptor; one longer than a request may be is replaced by an empty line.
 
-    The library's own reader cannot be cancelled while it waits, and takes lines of any length.
+    The library's own reader cannot be cancelled while it waits, and accepts lines of any length.
     """
 
     def __init__(self, descriptor: int, largest: int = LARGEST_REQUEST) -> None:
@@ -116,7 +118,7 @@ class RequestLines:
             yield line
 
     def _feed(self, loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[str | None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+        with suppress(RuntimeError):  # the loop is closed
             for line in self._split():
                 asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
             asyncio.run_coroutine_threadsafe(queue.put(None), loop).result()

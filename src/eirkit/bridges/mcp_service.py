@@ -1,5 +1,4 @@
-"""Serves the visits of one cell over MCP, on the standard streams or over HTTP, until the last client or the operator
-leaves."""
+"""Runs the MCP server of `eirkit mcp serve`, over stdio for one client or over HTTP for many."""
 
 from __future__ import annotations
 
@@ -11,34 +10,34 @@ from functools import partial
 from eirkit.agents.managed import ManagedSession
 from eirkit.agents.model import Request
 from eirkit.bridges.external_runs import ClientSessions, Visits
-from eirkit.bridges.http_server import Door, Guard, look_around, mcp_application, serve_http
+from eirkit.bridges.http_server import AccessGuard, Door, mcp_application, repeat, serve_http
 from eirkit.bridges.mcp_server import make_server, require_mcp, serve_stdio
 from eirkit.runs.sessions import make_session
 
-STOPPED = "the server was stopped before the agent had finished; go on with --resume"
+STOPPED = "the server was stopped before the agent had finished; continue with --resume"
 
 
 async def receive_here(visits: Visits) -> None:
-    """Serve whoever started this process; its run is scored however it leaves."""
+    """Serve the client that started this process over stdio; its run is scored however it ends."""
     require_mcp()
-    desk = ClientSessions(visits.begin, visits.clock)
-    await serve_stdio(make_server(desk, *introduction(visits)), desk)
+    sessions = ClientSessions(visits.begin, visits.clock)
+    await serve_stdio(make_server(sessions, *introduction(visits)), sessions)
 
 
 async def receive_at(visits: Visits, door: Door, idle_seconds: float, announce: Callable[[str], None]) -> None:
-    """Serve over HTTP; a client that leaves or falls silent is scored, one that the operator cuts off is not.
+    """Serve over HTTP; clients that leave or become idle are scored, those cut off at shutdown are not.
 
     Args:
-        announce: is told the address once somebody can come.
+        announce: called with the address once the server listens.
     """
     require_mcp()
-    desk = ClientSessions(visits.begin, visits.clock)
-    application = mcp_application(make_server(desk, *introduction(visits)), (), idle_seconds)
+    sessions = ClientSessions(visits.begin, visits.clock)
+    application = mcp_application(make_server(sessions, *introduction(visits)), (), idle_seconds)
     listening = door.bind()
     announce(address(door, listening.getsockname()[1]))
-    looking = asyncio.create_task(look_around(partial(desk.leave_idle, idle_seconds)))
+    looking = asyncio.create_task(repeat(partial(sessions.leave_idle, idle_seconds)))
     try:
-        await serve_http(Guard(application, door, desk.leave), listening)
+        await serve_http(AccessGuard(application, door, sessions.leave), listening)
     finally:
         looking.cancel()
         with suppress(asyncio.CancelledError):
@@ -47,13 +46,13 @@ async def receive_at(visits: Visits, door: Door, idle_seconds: float, announce: 
 
 
 def address(door: Door, port: int) -> str:
-    """Return where clients find the server, without its token."""
+    """Return the URL of the server, without its token."""
     host = f"[{door.host}]" if ":" in door.host else door.host
     return f"http://{host}:{port}/mcp"
 
 
 def introduction(visits: Visits) -> tuple[str, tuple[str, ...]]:
-    """Return the rules and the commands of the sessions to come; they are the same for every seed."""
+    """Return the rules and the commands of the sessions; they are the same for every seed."""
     session = make_session(visits.cell.access, visits.task(0), visits.stage.workload, visits.stage.structure)
     request = session.request()
     rules = request.messages[0].content if isinstance(request, Request) else ""

@@ -1,7 +1,6 @@
-"""A memory system under test: its conformance, and its accuracy on a workload, for whoever tests one regularly.
+"""Tests a memory system for conformance and for regressions of its accuracy against a recorded baseline.
 
-Names and settings come in; what held, or accuracies by seed, go out. Runs are a sweep like any other, in a folder that
-is gone afterwards.
+The pytest plugin uses it. Runs are an ordinary sweep in a temporary directory.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ Accuracies = Mapping[int, float]  # by seed
 
 @dataclass(frozen=True, slots=True)
 class RegressionCase:
-    """What came of one memory system on one workload."""
+    """The results of one memory system on one workload."""
 
     memory: str
     workload: str
-    conditions: Mapping[str, Any]  # everything else that must be equal for runs to pair
+    conditions: Mapping[str, Any]  # everything else that must be equal for runs to be paired
     runs: Accuracies
     errors: Mapping[str, int]  # by cause, over all runs
-    lost: Mapping[str, int]  # runs that the world broke, by reason
+    lost: Mapping[str, int]  # runs lost to infrastructure failures, by reason
 
     @property
     def key(self) -> str:
@@ -56,7 +55,7 @@ class CaseChange:
     difference: Interval  # now − then
     p: float
     seeds: int
-    dropped: bool  # it is lower, and by more than chance explains
+    dropped: bool  # significantly lower
 
 
 def accuracy_of(case: RegressionCase) -> Interval:
@@ -71,13 +70,13 @@ def compare(now: Accuracies, then: Accuracies, alpha: float) -> CaseChange:
         alpha: the two-sided level below which a lower mean is a drop.
 
     Raises:
-        UsageError: there are so few pairs that no drop could be told from chance.
+        UsageError: there are too few pairs for any drop to be significant.
     """
     seeds = sorted(now.keys() & then.keys())
     needed = least_pairs(alpha)
     if len(seeds) < needed:
         raise UsageError(
-            f"{len(seeds)} seeds have runs now and then, and {needed} are needed for a verdict at this level; "
+            f"{len(seeds)} seeds have runs both now and in the baseline, and {needed} are needed at this level; "
             "give more --eirkit-seeds and record again"
         )
     differences = [now[seed] - then[seed] for seed in seeds]
@@ -93,66 +92,68 @@ def compare(now: Accuracies, then: Accuracies, alpha: float) -> CaseChange:
 
 
 def least_pairs(alpha: float) -> int:
-    """Return how many pairs it takes until even the clearest drop, in every pair, has a p-value below alpha."""
+    """Return the smallest number of pairs at which a drop in every pair has a p-value below alpha."""
     if not 0 < alpha < 1:
-        raise UsageError(f"a level of {alpha:g} is none; give one between 0 and 1, such as 0.05")
+        raise UsageError(f"--eirkit-alpha is {alpha:g}; give a level between 0 and 1, such as 0.05")
     # Of the 2^n ways to choose signs, two are as extreme as all alike.
     return next((n for n in range(1, LARGEST_EXACT_SIGNS + 1) if 2 / 2**n < alpha), LARGEST_EXACT_SIGNS + 1)
 
 
 def pair_up(now: RegressionCase, then: Mapping[str, RegressionCase], baseline: Path) -> RegressionCase:
-    """Return the earlier case that a case compares with.
+    """Return the baseline of a case.
 
     Raises:
-        UsageError: there is none, or it was recorded under other conditions.
+        UsageError: the baseline has no such case, or it was recorded under other conditions.
     """
     earlier = then.get(now.key)
     if earlier is None:
-        raise UsageError(f"{baseline} has no runs of {now.memory} on {now.workload}; record them first")
+        raise UsageError(f"{baseline} has no runs of {now.memory} on {now.workload}; record them with --eirkit-record")
     differing = sorted(
         name
         for name in now.conditions.keys() | earlier.conditions.keys()
         if now.conditions.get(name) != earlier.conditions.get(name)
     )
     if differing:
-        raise UsageError(f"{baseline} was recorded with another {differing[0]}; record again, or give the same options")
+        raise UsageError(
+            f"{baseline} was recorded with a different {differing[0]}; record it again, or give the same options"
+        )
     return earlier
 
 
 def write_cases(path: Path, cases: Mapping[str, RegressionCase]) -> None:
-    """Write cases to a file, all of them or nothing."""
+    """Write cases to a file atomically."""
     listed = [{**asdict(case), "runs": sorted(case.runs.items())} for _, case in sorted(cases.items())]
     check_writable(path)
     write_document(path, SCHEMA, {"cases": listed})
 
 
 def check_writable(path: Path) -> None:
-    """Make the folder of a record; UsageError where the record could not be written there."""
+    """Create the folder of a record; raise UsageError if the record could not be written there."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}; choose another place for the record") from error
+        raise UsageError(f"cannot write {path}: {error.strerror}; choose another path for --eirkit-record") from error
     if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-        why = "it is a folder" if path.is_dir() else f"{path.parent} takes no new files"
-        raise UsageError(f"cannot write {path}: {why}; choose another place for the record")
+        why = "it is a folder" if path.is_dir() else f"{path.parent} is not writable"
+        raise UsageError(f"cannot write {path}: {why}; choose another path for --eirkit-record")
 
 
 def read_cases(path: Path) -> dict[str, RegressionCase]:
     """Return the cases in a file by their key.
 
     Raises:
-        InputFileError: it is missing or not such a file.
+        InputFileError: the file is missing or not a record.
     """
     document = read_document(path, SCHEMA)
     try:
         cases = [case_of(given) for given in document["cases"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise InputFileError(f"{path} is damaged ({type(error).__name__}: {error}); record again") from error
+        raise InputFileError(f"{path} is damaged ({type(error).__name__}: {error}); record it again") from error
     return {case.key: case for case in cases}
 
 
 def case_of(given: Mapping[str, Any]) -> RegressionCase:
-    """Return a case from its plain form."""
+    """Return a case from its JSON form."""
     return RegressionCase(**{**given, "runs": {int(seed): float(accuracy) for seed, accuracy in given["runs"]}})
 
 
@@ -160,10 +161,10 @@ Settings = Mapping[str, Any]
 
 
 def conform(name: str, settings: Settings) -> Conformance:
-    """Return which requirements a memory system keeps.
+    """Return the requirements that a memory system meets.
 
     Raises:
-        AssertionError: it does not keep all of them.
+        AssertionError: it fails one of them.
     """
     plan = MemoryPlan(name, settings)
     check_plan(plan)
@@ -188,7 +189,7 @@ def run_case(
 
 
 def suite_of(name: str, workload: str, settings: Settings, grid: Settings) -> Suite:
-    """Return the sweep of one case, checked: UsageError where the system or the workload cannot be had."""
+    """Return the suite of one case; raise UsageError if the memory system or the workload is not available."""
     named = {"workload": workload, "memory": name, "memory_options": {name: dict(settings)}, "texts": False}
     return read_suite({**grid, **named})
 
@@ -208,13 +209,13 @@ def _case(name: str, workload: str, suite: Suite, folder: Path) -> RegressionCas
 
 
 def _told(message: str) -> str:
-    """Return why a run failed, ending in what to do here: there is no folder to resume or to begin anew."""
+    """Return why a run failed, with a remedy that fits a test, where there is no folder to resume."""
     cause = cause_of(message)
     return message if cause == message else f"{cause}; correct it and run the test again"
 
 
 def _conditions(cell: Cell) -> dict[str, Any]:
-    """Return what must be the same for runs to pair; the system's own settings may have been improved since."""
+    """Return what must be equal for runs to be paired; the settings of the memory system itself may differ."""
     known = cell.as_json()
     access = {key: value for key, value in known["access"].items() if key not in ("memory", "memory_settings")}
     return {"task": known["task"], "model": known["model"], "settings": known["settings"], **access}

@@ -1,8 +1,7 @@
-"""Spans as plain facts, with ids that follow from the name of their run, and their OTLP/JSON.
+"""Builds OpenTelemetry spans with ids derived from the name of their run, and encodes them as OTLP/JSON.
 
-A run's operations come in as nested `span` blocks; spans in the order in which they began go out. Nothing here knows
-what a run is: `otel_runs.py` and `otel_recordings.py` do. Records of runs hold durations and no clock times, so a trace
-begins when its maker says and every span lasts at least a microsecond.
+`otel_runs.py` and `otel_recordings.py` turn runs into spans. Records of runs hold durations and no clock times, so the
+caller gives the start of a trace, and every span lasts at least a microsecond.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from eirkit import __version__
 Value = str | int | float | bool | tuple[str, ...]
 Kind = Literal["internal", "client"]
 
-LEAST = 1_000  # nanoseconds that a span lasts
+LEAST = 1_000  # nanoseconds: the shortest span
 SECOND = 1_000_000_000  # nanoseconds
 SERVICE = {"service.name": "eirkit", "service.version": __version__}
 _KINDS: dict[Kind, int] = {"internal": 1, "client": 3}
-_ERROR = 2  # of a status
+_ERROR = 2  # status code
 
 
 @dataclass(frozen=True, slots=True)
 class SpanEvent:
-    """Something that happened at one moment of a span."""
+    """An event at one moment of a span."""
 
     name: str
     at: int  # nanoseconds since 1970
@@ -41,14 +40,14 @@ class TraceSpan:
 
     trace: str  # 32 hexadecimal digits
     id: str  # 16 hexadecimal digits
-    parent: str  # "" at the top
+    parent: str  # "" for the root
     name: str
     kind: Kind
     start: int  # nanoseconds since 1970
     end: int
     attributes: Mapping[str, Value]
     events: tuple[SpanEvent, ...] = ()
-    error: str = ""  # what went wrong, for people
+    error: str = ""  # message
 
 
 @dataclass(slots=True)
@@ -65,7 +64,7 @@ class OpenSpan:
     error: str = ""
 
     def fail(self, kind: str, message: str) -> None:
-        """Note that the operation ended in an error."""
+        """Record that the operation ended in an error."""
         self.attributes["error.type"] = kind
         self.error = message or kind
 
@@ -74,7 +73,7 @@ class TraceBuilder:
     """The spans of one run.
 
     Args:
-        run: its name, from which all ids follow.
+        run: its name, from which all ids are derived.
         start: nanoseconds since 1970.
     """
 
@@ -87,7 +86,7 @@ class TraceBuilder:
 
     @contextmanager
     def span(self, name: str, kind: Kind, attributes: Mapping[str, Value], seconds: float = 0.0) -> Iterator[OpenSpan]:
-        """Open a span within those that are open; it ends with the block, after at least so many seconds."""
+        """Open a span inside the innermost open one; it ends with the block and lasts at least so many seconds."""
         id = _digest("span", self.run, str(len(self._order)), digits=16)
         opened = OpenSpan(id, self._open[-1].id if self._open else "", name, kind, self.now, dict(attributes))
         self._order.append(id)
@@ -116,8 +115,8 @@ def _digest(*parts: str, digits: int) -> str:
     return sha256("\x1f".join(("eirkit/otel/1", *parts)).encode("utf-8", "surrogatepass")).hexdigest()[:digits]
 
 
-def spelt(value: Any) -> str:
-    """Return plain data as the JSON text in which spans carry what is structured."""
+def compact_json(value: Any) -> str:
+    """Return structured data as JSON text, the form in which span attributes carry it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -166,7 +165,7 @@ def _value(value: Value) -> dict[str, Any]:
         case bool():
             return {"boolValue": value}
         case int():
-            return {"intValue": str(value)}  # 64 bits do not fit the numbers of JSON
+            return {"intValue": str(value)}  # OTLP/JSON writes 64-bit integers as strings
         case float():
             return {"doubleValue": value}
         case tuple():
@@ -175,7 +174,7 @@ def _value(value: Value) -> dict[str, Any]:
 
 
 def message(role: str, parts: Iterable[Mapping[str, Any]], finish: str = "") -> dict[str, Any]:
-    """Return a message as the conventions spell it."""
+    """Return a message in the form of the GenAI conventions."""
     made: dict[str, Any] = {"role": role, "parts": list(parts)}
     return {**made, "finish_reason": finish} if finish else made
 

@@ -1,6 +1,6 @@
-"""From a folder of runs to a file of traces, or to a collector: what `eirkit export otel` does.
+"""Exports runs as OpenTelemetry traces, to a file or to a collector (`eirkit export otel`).
 
-A sweep of `eirkit lacuna run` is told with all it records; anything else that VESTIGE reads, as it is read.
+A folder of `eirkit lacuna run` is exported with everything it records; other logs, with what VESTIGE reads from them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
 class Collector:
-    """A sink in front of an OTLP/HTTP endpoint such as http://127.0.0.1:4318/v1/traces; use it in a with statement.
+    """A sink that sends to an OTLP/HTTP endpoint such as http://127.0.0.1:4318/v1/traces; use it in a with statement.
 
-    Headers, certificates and time limits come from the environment, by OpenTelemetry's own names.
+    Headers, certificates and timeouts come from OpenTelemetry's environment variables.
     """
 
     def __init__(self, endpoint: str) -> None:
@@ -48,13 +48,14 @@ class Collector:
         """Send the spans of one trace.
 
         Raises:
-            InfrastructureError: the collector did not take them.
+            InfrastructureError: the collector did not accept them.
         """
         resource = self._resources.Resource(SERVICE)
         result = self._exporter.export([self._readable(span, resource) for span in spans])
         if result.name != "SUCCESS":
             raise InfrastructureError(
-                f"the collector at {self.endpoint} did not take a trace; see that it runs and takes OTLP over HTTP"
+                f"the collector at {self.endpoint} did not accept a trace; "
+                "check that it is running and accepts OTLP over HTTP"
             )
 
     def _readable(self, span: TraceSpan, resource: Any) -> Any:
@@ -90,7 +91,7 @@ Sink = Callable[[Sequence[TraceSpan]], None]
 
 @dataclass(frozen=True, slots=True)
 class ExportedTraces:
-    """What was exported."""
+    """How much was exported, and what could not be read."""
 
     runs: int
     spans: int
@@ -98,7 +99,7 @@ class ExportedTraces:
 
 
 def traces_of(path: Path, start: int, *, texts: bool = True) -> Iterator[list[TraceSpan] | Skipped]:
-    """Yield the trace of each run at a path, and what could not be read."""
+    """Yield the trace of each run at a path, and each file that could not be read."""
     if (path / MANIFEST).is_file() and (path / RUNS).is_file():
         yield from sweep_traces(path, start, texts=texts)
         return
@@ -112,10 +113,10 @@ def traces_of(path: Path, start: int, *, texts: bool = True) -> Iterator[list[Tr
 
 
 def export_traces(path: Path, start: int, sinks: Iterable[Sink], *, texts: bool = True) -> ExportedTraces:
-    """Hand every trace to each of the sinks, and return how many there were.
+    """Send every trace to each sink and return the counts.
 
     Raises:
-        UsageError: there was no run.
+        UsageError: the path holds no finished run.
     """
     given, runs, total, skipped = list(sinks), 0, 0, []
     for item in traces_of(path, start, texts=texts):
@@ -127,14 +128,16 @@ def export_traces(path: Path, start: int, sinks: Iterable[Sink], *, texts: bool 
         runs, total = runs + 1, total + len(item)
     if not runs:
         why = f": {skipped[0].source}: {skipped[0].reason}" if skipped else ""
-        raise UsageError(f"{path} holds no finished run{why}; give a sweep's folder or logs that vestige reads")
+        raise UsageError(
+            f"{path} holds no finished run{why}; give the folder of a sweep, or logs that VESTIGE can read"
+        )
     return ExportedTraces(runs, total, tuple(skipped))
 
 
 class TraceFile:
     """A sink that writes one line of OTLP/JSON for each trace; use it in a with statement.
 
-    The file has its name only once it is whole.
+    The file gets its name only when it is complete.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Recorded runs of any format as traces: what VESTIGE reads comes in, spans by the GenAI conventions go out.
+"""Converts recorded runs of any log format to OpenTelemetry spans by the GenAI conventions.
 
-A reply is a `chat`, a call an `execute_tool`. What a log says beyond the conventions (what a turn read and wrote,
-breaks of the context, exit codes) goes into attributes of our own, so that reading the trace gives the same run again.
+A reply becomes a `chat` span, a tool call an `execute_tool` span. Facts for which the conventions have no attribute
+(what a turn read and wrote, compactions, exit codes) go into `eirkit.*` attributes, so that reading the trace gives the
+same run again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import Any
 
-from eirkit.bridges.otel import OpenSpan, TraceBuilder, TraceSpan, Value, call_part, message, spelt, text_part
+from eirkit.bridges.otel import OpenSpan, TraceBuilder, TraceSpan, Value, call_part, compact_json, message, text_part
 from eirkit.logs.formats.otlp_spans import CALL_FACTS, RUN_FACTS, TURN_FACTS
 from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording, Touches
 
@@ -24,14 +25,14 @@ def recording_trace(recording: Recording, start: int, *, texts: bool = True) -> 
     """Return the spans of one recorded run.
 
     Args:
-        start: when it began, in nanoseconds since 1970; logs of most kinds do not say how long anything took.
-        texts: keep what was said, asked and answered.
+        start: when it began, in nanoseconds since 1970; most log formats record no durations.
+        texts: include prompts, replies, tool arguments and results.
     """
     trace = TraceBuilder(recording.run_id, start)
-    telling = _Telling(trace, recording, texts)
-    with trace.span(f"invoke_agent {recording.format}", "internal", telling.agent_attributes()):
+    writer = _SpanWriter(trace, recording, texts)
+    with trace.span(f"invoke_agent {recording.format}", "internal", writer.agent_attributes()):
         for number, turn in enumerate(recording.turns, 1):
-            telling.tell(turn, number)
+            writer.add_turn(turn, number)
         if recording.reward is not None or recording.resolved is not None:
             trace.note("gen_ai.evaluation.result", _verdict(recording))
     return trace.spans()
@@ -46,8 +47,8 @@ def _verdict(recording: Recording) -> dict[str, Value]:
     return made
 
 
-class _Telling:
-    """Turns the turns of one run into spans."""
+class _SpanWriter:
+    """Writes the turns of one run as spans."""
 
     def __init__(self, trace: TraceBuilder, recording: Recording, texts: bool) -> None:
         self.trace, self.recording, self.texts = trace, recording, texts
@@ -62,22 +63,22 @@ class _Telling:
             "gen_ai.agent.name": run.format,
             "gen_ai.conversation.id": run.run_id,
             "gen_ai.request.model": run.model,
-            RUN_FACTS: spelt(facts),
+            RUN_FACTS: compact_json(facts),
         }
 
-    def tell(self, turn: RecordedTurn, number: int) -> None:
+    def add_turn(self, turn: RecordedTurn, number: int) -> None:
         """Add the spans of one turn."""
         facts = self._facts(turn)
         around: AbstractContextManager[OpenSpan | None] = nullcontext()
         if facts:
-            around = self.trace.span("turn", "internal", {TURN_FACTS: spelt(facts)})
+            around = self.trace.span("turn", "internal", {TURN_FACTS: compact_json(facts)})
         with around:
             self._chat(turn, number)
             for place, call in enumerate(turn.calls, 1):
                 self._tool(call, f"call_{number}_{place}")
 
     def _facts(self, turn: RecordedTurn) -> dict[str, Any]:
-        """Return what the conventions have no place for; nothing, mostly."""
+        """Return the facts that the conventions have no attribute for; usually none."""
         facts: dict[str, Any] = {}
         if turn.touches is not None:
             facts["touches"] = self._touches(turn.touches)
@@ -106,10 +107,10 @@ class _Telling:
             ]
             finish = "tool_call" if calls else "stop"
             said = message("assistant", [text_part(turn.text), *calls], finish)
-            attributes["gen_ai.output.messages"] = spelt([said])
+            attributes["gen_ai.output.messages"] = compact_json([said])
             if number == 1 and self.recording.prompt:
                 heard = message("user", [text_part(self.recording.prompt)])
-                attributes["gen_ai.input.messages"] = spelt([heard])
+                attributes["gen_ai.input.messages"] = compact_json([heard])
         with self.trace.span(f"chat {self.recording.model}".rstrip(), "client", attributes):
             pass
 
@@ -121,11 +122,11 @@ class _Telling:
             "gen_ai.tool.call.id": id,
         }
         if self.texts:
-            attributes["gen_ai.tool.call.arguments"] = spelt(dict(call.arguments))
+            attributes["gen_ai.tool.call.arguments"] = compact_json(dict(call.arguments))
             attributes["gen_ai.tool.call.result"] = call.output
         facts = dict(self._call_facts(call))
         if facts:
-            attributes[CALL_FACTS] = spelt(facts)
+            attributes[CALL_FACTS] = compact_json(facts)
         with self.trace.span(f"execute_tool {call.tool}", "internal", attributes) as tool:
             if call.failed:
                 tool.fail("tool_error", "the tool reported an error")

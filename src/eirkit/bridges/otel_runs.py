@@ -1,8 +1,8 @@
-"""Runs of `eirkit lacuna run` as traces: a sweep's folder comes in, the spans of each run go out.
+"""Converts the runs of an `eirkit lacuna run` folder to OpenTelemetry spans.
 
-A run is an `invoke_agent`, a step a `turn` with what it had at hand and what it submitted, a request to the model a
-`chat`, an action an `execute_tool`, and what it asked of an external memory a `search_memory` or an `upsert_memory`
-within it.
+A run becomes an `invoke_agent` span, a step a `turn` with the records that were available and the answer submitted, a
+request to the model a `chat`, an action an `execute_tool`, and a call to an external memory a `search_memory` or
+`upsert_memory` inside it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from eirkit.agents.memory_calls import label_of
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Fault, as_call, read_reply
-from eirkit.bridges.otel import TraceBuilder, TraceSpan, Value, call_part, message, spelt, text_part
+from eirkit.bridges.otel import TraceBuilder, TraceSpan, Value, call_part, compact_json, message, text_part
 from eirkit.findings.causes import read_errors
 from eirkit.logs.formats.otlp_spans import RUN_FACTS, TURN_FACTS
 from eirkit.runs.manifest import read_manifest
@@ -23,16 +23,16 @@ from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.tasks.task import show_values
 
 Record = Mapping[str, Any]
-_PROVIDERS = {"google": "gcp.gemini"}  # where the conventions have another word
+_PROVIDERS = {"google": "gcp.gemini"}  # where the conventions use another name
 _OPERATIONS = {"write": "upsert_memory", "search": "search_memory"}
 
 
 def sweep_traces(folder: Path, start: int, *, texts: bool = True) -> Iterator[list[TraceSpan]]:
-    """Yield the trace of each finished run of a sweep; a run begins when the one before it ended.
+    """Yield the trace of each finished run of a sweep; each run starts where the previous one ended.
 
     Args:
-        start: when the first began, in nanoseconds since 1970.
-        texts: keep prompts, replies and what was written to a memory, where the sweep kept them.
+        start: when the first run began, in nanoseconds since 1970.
+        texts: include prompts, replies and memory contents, if the sweep stored them.
     """
     rules = read_manifest(folder).rules
     for record, _ in scan_runs(folder / RUNS):
@@ -48,25 +48,25 @@ def run_trace(
     """Return the spans of one run.
 
     Args:
-        record, events: as a sweep keeps them.
+        record, events: as stored by a sweep.
         rules: the system message; "" to leave it out.
     """
     trace = TraceBuilder(record["run"], start)
-    telling = _Telling(trace, record, texts)
+    writer = _SpanWriter(trace, record, texts)
     answered = [e["t"] for e in events if e["type"] == "decision" and e["submitted"] is not None]
     goals = [label_of(t) for t in answered if t > int(record["task"]["warm_up"])]
-    attributes = telling.agent_attributes(goals)
+    attributes = writer.agent_attributes(goals)
     if rules:
-        attributes["gen_ai.system_instructions"] = spelt([text_part(rules)])
+        attributes["gen_ai.system_instructions"] = compact_json([text_part(rules)])
     with trace.span(f"invoke_agent {record['model']}", "internal", attributes):
         for group in _by_decision(events):
-            telling.tell(group)
-        telling.conclude()
+            writer.add_turn(group)
+        writer.conclude()
     return trace.spans()
 
 
 def _by_decision(events: Sequence[Record]) -> Iterator[list[Record]]:
-    """Yield the events of each step, its decision last; what follows the last decision is a group without one."""
+    """Yield the events of each step, its decision last; events after the last decision form a last group."""
     group: list[Record] = []
     for event in events:
         if event["type"] != "verdicts":
@@ -78,8 +78,8 @@ def _by_decision(events: Sequence[Record]) -> Iterator[list[Record]]:
         yield group
 
 
-class _Telling:
-    """Turns the events of one run into spans."""
+class _SpanWriter:
+    """Writes the events of one run as spans."""
 
     def __init__(self, trace: TraceBuilder, record: Record, texts: bool) -> None:
         self.trace, self.record, self.texts = trace, record, texts
@@ -88,12 +88,12 @@ class _Telling:
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
             "gen_ai.conversation.id": str(record["run"]),
         }
-        self.values: dict[int, str] = {}  # the records so far, as they are shown
+        self.values: dict[int, str] = {}  # results so far, as shown to the agent
         self.asked = 0  # tool calls so far
-        self.waiting: deque[str] = deque()  # ids of the calls of the last reply that were not carried out yet
+        self.waiting: deque[str] = deque()  # ids of calls in the last reply that have not been executed
 
     def agent_attributes(self, goals: Sequence[str]) -> dict[str, Value]:
-        """Return what is known about the whole run; its goals are the scored answers."""
+        """Return the attributes of the whole run; its goals are the scored answers."""
         record, usage = self.record, self.record["usage"]
         return {
             "gen_ai.operation.name": "invoke_agent",
@@ -101,11 +101,11 @@ class _Telling:
             "gen_ai.agent.name": str(record["model"]),
             "gen_ai.request.model": self.model,
             **_tokens(usage),
-            RUN_FACTS: spelt({**self._facts(), "goal_files": goals}),
-            "eirkit.task": spelt(record["task"]),
-            "eirkit.access": spelt(record["access"]),
+            RUN_FACTS: compact_json({**self._facts(), "goal_files": goals}),
+            "eirkit.task": compact_json(record["task"]),
+            "eirkit.access": compact_json(record["access"]),
             "eirkit.fingerprint": str(record["fingerprint"]),
-            "eirkit.seed": str(record["seed"]),  # seeds go to 2^64, integers of attributes to 2^63
+            "eirkit.seed": str(record["seed"]),  # seeds go up to 2^64, integer attributes only to 2^63
         }
 
     def _facts(self) -> dict[str, Any]:
@@ -118,20 +118,20 @@ class _Telling:
             "exit_status": record["ending"],
         }
 
-    def tell(self, group: Sequence[Record]) -> None:
+    def add_turn(self, group: Sequence[Record]) -> None:
         """Add the spans of one step."""
         decision = group[-1] if group[-1]["type"] == "decision" else None
         if decision is None:
-            self._tell_events(group)
+            self._add_events(group)
             return
         facts = {"touches": self._touches(decision)}
         attributes: dict[str, Value] = {
-            TURN_FACTS: spelt(facts),
+            TURN_FACTS: compact_json(facts),
             "eirkit.step": int(decision["t"]),
             "eirkit.missing": tuple(map(label_of, decision["missing"])),
         }
         with self.trace.span("turn", "internal", attributes) as turn:
-            self._tell_events(group[:-1])
+            self._add_events(group[:-1])
             if decision["fault"]:
                 turn.fail(decision["fault"], "the step has no valid answer")
 
@@ -147,7 +147,7 @@ class _Telling:
         self.values[decision["t"]] = content = f"{path} = {show_values(digits, tuple(decision['submitted']))}"
         return {"reads": reads, "writes": [{"path": path, "kind": "whole", "content": content}]}
 
-    def _tell_events(self, events: Sequence[Record]) -> None:
+    def _add_events(self, events: Sequence[Record]) -> None:
         place = 0
         while place < len(events):
             event = events[place]
@@ -157,7 +157,7 @@ class _Telling:
             elif event["type"] == "memory":
                 self._memory(event)
             else:
-                # What an action asked of the memory system comes right behind it.
+                # The memory call of an action is the next event.
                 calls = [one for one in events[place : place + 1] if one["type"] == "memory"]
                 self._action(event, calls)
                 place += len(calls)
@@ -177,8 +177,8 @@ class _Telling:
         self.waiting.clear()
         if self.texts and "prompt" in event:
             said = [text_part(event["reply"]), *map(self._call_part, event.get("calls", ()))]
-            attributes["gen_ai.input.messages"] = spelt([message("user", [text_part(event["prompt"])])])
-            attributes["gen_ai.output.messages"] = spelt([message("assistant", said, "stop")])
+            attributes["gen_ai.input.messages"] = compact_json([message("user", [text_part(event["prompt"])])])
+            attributes["gen_ai.output.messages"] = compact_json([message("assistant", said, "stop")])
         with self.trace.span(f"chat {self.model}", "client", attributes, float(event["latency_seconds"])):
             pass
 
@@ -201,7 +201,7 @@ class _Telling:
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.name,
             "gen_ai.tool.type": "function",
-            "gen_ai.tool.call.arguments": spelt(call.arguments),
+            "gen_ai.tool.call.arguments": compact_json(call.arguments),
             "gen_ai.tool.call.result": str(event["detail"]),
         }
         if id:
@@ -223,14 +223,14 @@ class _Telling:
         }
         if self.texts and "text" in event:
             kept = event["found"] if event["verb"] == "search" else [event["text"]]
-            attributes["gen_ai.memory.records"] = spelt([{"content": text} for text in kept])
+            attributes["gen_ai.memory.records"] = compact_json([{"content": text} for text in kept])
             if event["verb"] == "search":
                 attributes["gen_ai.memory.query.text"] = str(event["text"])
         with self.trace.span(operation, "client", attributes, float(event["latency_seconds"])):
             pass
 
     def conclude(self) -> None:
-        """Note what the run was worth."""
+        """Add the score of the run as an event."""
         score = self.record["score"]
         errors = read_errors(score["errors"], score["kinds"])
         share = score["correct"] / score["steps"] if score["steps"] else 0.0

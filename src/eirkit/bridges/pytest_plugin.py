@@ -1,8 +1,8 @@
-"""What `pytest --eirkit-memory mypkg:MyMemory` runs: conformance and regression of a memory system, as test items.
+"""The pytest plugin behind `pytest --eirkit-memory`: conformance and regression tests of a memory system.
 
-Loaded by `eirkit_pytest` when it is needed. Each system gets one item for its conformance and one for each workload.
-Runs are a sweep like any other. What came of them travels in the properties of their items, so that JUnit files and
-workers of pytest-xdist carry it, and is written or compared where pytest itself runs.
+`eirkit_pytest` loads it on demand. Each memory system gets one test item for conformance and one for each workload.
+Results travel in the properties of the items, so that JUnit files and pytest-xdist workers carry them; they are written
+and compared in the main process.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PROPERTY = "eirkit_case"  # of a report: the case as JSON
 
 @dataclass(frozen=True, slots=True)
 class PytestOptions:
-    """What was asked for on the command line of pytest."""
+    """The eirkit options on the pytest command line."""
 
     memories: tuple[str, ...]
     settings: Mapping[str, Mapping[str, Any]]  # by memory
@@ -59,7 +59,7 @@ class PytestOptions:
     recorded: Mapping[str, RegressionCase]
     baseline: Path | None
     earlier: Mapping[str, RegressionCase]
-    alpha: float  # for each case: the chance of a false alarm is shared among all
+    alpha: float  # for each case; the overall level is divided among them
 
 
 def _options(config: pytest.Config) -> PytestOptions:
@@ -76,9 +76,11 @@ def _options(config: pytest.Config) -> PytestOptions:
     needed, seeds = least_pairs(alpha), read_seeds(given("seeds"))
     baseline = Path(given("baseline")) if given("baseline") else None
     if baseline is not None and not recorded and len(seeds) < needed:
-        raise UsageError(f"{len(seeds)} seeds cannot decide at this level; give at least {needed} --eirkit-seeds")
+        raise UsageError(
+            f"{len(seeds)} seeds are too few for a verdict at this level; give --eirkit-seeds at least {needed}"
+        )
     if given("at-least") is not None and not 0 <= given("at-least") <= 1:
-        raise UsageError(f"--eirkit-at-least {given('at-least'):g} is no accuracy; give one between 0 and 1")
+        raise UsageError(f"--eirkit-at-least {given('at-least'):g} is not an accuracy; give a value between 0 and 1")
     grid = {name: given(name) for name in ("model", "seeds", "h", "m", "n")}
     settings = _settings(given("memory-set"), memories)
     for name, workload in product(() if recorded else memories, workloads):
@@ -99,11 +101,11 @@ def _options(config: pytest.Config) -> PytestOptions:
 
 
 def _recorded(path: Path, memories: Sequence[str]) -> dict[str, RegressionCase]:
-    """Return what was recorded; UsageError where a memory is not in it, since nothing may run in its place."""
+    """Return the recorded cases; raise UsageError for a memory that is not among them."""
     cases = read_cases(path)
     known = dict.fromkeys(case.memory for case in cases.values())
     if not cases:
-        raise UsageError(f"{path} holds no runs; record again with --eirkit-record")
+        raise UsageError(f"{path} holds no runs; record them with --eirkit-record")
     if unknown := [name for name in memories if name not in known]:
         raise UsageError(
             f"{path} has no runs of {', '.join(unknown)}, only of {', '.join(known)}; "
@@ -113,7 +115,7 @@ def _recorded(path: Path, memories: Sequence[str]) -> dict[str, RegressionCase]:
 
 
 def _settings(given: Sequence[str], memories: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each memory; one that names none is of them all."""
+    """Return the settings of each memory; a setting without a memory name applies to all."""
     found: dict[str, dict[str, Any]] = {name: {} for name in memories}
     for text in given:
         name, value = _setting(text)
@@ -127,7 +129,7 @@ def _settings(given: Sequence[str], memories: Sequence[str]) -> dict[str, dict[s
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--eirkit-memory-set {text!r} sets nothing; write MEMORY.NAME=VALUE, such as Mine.size=3")
+        raise UsageError(f"--eirkit-memory-set {text!r} is not a setting; write MEMORY.NAME=VALUE, such as Mine.size=3")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -135,7 +137,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the options, and refuse what cannot be used before anything runs."""
+    """Read the options, and reject invalid ones before any test runs."""
     if not (config.getoption("--eirkit-memory") or config.getoption("--eirkit-recorded")):
         return
     try:
@@ -145,17 +147,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class MemoryUnderTest:
-    """Adds the items, and gathers what they report."""
+    """Adds the test items and collects their results."""
 
     def __init__(self, options: PytestOptions) -> None:
         self.options = options
-        self.cases: dict[str, tuple[RegressionCase, str]] = {}  # and how its item ended
+        self.cases: dict[str, tuple[RegressionCase, str]] = {}  # with the outcome of its item
 
-    @pytest.hookimpl(tryfirst=True)  # so that -k and others can choose among them
+    @pytest.hookimpl(tryfirst=True)  # so that -k can select them
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         made = list(self._items(session))
         items.extend(made)
-        # No file was collected, so whoever counts is told.
+        # No file was collected, so the terminal reporter would not count these items.
         session.ihook.pytest_collectreport(report=pytest.CollectReport("eirkit", "passed", None, [*made]))
 
     def _items(self, session: pytest.Session) -> Iterator[pytest.Item]:
@@ -190,7 +192,7 @@ class MemoryUnderTest:
 
 
 class MemoryItem(pytest.Item):
-    """One thing that a memory system is tested for."""
+    """One test of a memory system."""
 
     work: Callable[[MemoryItem], None]
 
@@ -204,7 +206,7 @@ class MemoryItem(pytest.Item):
         self.work(self)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show what was found; a traceback through the harness would say nothing more."""
+        """Show the message alone; a traceback through the harness adds nothing."""
         if isinstance(excinfo.value, AssertionError | EirkitError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -219,7 +221,7 @@ def _conform(name: str, options: PytestOptions, item: MemoryItem) -> None:
 
 
 def _regress(name: str, workload: str, options: PytestOptions, item: MemoryItem) -> None:
-    """Run a memory system on a workload, or take what was recorded, and decide what the options ask to be decided."""
+    """Run a memory system on a workload, or read recorded runs, and apply the baseline and the threshold."""
     if options.recorded:
         case = options.recorded[f"{name} {workload}"]
     else:
@@ -276,16 +278,18 @@ def session_of(marker: pytest.Mark | None, task: TaskInstance) -> Session:
 
 
 def _marked(marker: pytest.Mark | None) -> tuple[Cell, int]:
-    """Return the cell and the seed of a marker; UsageError where it names more than one task."""
+    """Return the cell and the seed of a marker; raise UsageError if it describes more than one task."""
     given = dict(marker.kwargs) if marker else {}
     if marker and marker.args:
         given["workload"] = marker.args[0] if len(marker.args) == 1 else list(marker.args)
     seed = given.pop("seed", 0)
     if "seeds" in given or not isinstance(seed, int):
-        raise UsageError("the marker lacuna is of one task; give one seed, such as seed=3")
+        raise UsageError("the marker lacuna describes one task; give one seed, such as seed=3")
     suite = read_suite({"workload": "stepwise-sum", "model": "reference/calculator", **given, "seeds": seed})
     cells = [cell for cell, _ in suite.plan()]
     if len(cells) != 1:
         several = [name for name, value in given.items() if isinstance(value, list | tuple) and len(value) != 1]
-        raise UsageError(f"the marker lacuna is of one task, and this is {len(cells)}; give one {', '.join(several)}")
+        raise UsageError(
+            f"the marker lacuna describes one task, not {len(cells)}; give one value of {', '.join(several)}"
+        )
     return cells[0], seed

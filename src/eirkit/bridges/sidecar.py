@@ -1,8 +1,8 @@
-"""The service beside an agent's container in Harbor, which alone holds the task: commands come in, views go out.
+"""The HTTP service that holds the task of a Harbor trial, in a container that the agent cannot read.
 
-python -m eirkit.bridges.sidecar serve      the service, from the episode.json of its image
-python -m eirkit.bridges.sidecar settle     in its container: write down the score; Harbor calls it
-python -m eirkit.bridges.sidecar healthy    in its container: exit code 0 once it serves
+python -m eirkit.bridges.sidecar serve      serve the task in the episode.json of the image
+python -m eirkit.bridges.sidecar settle     inside the container: write the score; called by Harbor
+python -m eirkit.bridges.sidecar healthy    inside the container: exit with 0 once it serves
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from urllib.request import Request as Asking
 from urllib.request import urlopen
 
 from eirkit.agents.model import Reply
-from eirkit.bridges.episode import UNKNOWN, Episode, score_of
+from eirkit.bridges.episode import UNKNOWN_USAGE, Episode, score_of
 from eirkit.bridges.external_runs import OVER, ClientSessions, Visits, open_visits, shown_in
-from eirkit.bridges.http_server import Door, Guard, mcp_application, serve_http
+from eirkit.bridges.http_server import AccessGuard, Door, mcp_application, serve_http
 from eirkit.bridges.mcp_server import make_server
 from eirkit.bridges.mcp_service import introduction
 from eirkit.errors import InputFileError, UsageError
@@ -31,20 +31,20 @@ from eirkit.runs.attempt import Failure
 from eirkit.runs.suite import read_suite
 
 FOLDER, PORT, SERVICE = "/episode", 8000, "episode"
-EVERYWHERE = "0.0.0.0"  # all of the network that the containers of one trial share
+EVERYWHERE = "0.0.0.0"  # the network shared by the containers of one trial
 REWARD, PLAN, OUT = "reward.json", "episode.json", "out"
-IDLE_SECONDS = 86_400.0  # a day; Harbor ends the container before
+IDLE_SECONDS = 86_400.0  # a day; Harbor stops the container earlier
 SETTLE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class SidecarPlan:
-    """What the image of a sidecar holds, and the agent's container does not."""
+    """The contents of episode.json, which is in the image of the sidecar and not in the agent's."""
 
     suite: Mapping[str, Any]  # of one cell and one seed
-    token: str  # in the address that the agent is given
+    token: str  # in the URL given to the agent
     admin: str  # known in this container alone
-    keys: tuple[str, ...] = ()  # under Controlled Retention: what opens each step; each comes with its step
+    keys: tuple[str, ...] = ()  # Controlled Retention: the key of each step, given to the agent with that step
 
     @classmethod
     def read(cls, folder: Path) -> SidecarPlan:
@@ -52,11 +52,13 @@ class SidecarPlan:
             document = json.loads((folder / PLAN).read_text("utf-8"))
             return cls(document["suite"], document["token"], document["admin"], tuple(document["keys"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputFileError(f"{folder / PLAN} holds no task ({error}); export it again") from error
+            raise InputFileError(
+                f"{folder / PLAN} holds no task ({error}); run `eirkit export harbor` again"
+            ) from error
 
 
 class Sidecar:
-    """One episode, for whoever knows the address.
+    """One episode, served to any client that knows its URL.
 
     Args:
         now: seconds since the epoch.
@@ -66,22 +68,22 @@ class Sidecar:
         self.plan, self.visits, self.folder, self.now = plan, visits, folder, now
         self.episode: Episode = visits.begin()
         self._began: float | None = None
-        self._opened = 0  # steps whose key was given
-        self._answer: str | None = None  # to the step that is open
+        self._opened = 0  # steps opened so far
+        self._answer: str | None = None  # to the open step
         self._settling = asyncio.Lock()
 
     async def act(self, text: str) -> str:
-        """Take in the commands of an agent that manages its memory; return what it may see."""
-        after = await self.episode.act(Reply(text, (), UNKNOWN))
+        """Carry out the commands of an agent that manages its memory; return what it may see next."""
+        after = await self.episode.act(Reply(text, (), UNKNOWN_USAGE))
         return OVER if after is None else shown_in(after)
 
     def began(self) -> float:
-        """Return when this was first asked: from then on whatever changes in the agent's container is the agent's."""
+        """Return the time of the first call: later changes in the agent's container were made by the agent."""
         self._began = self.now() if self._began is None else self._began
         return self._began
 
     async def open(self, key: str) -> str | None:
-        """Return all there is to see at the step that a key opens; None if it opens neither this one nor the next."""
+        """Return what is visible at the step that a key opens; None unless it is the key of this step or the next."""
         async with self._settling:
             t = next((t for t, known in enumerate(self.plan.keys, 1) if _same(key, known)), 0)
             if t == self._opened + 1:
@@ -93,11 +95,11 @@ class Sidecar:
             return "\n\n".join(message.content for message in request.messages)
 
     def answer(self, text: str) -> None:
-        """Keep what was said about the open step; until it is settled the last counts."""
+        """Store the answer to the open step; the latest one before it is settled counts."""
         self._answer = text
 
     async def settle(self, admin: str) -> dict[str, float] | None:
-        """Write the score so far; None for whoever is not of this container."""
+        """Write the score so far and return it; None if the admin key is wrong."""
         if not _same(admin, self.plan.admin):
             return None
         async with self._settling:
@@ -112,18 +114,18 @@ class Sidecar:
             return reward
 
     async def _settle_step(self) -> None:
-        """Hand in what was said about the open step, if one is open."""
+        """Submit the answer to the open step, if a step is open."""
         if len(self.episode.replies) < self._opened:
             said, self._answer = self._answer or "", None
-            await self.episode.act(Reply(said, (), UNKNOWN))
+            await self.episode.act(Reply(said, (), UNKNOWN_USAGE))
 
     async def _reward(self) -> dict[str, float]:
-        """Return correct / scored; a run that is not over counts as if the agent left now."""
+        """Return correct / scored; an unfinished run is scored as if the agent left now."""
         outcome = self.episode.outcome
         if outcome is None:
             outcome = await score_of(self.visits.stage, self.episode.task, self.episode.replies)
         if isinstance(outcome, Failure):
-            raise UsageError(f"the run broke off ({outcome.record['message']}); run the trial again")
+            raise UsageError(f"the run was aborted ({outcome.record['message']}); run the trial again")
         score = outcome.record["score"]
         return {
             "reward": score["correct"] / max(1, score["steps"]),
@@ -138,7 +140,7 @@ def _same(given: str, known: str) -> bool:
 
 
 def routes(sidecar: Sidecar) -> list[Any]:
-    """Return what can be asked over plain HTTP; how agents may act depends on the mode."""
+    """Return the HTTP routes; those for the agent depend on the mode."""
     from starlette.requests import Request
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
@@ -173,13 +175,13 @@ def routes(sidecar: Sidecar) -> list[Any]:
 
 
 async def serve(folder: Path, host: str = EVERYWHERE, port: int = PORT) -> None:
-    """Serve the episode in a folder until a signal says stop."""
+    """Serve the episode in a folder until SIGINT or SIGTERM."""
     plan = SidecarPlan.read(folder)
     with open_visits(read_suite(plan.suite), folder / OUT) as visits:
         sidecar = Sidecar(plan, visits, folder)
         door = Door(host, port, plan.token, (SERVICE,))
         application = _application(sidecar)
-        await serve_http(Guard(application, door, _stays), door.bind())
+        await serve_http(AccessGuard(application, door, _keep_running), door.bind())
 
 
 def _application(sidecar: Sidecar) -> Any:
@@ -187,16 +189,16 @@ def _application(sidecar: Sidecar) -> Any:
         from starlette.applications import Starlette
 
         return Starlette(routes=routes(sidecar))
-    desk = ClientSessions(lambda: sidecar.episode)
-    return mcp_application(make_server(desk, *introduction(sidecar.visits)), routes(sidecar), IDLE_SECONDS)
+    sessions = ClientSessions(lambda: sidecar.episode)
+    return mcp_application(make_server(sessions, *introduction(sidecar.visits)), routes(sidecar), IDLE_SECONDS)
 
 
-async def _stays(client: str) -> None:
-    """An agent that closes one connection may open another; its run ends when Harbor says so."""
+async def _keep_running(client: str) -> None:
+    """Ignore a closed connection: the agent may open another, and Harbor ends the run."""
 
 
 def ask(folder: Path, port: int, *, settle: bool) -> str:
-    """Return what the service of this container says."""
+    """Return the response of the service in this container."""
     plan = SidecarPlan.read(folder)
     url = f"http://127.0.0.1:{port}/{plan.token}/{'settle' if settle else 'healthy'}"
     with urlopen(Asking(url, plan.admin.encode() if settle else None), timeout=SETTLE_SECONDS) as response:
@@ -204,7 +206,7 @@ def ask(folder: Path, port: int, *, settle: bool) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run as the docstring of this module says; where it is run can be changed by variables of the environment."""
+    """Run one of the commands in the module docstring; EIRKIT_EPISODE* variables change folder, host and port."""
     folder = Path(os.environ.get("EIRKIT_EPISODE", FOLDER))
     port = int(os.environ.get("EIRKIT_EPISODE_PORT", PORT))
     match arguments:
@@ -215,7 +217,7 @@ def main(arguments: list[str]) -> int:
             try:
                 print(ask(folder, port, settle=verb == "settle"))
             except OSError as error:
-                print(f"the episode does not answer ({error}); see its log", file=sys.stderr)
+                print(f"the episode service does not answer ({error}); check its log", file=sys.stderr)
                 return 1
             return 0
     print(__doc__, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""When runs began, as far as the file system knows: a path comes in, a time goes out. Records hold no clock times."""
+"""Finds when runs began from file times, since run records hold durations and no clock times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SECOND = 1_000_000_000  # nanoseconds
 
 
 def begun_at(path: Path) -> int:
-    """Return when runs at a path began, as far as the file system knows, in nanoseconds since 1970."""
+    """Return when the runs at a path began, from its modification time, in nanoseconds since 1970."""
     first = path / MANIFEST
     try:
         return (first if first.is_file() else path).stat().st_mtime_ns // SECOND * SECOND

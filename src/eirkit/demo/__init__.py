@@ -1,1 +1,1 @@
-"""The demonstration: the main questions answered on embedded defaults, by the functions that every command uses."""
+"""`eirkit demo`: answers the main questions on built-in examples with the functions behind the other commands."""

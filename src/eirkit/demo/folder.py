@@ -1,4 +1,4 @@
-"""The folder of `eirkit demo`: made here, not read."""
+"""Runs the computations of `eirkit demo` and collects their results in one document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the demonstration: all three rooms, from the same pieces as every other page."""
+"""Builds the page of `eirkit demo` from its results: theory, controlled runs and recorded runs."""
 
 from __future__ import annotations
 

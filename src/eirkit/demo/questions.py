@@ -1,4 +1,4 @@
-"""What must survive, what policies keep of it, and what losing it costs: rows on embedded defaults."""
+"""Computes the answers of `eirkit demo`: demand, retention, recovery, a causal chain and recorded runs."""
 
 from __future__ import annotations
 

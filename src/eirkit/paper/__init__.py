@@ -1,1 +1,1 @@
-"""The paper's tables and figures: studies, what was published, and verdicts."""
+"""Reproduction of the paper (`eirkit reproduce`): studies, published figures and verdicts."""

@@ -1,4 +1,4 @@
-"""Rows of a study as tables: one a section, with a column for each agent where there are several."""
+"""Builds the tables and pages of `eirkit reproduce`, and writes them to its folder."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _figure(row: StudyRow | None) -> str | None:
 
 
 def number(value: float | None) -> str | None:
-    """Return a figure as people read it: three digits behind the point, none where it is large, then powers of ten."""
+    """Return a figure for display: three decimals, none if it is large, then powers of ten."""
     if value is None:
         return None
     if abs(value) >= _HUGE:

@@ -1,8 +1,8 @@
-"""Runs studies over cores and keeps what they found: a study that has been computed as it stands is read back.
+"""Runs studies on several cores and caches their findings.
 
-Findings lie in DIR/studies/ID.json under the key of what made them: the package's source and data, its version, the
-setting and the analyses that it names. Those that lack recorded runs or a memory system are made anew every time. The
-runs of agents lie in DIR/runs/ID under the same key, so that a study that was killed goes on where it was.
+Findings are stored in DIR/studies/ID.json under a key of all that they depend on: the source and data of the package,
+its version, the setting and the analyses it names. Findings that miss recorded runs or a memory system are not cached.
+The runs of agents are stored in DIR/runs/ID under the same key, so that a killed study continues where it stopped.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 
 SCHEMA = "study/1"
 _PACKAGE = Path(__file__).parents[1]
-_UNSEEN = ("cli", "bridges", "show", "live", "demo", "testing")  # what only shows, or is no part of a study
-_DECIDING = ("show/chart.py", "show/table.py")  # what findings hold
-_SOURCE = (".py", ".json", ".toml", ".safetensors")  # weights, odds and prices are source too
-_INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; an analysis that is made again writes its first file anew
+_EXCLUDED = ("bridges", "cli", "demo", "live", "show", "testing")  # packages that compute no figure of a study
+_INCLUDED = ("show/chart.py", "show/table.py")  # except these types, which are part of findings
+_SOURCE = (".py", ".json", ".toml", ".safetensors")  # weights, odds and prices decide figures too
+_INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; running an analysis again rewrites its first file
 
 Perform = Callable[[tuple[str, Setting]], dict[str, Any]]  # a study's id and its setting → findings as JSON
 
@@ -128,7 +128,7 @@ def deciding_files() -> list[Path]:
     """Return the files of the package on which findings depend."""
     files = [path for path in sorted(_PACKAGE.rglob("*")) if path.suffix in _SOURCE]
     inside = {path: path.relative_to(_PACKAGE) for path in files}
-    return [path for path in files if inside[path].parts[0] not in _UNSEEN or inside[path].as_posix() in _DECIDING]
+    return [path for path in files if inside[path].parts[0] not in _EXCLUDED or inside[path].as_posix() in _INCLUDED]
 
 
 def run_studies(

@@ -1,6 +1,6 @@
-"""A study: what the paper printed, what computes ours, and what came out. Facts only; studies themselves are elsewhere.
+"""The types of a reproduction: study, setting, findings, rows and verdicts, with their JSON.
 
-Findings go to disk as JSON and come back equal, so that a study is computed once.
+Findings survive a round trip through JSON, so that a study is computed once. The studies are in `paper/studies`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The paper's tables and figures, one study each: what was published, what computes ours, and whether they agree."""
+"""The studies that reproduce the paper's tables and figures: published values, our computation, comparison."""

@@ -1,6 +1,6 @@
-"""What the studies with agents share: who is run, runs of one cell over seeds, and figures in threes of seeds.
+"""Runs the agents of a study over seeds, and averages their figures over three seeds at a time as the paper does.
 
-Reference agents stand in for the published models unless a model is given; then it alone is run.
+Reference agents replace the published models unless a model is given, which then runs alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eirkit.errors import InfrastructureError
 from eirkit.findings.behaviour import Behaviour, behave
 from eirkit.findings.causes import RunScore, Verdict, judge
 from eirkit.findings.pooling import mean
-from eirkit.paper.studies.judging import THREE, By, compare, trait
+from eirkit.paper.studies.comparison import THREE, By, compare, trait
 from eirkit.paper.study import Setting, StudyRow
 from eirkit.runs.cells import Access, Cell
 from eirkit.runs.plan import CellPlan, Planned
@@ -27,23 +27,23 @@ from eirkit.tasks.task import TaskInstance, TaskSpec
 GPT, OPUS, HAIKU, MINI = "GPT-5.6", "Claude Opus 4.6", "Claude Haiku 4.5", "GPT-4.1 Mini"
 STRONG = f"{GPT}, {OPUS}, {HAIKU}"
 FOUR = f"{STRONG}, {MINI}"
-MODEL_SEEDS = range(THREE)  # of a model that is given: as many as the paper has
+MODEL_SEEDS = range(THREE)  # for a model that is given: as many as in the paper
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
-    """An agent: the name that tables show, the model, and what it is asked with."""
+class StudyAgent:
+    """An agent of a study: the name shown in tables, the model and its options."""
 
     name: str
     model: str
     options: ModelOptions
-    runner: Runner | None = None  # where its runs are kept and paid for; None: nowhere
+    runner: Runner | None = None  # stores its runs and counts their cost; None: a temporary one
 
     def cell(self, spec: TaskSpec, access: Access) -> Cell:
         return Cell(spec.with_seed(0), self.model, access, self.options)
 
-    def called(self, name: str) -> Who:
-        """Return the same agent under the name of a column."""
+    def renamed(self, name: str) -> StudyAgent:
+        """Return the same agent under another name."""
         return replace(self, name=name)
 
     @property
@@ -60,46 +60,46 @@ class Run:
     behaviour: Behaviour
 
 
-def reference(agent: str, p: float | None = None, runner: Runner | None = None) -> Who:
-    """Return a reference agent, with the probability of its trait where one is given."""
-    return Who(agent, f"reference/{agent}", ModelOptions() if p is None else ModelOptions(extra={"p": p}), runner)
+def reference(name: str, p: float | None = None, runner: Runner | None = None) -> StudyAgent:
+    """Return a reference agent, optionally with the probability of its trait."""
+    return StudyAgent(name, f"reference/{name}", ModelOptions() if p is None else ModelOptions(extra={"p": p}), runner)
 
 
-def cast(setting: Setting, *agents: str) -> tuple[Who, ...]:
-    """Return who is run: the model that was given, or these reference agents."""
+def agents_for(setting: Setting, *names: str) -> tuple[StudyAgent, ...]:
+    """Return the agents to run: the model of the setting, or these reference agents."""
     if setting.model is not None:
-        return (Who(setting.model, setting.model, setting.options, setting.runner),)
-    return tuple(reference(agent, runner=setting.runner) for agent in agents)
+        return (StudyAgent(setting.model, setting.model, setting.options, setting.runner),)
+    return tuple(reference(name, runner=setting.runner) for name in names)
 
 
 def seeds_of(setting: Setting, own: int) -> Sequence[int]:
-    """Return the seeds that were given, or as many as the study takes; a model gets as many as the paper has."""
+    """Return the seeds of the setting, or a default: `own` for reference agents, the paper's number for a model."""
     if setting.seeds is not None:
         return setting.seeds
     return range(own) if setting.model is None else MODEL_SEEDS
 
 
 def commands(setting: Setting, *studies: str) -> tuple[str, ...]:
-    """Return what would compute figures of a model; nothing where one was given."""
+    """Return the commands that compute the figures with a model; none if one was given."""
     return () if setting.model is not None else (f"eirkit reproduce {' '.join(studies)} --model PROVIDER/NAME",)
 
 
-def run_cell(spec: TaskSpec, access: Access, who: Who, seeds: Sequence[int]) -> list[Run]:
-    """Return the runs of one agent in the order of the seeds; one that the world broke is left out."""
-    cell, tasks = who.cell(spec, access), list(generate_many(spec, seeds))
-    with running(who.runner) as runner:
+def run_cell(spec: TaskSpec, access: Access, agent: StudyAgent, seeds: Sequence[int]) -> list[Run]:
+    """Return the runs of one agent in the order of the seeds, without those lost to infrastructure failures."""
+    cell, tasks = agent.cell(spec, access), list(generate_many(spec, seeds))
+    with running(agent.runner) as runner:
         results = runner.complete(study_plan((cell, seeds)))
         found = [_read_run(task, cell, results) for task in tasks]
         lost = list(results.losses([(cell, seeds)]).values())
-    if lost and who.is_reference:
+    if lost and agent.is_reference:
         raise InfrastructureError(lost[0])
     if len(lost) == len(seeds):
-        raise InfrastructureError(f"every run of {who.model} on {spec.workload} was lost; try again")
+        raise InfrastructureError(f"every run of {agent.model} on {spec.workload} was lost; run the command again")
     return [run for run in found if run is not None]
 
 
 def study_plan(*planned: Planned) -> CellPlan:
-    """Return cells of a study as a plan; what reference agents are told and say can be had again for nothing."""
+    """Return the plan of a study's cells; texts of reference agents are not stored, since they cost nothing."""
     return CellPlan("study", planned, texts=not all(cell.model.startswith("reference/") for cell, _ in planned))
 
 
@@ -117,9 +117,9 @@ def in_threes(runs: Iterable[Run], figure: Callable[[Run], float | None]) -> lis
 
 
 def repeated(values: Sequence[float | None]) -> list[float]:
-    """Return means over consecutive threes of seeds; threes without a figure are left out.
+    """Return means over consecutive groups of three seeds, without groups that have no figure.
 
-    Fewer than two threes do not spread: then all means of three draws from what there is stand for them.
+    Fewer than two groups have no spread; then the means of all draws of three from the values take their place.
     """
     if len(values) < 2 * THREE:
         present = [value for value in values if value is not None]
@@ -129,20 +129,20 @@ def repeated(values: Sequence[float | None]) -> list[float]:
 
 
 def groups(seeds: Sequence[int]) -> list[Sequence[int]]:
-    """Return the seeds in threes, for figures that are pooled within a three; one by one where threes are too few."""
+    """Return the seeds in groups of three, for figures pooled within a group; single seeds if groups are too few."""
     size = THREE if len(seeds) >= 2 * THREE else 1
     return [seeds[start : start + size] for start in range(0, len(seeds) - size + 1, size)]
 
 
 def of_groups(values: Sequence[float | None], seeds: Sequence[int]) -> list[float]:
-    """Return a figure for each repetition from one for each group."""
+    """Return one figure per repetition from one figure per group."""
     if len(seeds) < 2 * THREE:
         return repeated(values)
     return [value for value in values if value is not None]
 
 
 def pooled(cells: Iterable[Sequence[Run]], figure: Callable[[Run], float | None]) -> list[float]:
-    """Return means over repetitions and over cells that share them."""
+    """Return one mean over cells for each repetition."""
     return [fmean(levels) for levels in zip(*(in_threes(runs, figure) for runs in cells), strict=False)]
 
 
@@ -151,13 +151,20 @@ def accuracy(run: Run) -> float:
 
 
 def row_of(
-    who: Who, label: str, published: float, repetitions: Sequence[float], by: str, why: str, *, is_trait: bool = False
+    agent: StudyAgent,
+    label: str,
+    published: float,
+    repetitions: Sequence[float],
+    by: str,
+    why: str,
+    *,
+    is_trait: bool = False,
 ) -> StudyRow:
-    """Return a judged row, or, for a trait of models that a reference agent does not claim to have, one that is not."""
-    names: By = (by, who.name)
-    if is_trait and who.is_reference:
+    """Return a judged row, or an unjudged one for a trait of models that reference agents do not model."""
+    names: By = (by, agent.name)
+    if is_trait and agent.is_reference:
         return trait(label, published, repetitions, names, why)
-    return compare(label, published, repetitions, names, why if who.is_reference else OTHER_MODEL)
+    return compare(label, published, repetitions, names, why if agent.is_reference else OTHER_MODEL)
 
 
 OTHER_MODEL = "another model than the published ones"

@@ -1,6 +1,6 @@
-"""Memory architectures: the paper's conditions and external systems on six workloads, and Full Lookup in two panels.
+"""Studies of memory architectures: conditions and external systems on six workloads, and Full Lookup in two panels.
 
-External systems take up to a second a call, so they run only where `--memory` names them.
+External systems take up to a second per call, so they run only if `--memory` names them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from statistics import fmean
 
 from eirkit.paper.studies.agents import (
     FOUR,
-    Who,
+    StudyAgent,
     accuracy,
-    cast,
+    agents_for,
     commands,
     in_threes,
     pooled,
@@ -21,7 +21,7 @@ from eirkit.paper.studies.agents import (
     run_cell,
     seeds_of,
 )
-from eirkit.paper.studies.judging import absent, in_section, sectioned
+from eirkit.paper.studies.comparison import absent, in_section, sectioned
 from eirkit.paper.studies.memory_runs import MemoryRun, external, how_to_get, run_memories
 from eirkit.paper.studies.retention import READS
 from eirkit.paper.study import NEEDS_MEMORY, Findings, Setting, StudyRow
@@ -108,25 +108,25 @@ def condition(name: str, h: int, reads: int | None) -> Access:
     return Access(name, None, h=h, reads=fixed.get(name, reads))
 
 
-def named(who: Who, budget: str) -> Who:
-    return who.called(f"{who.name}, {budget}")
+def named(agent: StudyAgent, budget: str) -> StudyAgent:
+    return agent.renamed(f"{agent.name}, {budget}")
 
 
 def architectures(setting: Setting) -> Findings:
     """Compare Store–Recall and Stepwise Top-k under every architecture of the table."""
-    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    agent, seeds = agents_for(setting, "recoverer")[0], seeds_of(setting, SEEDS)
     both = ("store-recall", "stepwise-topk")
     sections = {
-        "Without external systems, m = 8, pooled over h = 2 and 4": list(condition_rows(who, seeds)),
-        "External systems": list(external_rows(setting, who, both)),
+        "Without external systems, m = 8, pooled over h = 2 and 4": list(condition_rows(agent, seeds)),
+        "External systems": list(external_rows(setting, agent, both)),
     }
     return Findings(sectioned(sections), commands=wanted(setting, "architectures"))
 
 
 def extended_architectures(setting: Setting) -> Findings:
     """Compare the four external systems on six workloads."""
-    who = cast(setting, "recoverer")[0]
-    rows = in_section("External systems, pooled over two capacities", external_rows(setting, who, tuple(EXTERNAL)))
+    agent = agents_for(setting, "recoverer")[0]
+    rows = in_section("External systems, pooled over two capacities", external_rows(setting, agent, tuple(EXTERNAL)))
     return Findings(rows, commands=wanted(setting, "extended-architectures"))
 
 
@@ -140,20 +140,20 @@ def wanted(setting: Setting, study: str) -> tuple[str, ...]:
     return (*lines, *commands(setting, study))
 
 
-def condition_rows(who: Who, seeds: Sequence[int]) -> Iterator[StudyRow]:
+def condition_rows(agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRow]:
     """Yield the rows of the architecture table that need no external system."""
     for workload, by_name in CONDITIONS.items():
         spec = TaskSpec(workload, m=8)
         for name, published in by_name.items():
             for budget in ("reads",) if name == "paging" else ("no reads",) if name == "floor" else READS:
-                cells = [run_cell(spec, condition(name, h, READS[budget]), who, seeds) for h in (2, 4)]
+                cells = [run_cell(spec, condition(name, h, READS[budget]), agent, seeds) for h in (2, 4)]
                 label = f"{TITLES[workload]}, {NAMES[name]}"
-                yield row_of(named(who, budget), label, published, pooled(cells, accuracy), FOUR, NEVER_SLIPS)
+                yield row_of(named(agent, budget), label, published, pooled(cells, accuracy), FOUR, NEVER_SLIPS)
 
 
-def external_rows(setting: Setting, who: Who, workloads: Sequence[str]) -> Iterator[StudyRow]:
+def external_rows(setting: Setting, agent: StudyAgent, workloads: Sequence[str]) -> Iterator[StudyRow]:
     """Yield the published figures of external systems beside ours, for those that were asked for and are here."""
-    ran = {name: run_system(name, who, workloads) for name in setting.memories if how_to_get(name) is None}
+    ran = {name: run_system(name, agent, workloads) for name in setting.memories if how_to_get(name) is None}
     for workload in workloads:
         for name, (published, scored) in EXTERNAL[workload].items():
             label = f"{TITLES[workload]}, {SYSTEMS[name]} ({scored}/24 scored)"
@@ -162,7 +162,7 @@ def external_rows(setting: Setting, who: Who, workloads: Sequence[str]) -> Itera
                 why = how_to_get(name) or (f"not asked for: --memory {name}" if runs is None else LOST)
                 yield absent(label, published, NEEDS_MEMORY, why, FOUR)
             elif published is not None:
-                yield row_of(who, label, published, repeated(by_seed(runs)), FOUR, EXECUTES, is_trait=True)
+                yield row_of(agent, label, published, repeated(by_seed(runs)), FOUR, EXECUTES, is_trait=True)
 
 
 def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
@@ -173,11 +173,11 @@ def by_seed(cells: Sequence[Sequence[MemoryRun]]) -> list[float]:
 
 
 def run_system(
-    name: str, who: Who, workloads: Sequence[str], seeds: Sequence[int] = range(SYSTEM_SEEDS)
+    name: str, agent: StudyAgent, workloads: Sequence[str], seeds: Sequence[int] = range(SYSTEM_SEEDS)
 ) -> dict[str, list[list[MemoryRun]]]:
     """Return the runs of a system at each of two capacities: m = 8, h = 2, 4; Full Lookup 16, 4, 8."""
     cells = [(_spec(w), external(name, h * (2 if w == "full-lookup" else 1))) for w in workloads for h in (2, 4)]
-    runs = run_memories(cells, seeds, who)
+    runs = run_memories(cells, seeds, agent)
     return {w: runs[2 * i : 2 * i + 2] for i, w in enumerate(workloads)}
 
 
@@ -187,31 +187,31 @@ def _spec(workload: str) -> TaskSpec:
 
 def full_lookup_panels(setting: Setting) -> Findings:
     """Compare Full Lookup where h records are all there is, and where systems are not held to h."""
-    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
-    strict = [*panel_rows(STRICT, who, seeds), *strict_mem0_rows(setting, who)]
+    agent, seeds = agents_for(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    strict = [*panel_rows(STRICT, agent, seeds), *strict_mem0_rows(setting, agent)]
     sections = {
         "Strict panel: h records and nothing else": strict,
-        "Native panel: not held to h": list(panel_rows(NATIVE, who, seeds)),
+        "Native panel: not held to h": list(panel_rows(NATIVE, agent, seeds)),
     }
     return Findings(sectioned(sections), commands=wanted(setting, "full-lookup-architectures"))
 
 
-def panel_rows(panel: Mapping[str, tuple[float, float]], who: Who, seeds: Sequence[int]) -> Iterator[StudyRow]:
+def panel_rows(panel: Mapping[str, tuple[float, float]], agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRow]:
     """Yield Full Lookup under one panel's conditions, without recovery but for paging."""
     spec = TaskSpec("full-lookup")
     for name, figures in panel.items():
         for h, published in zip((4, 8), figures, strict=True):
-            threes = in_threes(run_cell(spec, condition(name, h, 0), who, seeds), accuracy)
+            threes = in_threes(run_cell(spec, condition(name, h, 0), agent, seeds), accuracy)
             reason = {"belady": BELADY, "scratch": TEXT}.get(name, NEVER_SLIPS)
-            yield row_of(who, f"{NAMES[name]}, h = {h}", published, threes, FOUR, reason)
+            yield row_of(agent, f"{NAMES[name]}, h = {h}", published, threes, FOUR, reason)
 
 
-def strict_mem0_rows(setting: Setting, who: Who) -> Iterator[StudyRow]:
+def strict_mem0_rows(setting: Setting, agent: StudyAgent) -> Iterator[StudyRow]:
     """Yield Mem0 limited to h records, with nothing else in sight."""
     runs = None
     if "mem0" in setting.memories and how_to_get("mem0") is None:
         cells = [(TaskSpec("full-lookup"), external("mem0", h, "strict")) for h in (4, 8)]
-        runs = run_memories(cells, range(SYSTEM_SEEDS), who)
+        runs = run_memories(cells, range(SYSTEM_SEEDS), agent)
     for place, (h, published) in enumerate(zip((4, 8), STRICT_MEM0, strict=True)):
         label = f"Mem0 limited to h, h = {h}"
         if not runs or not runs[place]:
@@ -219,14 +219,14 @@ def strict_mem0_rows(setting: Setting, who: Who) -> Iterator[StudyRow]:
             yield absent(label, published, NEEDS_MEMORY, why, FOUR)
         else:
             right = repeated([run.score.accuracy for run in runs[place]])
-            yield row_of(who, label, published, right, FOUR, EXECUTES, is_trait=True)
+            yield row_of(agent, label, published, right, FOUR, EXECUTES, is_trait=True)
 
 
 def architecture_outcomes(setting: Setting) -> Findings:
     """Draw the published and our outcomes of every architecture on three workloads."""
-    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
-    rows = [row for row in condition_rows(who, seeds) if not row.ours_by.endswith(", reads") or "paging" in row.label]
-    lookups = [*panel_rows(STRICT, who, seeds), *panel_rows(NATIVE, who, seeds)]
+    agent, seeds = agents_for(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    rows = [row for row in condition_rows(agent, seeds) if not row.ours_by.endswith(", reads") or "paging" in row.label]
+    lookups = [*panel_rows(STRICT, agent, seeds), *panel_rows(NATIVE, agent, seeds)]
     panels = [_outcome_chart(TITLES[w], [row for row in rows if row.label.startswith(TITLES[w])]) for w in CONDITIONS]
     panels.append(_outcome_chart("Full Lookup", lookups))
     sections = {"Store–Recall and Stepwise Top-k": rows, "Full Lookup": lookups}

@@ -1,10 +1,10 @@
-"""The channel audit: seven channels over 100 instances, and a leak planted in each."""
+"""Study of the channel audit: seven channels over 100 instances, and a planted leak in each."""
 
 from __future__ import annotations
 
 from eirkit.experiments.audit import CHANNELS, Audit
 from eirkit.experiments.leaks import audit
-from eirkit.paper.studies.judging import exact, listed, sectioned
+from eirkit.paper.studies.comparison import exact, listed, sectioned
 from eirkit.paper.study import Findings, Setting
 
 INSTANCES = 100
@@ -20,8 +20,8 @@ TABLE = {
     "reset-isolation": 1752,
 }
 CHECKS = (
-    "The published instances are not known, so numbers of checks stand beside each other and are not judged; what is "
-    "judged is findings, and that a leak planted in a channel is found there."
+    "The published instances are not known, so numbers of checks are shown side by side and not judged. Judged are the "
+    "findings, and whether a leak planted in a channel is found there."
 )
 
 

@@ -1,4 +1,4 @@
-"""The full-information control: what agents compute when nothing is missing, with and without a calculator."""
+"""Study of the full-information control: accuracy with no missing inputs, with and without a calculator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from eirkit.paper.studies.agents import (
     HAIKU,
     MINI,
     OPUS,
-    Who,
-    cast,
+    StudyAgent,
+    agents_for,
     commands,
     groups,
     of_groups,
@@ -19,7 +19,7 @@ from eirkit.paper.studies.agents import (
     seeds_of,
     study_plan,
 )
-from eirkit.paper.studies.judging import sectioned
+from eirkit.paper.studies.comparison import sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.capability import CapabilityCell, Control, measure_capability
 from eirkit.runs.runner import running
@@ -36,15 +36,15 @@ TABLE = {
 }
 COMPUTES = "the published figure is what that model can compute unaided; the calculator computes everything"
 SLOPPY = (
-    "Unaided figures are traits of the published models; what does not depend on a model is that with a calculator at "
-    "hand every cell is perfect, which is judged with an agent that slips (`reference/sloppy`)."
+    "Unaided figures are traits of the published models. Independent of the model is that every cell is perfect with a "
+    "calculator, which is judged with an agent that makes mistakes (`reference/sloppy`)."
 )
 
 
 def capability(setting: Setting) -> Findings:
     """Compare the control; unaided figures are traits of models."""
     seeds = seeds_of(setting, SEEDS)
-    exact = cast(setting, "calculator")[0]
+    exact = agents_for(setting, "calculator")[0]
     sloppy = exact if setting.model is not None else reference("sloppy", runner=setting.runner)
     plain, aided = _threes(exact, seeds), _threes(sloppy, seeds)
     sections = {
@@ -65,19 +65,21 @@ def capability(setting: Setting) -> Findings:
     return Findings(sectioned(sections), words=words, commands=commands(setting, "capability"))
 
 
-def _unaided(who: Who, threes: Sequence[dict[str, CapabilityCell]], seeds: Sequence[int]) -> Iterator[StudyRow]:
+def _unaided(
+    agent: StudyAgent, threes: Sequence[dict[str, CapabilityCell]], seeds: Sequence[int]
+) -> Iterator[StudyRow]:
     for model, published in TABLE.items():
         for name, accuracy in zip(WORKLOADS, published, strict=True):
             ours = of_groups([cells[name].accuracy for cells in threes], seeds)
-            yield row_of(who, name, accuracy, ours, model, COMPUTES, is_trait=True)
+            yield row_of(agent, name, accuracy, ours, model, COMPUTES, is_trait=True)
 
 
-def _threes(who: Who, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:
+def _threes(agent: StudyAgent, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:
     specs, found = [TaskSpec(name) for name in WORKLOADS], []
-    with running(who.runner) as runner:
-        planned = Control(seeds=seeds).plan([who.model], specs, who.options)
+    with running(agent.runner) as runner:
+        planned = Control(seeds=seeds).plan([agent.model], specs, agent.options)
         results = runner.complete(study_plan(*planned))
         for group in groups(seeds):
-            cells = measure_capability([who.model], specs, Control(seeds=group), who.options, results)
+            cells = measure_capability([agent.model], specs, Control(seeds=group), agent.options, results)
             found.append({cell.workload: cell for cell in cells})
     return found

@@ -1,4 +1,4 @@
-"""Errors that spread: alignment of first miss and first error, the heat map, the cascade gap, misses as predictions."""
+"""Studies of error cascades: first miss against first error, heat map, cascade gap, predictions from misses."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from eirkit.findings.prediction import decompose, no_cascade, residuals, store_r
 from eirkit.paper.studies.agents import (
     STRONG,
     Run,
-    Who,
+    StudyAgent,
     accuracy,
-    cast,
+    agents_for,
     commands,
     in_threes,
     pooled,
@@ -23,7 +23,7 @@ from eirkit.paper.studies.agents import (
     run_cell,
     seeds_of,
 )
-from eirkit.paper.studies.judging import THREE, banded, compare, exact, listed, numbers, sectioned, spread
+from eirkit.paper.studies.comparison import THREE, banded, compare, exact, listed, numbers, sectioned, spread
 from eirkit.paper.studies.pressure import (
     AGENTS,
     CAPACITIES,
@@ -53,18 +53,18 @@ UNNAMED = "a model that the paper does not name"
 
 def alignment_and_rescue(setting: Setting) -> Findings:
     """Compare when errors begin and whether restoration repairs them, as the figure shows both."""
-    people, seeds = cast(setting, *AGENTS), seeds_of(setting, SEEDS)
-    grid = run_grid(people, seeds, PRESSED)
-    rescuer = cast(setting, "guesser")[0]
+    agents, seeds = agents_for(setting, *AGENTS), seeds_of(setting, SEEDS)
+    grid = run_grid(agents, seeds, PRESSED)
+    rescuer = agents_for(setting, "guesser")[0]
     arms = store_recall_arms(rescuer, seeds_of(setting, RESCUE_SEEDS))
     sections = {
-        "First miss and first error, h = 12, 8, 4": list(alignment_rows(grid, people)),
+        "First miss and first error, h = 12, 8, 4": list(alignment_rows(grid, agents)),
         "Accuracy at missed RECALLs, m = 8, h = 4": list(store_recall_rows(rescuer, arms)),
     }
-    aligned = {(f, w.name): pooled([grid[f, h, w.name] for h in PRESSED], _aligned) for f in ALIGNMENT for w in people}
-    ours = {who.name: {family: aligned[family, who.name] for family in ranked(ALIGNMENT)} for who in people}
+    aligned = {(f, w.name): pooled([grid[f, h, w.name] for h in PRESSED], _aligned) for f in ALIGNMENT for w in agents}
+    ours = {agent.name: {family: aligned[family, agent.name] for family in ranked(ALIGNMENT)} for agent in agents}
     line = fall("first miss = first error: order of the workloads", ranked(ALIGNMENT), ours, LUCK)
-    panels = (_alignment_chart(grid, people), _arms_chart(rescuer, arms))
+    panels = (_alignment_chart(grid, agents), _arms_chart(rescuer, arms))
     figure = Figure("alignment-and-rescue", "Missing inputs predict errors; restoring them repairs answers", panels)
     made = commands(setting, "alignment-and-rescue")
     return Findings(sectioned(sections), (listed("shapes", "Order of the workloads", [line]),), (figure,), (), made)
@@ -74,26 +74,26 @@ def _aligned(run: Run) -> float | None:
     return None if run.score.aligned is None else float(run.score.aligned)
 
 
-def alignment_rows(grid: Grid, people: Sequence[Who]) -> Iterator[StudyRow]:
+def alignment_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
     """Yield first miss = first error over all trials with a miss: three seeds at each of three capacities."""
     reasons = {"Store–Recall": LUCK, "Stepwise Maximum": CHANCE, "Stepwise Top-k": CONFOUNDED}
     for family, published in ALIGNMENT.items():
-        for who in people:
-            threes = pooled([grid[family, h, who.name] for h in PRESSED], _aligned)
+        for agent in agents:
+            threes = pooled([grid[family, h, agent.name] for h in PRESSED], _aligned)
             label, why = f"{family}: first miss = first error", reasons.get(family, REASONS[family])
-            yield row_of(who, label, published, threes, STRONG, why)
+            yield row_of(agent, label, published, threes, STRONG, why)
 
 
-def _alignment_chart(grid: Grid, people: Sequence[Who]) -> Chart:
-    who, series = people[-1], []
+def _alignment_chart(grid: Grid, agents: Sequence[StudyAgent]) -> Chart:
+    agent, series = agents[-1], []
     for family in ALIGNMENT:
-        levels = [spread(in_threes(grid[family, h, who.name], _aligned)) for h in PRESSED]
+        levels = [spread(in_threes(grid[family, h, agent.name], _aligned)) for h in PRESSED]
         series.append(banded(family, "line", [16 / h for h in PRESSED], levels, is_share=True))
     said = ", ".join(f"{one.name} {fmean(numbers(one)):.0%}" for one in series if one.y)
     return Chart(
         "first-miss-first-error",
         "First miss is first error",
-        f"Share of runs whose first error is their first miss, over h = 12, 8 and 4, with the {who.name}: {said}.",
+        f"Share of runs whose first error is their first miss, over h = 12, 8 and 4, with the {agent.name}: {said}.",
         Axis("m/h"),
         Axis("share of runs with a miss", low=0, high=1, percent=True),
         tuple(series),
@@ -101,7 +101,7 @@ def _alignment_chart(grid: Grid, people: Sequence[Who]) -> Chart:
     )
 
 
-def _arms_chart(who: Who, arms: dict[str, list[float]]) -> Chart:
+def _arms_chart(agent: StudyAgent, arms: dict[str, list[float]]) -> Chart:
     names = {"control": "no injection", "oracle": "exact restoration", "sham": "matched sham"}
     published = {"control": 0.113, "oracle": 1.0, "sham": 0.0}
     levels = {arm: spread(arms[arm]) for arm in names}
@@ -109,11 +109,11 @@ def _arms_chart(who: Who, arms: dict[str, list[float]]) -> Chart:
     return Chart(
         "rescue-arms",
         "Accuracy at missed RECALLs",
-        f"Accuracy at steps whose input was missing, {who.name}: {said}; published 11.3%, 100% and 0%.",
+        f"Accuracy at steps whose input was missing, {agent.name}: {said}; published 11.3%, 100% and 0%.",
         Axis("arm", "category"),
         Axis("accuracy", low=0, high=1, percent=True),
         (
-            banded(who.name, "bars", tuple(names.values()), list(levels.values()), is_share=True),
+            banded(agent.name, "bars", tuple(names.values()), list(levels.values()), is_share=True),
             Series("published", "points", tuple(names.values()), tuple(published.values()), dashed=True),
         ),
     )
@@ -121,24 +121,26 @@ def _arms_chart(who: Who, arms: dict[str, list[float]]) -> Chart:
 
 def error_heat_map(setting: Setting) -> Findings:
     """Draw every run of Stepwise Sum step by step, with its first miss, and how wrong answers outlast misses."""
-    people, seeds = cast(setting, *AGENTS), seeds_of(setting, THREE)
+    agents, seeds = agents_for(setting, *AGENTS), seeds_of(setting, THREE)
     runs = {
-        (h, who.name): run_cell(FAMILIES["Stepwise Sum"], Access(h=h), who, seeds) for h in CAPACITIES for who in people
+        (h, agent.name): run_cell(FAMILIES["Stepwise Sum"], Access(h=h), agent, seeds)
+        for h in CAPACITIES
+        for agent in agents
     }
     rows: list[StudyRow] = []
-    for who in people:
-        full = [1 - run.score.accuracy for run in runs[16, who.name]]
-        rows.append(row_of(who, "h = 16: wrong answers", 0.0, repeated(full), STRONG, "a model may slip"))
-        first = [float(run.score.aligned or False) for h in PRESSED for run in runs[h, who.name]]
+    for agent in agents:
+        full = [1 - run.score.accuracy for run in runs[16, agent.name]]
+        rows.append(row_of(agent, "h = 16: wrong answers", 0.0, repeated(full), STRONG, "a model may slip"))
+        first = [float(run.score.aligned or False) for h in PRESSED for run in runs[h, agent.name]]
         why = "an error before the first miss, or a lucky answer at it"
-        rows.append(row_of(who, "h = 12, 8, 4: error front at the first miss", 1.0, [fmean(first)], STRONG, why))
+        rows.append(row_of(agent, "h = 12, 8, 4: error front at the first miss", 1.0, [fmean(first)], STRONG, why))
     excess = {
-        h: fmean(p.excess for who in people for p in decompose([r.verdicts for r in runs[h, who.name]]))
+        h: fmean(p.excess for agent in agents for p in decompose([r.verdicts for r in runs[h, agent.name]]))
         for h in PRESSED
     }
     exceeds = [exact(f"h = {h}: 1 if so", 1, float(value > 0), digits=0) for h, value in excess.items()]
     sections = {"Stepwise Sum, m = 16": rows, "Wrong answers are more frequent than missing inputs": exceeds}
-    panels = (*(_heat(h, people, runs) for h in CAPACITIES), _probabilities(people, runs, excess))
+    panels = (*(_heat(h, agents, runs) for h in CAPACITIES), _probabilities(agents, runs, excess))
     figure = Figure("error-heat-map", "Errors begin at the first miss and stay", panels)
     made = commands(setting, "error-heat-map")
     return Findings(sectioned(sections), figures=(figure,), commands=made)
@@ -147,9 +149,9 @@ def error_heat_map(setting: Setting) -> Findings:
 Cells = dict[tuple[int, str], list[Run]]  # h, agent
 
 
-def _heat(h: int, people: Sequence[Who], runs: Cells) -> Chart:
+def _heat(h: int, agents: Sequence[StudyAgent], runs: Cells) -> Chart:
     """Return every step of every run: right, wrong, or the first one with a missing input."""
-    rows = [(f"{who.name}, run {n}", run) for who in people for n, run in enumerate(runs[h, who.name], 1)]
+    rows = [(f"{agent.name}, run {n}", run) for agent in agents for n, run in enumerate(runs[h, agent.name], 1)]
     places = [
         (v.t, name, 2.0 if v.t == run.score.first_miss else float(not v.correct))
         for name, run in rows
@@ -169,10 +171,10 @@ def _heat(h: int, people: Sequence[Who], runs: Cells) -> Chart:
     )
 
 
-def _probabilities(people: Sequence[Who], runs: Cells, excess: dict[int, float]) -> Chart:
+def _probabilities(agents: Sequence[StudyAgent], runs: Cells, excess: dict[int, float]) -> Chart:
     series = []
     for h in PRESSED:
-        verdicts = [run.verdicts for who in people for run in runs[h, who.name]]
+        verdicts = [run.verdicts for agent in agents for run in runs[h, agent.name]]
         steps = tuple(range(1, len(verdicts[0]) + 1))
         wrong = tuple(fmean(float(not run[t - 1].correct) for run in verdicts) for t in steps)
         missed = tuple(fmean(float(run[t - 1].missed) for run in verdicts) for t in steps)
@@ -200,23 +202,23 @@ TRAJECTORY: dict[str, tuple[int, float, Callable[[Run], float | None]]] = {
 
 def cascade_gap(setting: Setting) -> Findings:
     """Compare how far Stepwise Sum falls below Store–Recall, and the causes in one trajectory."""
-    people, seeds = cast(setting, *AGENTS), seeds_of(setting, SEEDS)
+    agents, seeds = agents_for(setting, *AGENTS), seeds_of(setting, SEEDS)
     families = ("Store–Recall", "Stepwise Sum")
     grid = {
-        (family, h, who.name): run_cell(FAMILIES[family], Access(h=h), who, seeds)
+        (family, h, agent.name): run_cell(FAMILIES[family], Access(h=h), agent, seeds)
         for family in families
         for h in CAPACITIES
-        for who in people
+        for agent in agents
     }
     sections = {
-        "Cascades in Stepwise Sum": list(_gap_rows(grid, people)),
-        "One trajectory of Stepwise Sum; ± over single runs": list(_trajectory_rows(grid, people)),
+        "Cascades in Stepwise Sum": list(_gap_rows(grid, agents)),
+        "One trajectory of Stepwise Sum; ± over single runs": list(_trajectory_rows(grid, agents)),
     }
-    who = people[0]
+    agent = agents[0]
     figure = Figure(
         "cascade-gap",
         "One missing result can spoil many later steps",
-        (_gap_chart(grid, who), _timeline(grid["Stepwise Sum", 12, who.name], who)),
+        (_gap_chart(grid, agent), _timeline(grid["Stepwise Sum", 12, agent.name], agent)),
     )
     tables = (
         listed("causes", "Errors by cause, a run of 64 steps", _causes(grid)),
@@ -225,30 +227,30 @@ def cascade_gap(setting: Setting) -> Findings:
     return Findings(sectioned(sections), tables, (figure,), commands=commands(setting, "cascade-gap"))
 
 
-def _gap_rows(grid: Grid, people: Sequence[Who]) -> Iterator[StudyRow]:
+def _gap_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
     reason = REASONS["Stepwise Sum"]
-    for who in people:
-        alone = in_threes(grid["Stepwise Sum", 8, who.name], _without_cascades)
-        yield row_of(who, "h = 8: predicted without cascades", 0.36, alone, STRONG, reason)
-        seen = in_threes(grid["Stepwise Sum", 8, who.name], accuracy)
+    for agent in agents:
+        alone = in_threes(grid["Stepwise Sum", 8, agent.name], _without_cascades)
+        yield row_of(agent, "h = 8: predicted without cascades", 0.36, alone, STRONG, reason)
+        seen = in_threes(grid["Stepwise Sum", 8, agent.name], accuracy)
         times = [a / b for a, b in zip(alone, seen, strict=True) if b]
-        yield row_of(who, "h = 8: predicted / observed", 2.2, times, STRONG, reason)
+        yield row_of(agent, "h = 8: predicted / observed", 2.2, times, STRONG, reason)
         for h, published in ((8, 0.612), (4, 0.578)):
-            pairs = zip(grid["Store–Recall", h, who.name], grid["Stepwise Sum", h, who.name], strict=True)
+            pairs = zip(grid["Store–Recall", h, agent.name], grid["Stepwise Sum", h, agent.name], strict=True)
             apart = [a.score.accuracy - b.score.accuracy for a, b in pairs]
-            yield row_of(who, f"h = {h}: Store–Recall − Stepwise Sum", published, repeated(apart), STRONG, LUCK)
+            yield row_of(agent, f"h = {h}: Store–Recall − Stepwise Sum", published, repeated(apart), STRONG, LUCK)
 
 
 def _without_cascades(run: Run) -> float:
     return no_cascade(run.score.missed, run.score.steps, run.score.consuming_all).of_consuming
 
 
-def _trajectory_rows(grid: Grid, people: Sequence[Who]) -> Iterator[StudyRow]:
+def _trajectory_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
     """Yield the one published trajectory beside single trajectories, not threes, of ours; some have no first error."""
     for name, (h, published, figure) in TRAJECTORY.items():
-        for who in people:
-            ours = [float(value) for run in grid["Stepwise Sum", h, who.name] if (value := figure(run)) is not None]
-            yield compare(f"h = {h}: {name}", published, ours, (UNNAMED, who.name), ONE_GRAPH, digits=0)
+        for agent in agents:
+            ours = [float(value) for run in grid["Stepwise Sum", h, agent.name] if (value := figure(run)) is not None]
+            yield compare(f"h = {h}: {name}", published, ours, (UNNAMED, agent.name), ONE_GRAPH, digits=0)
 
 
 def _causes(grid: Grid) -> Iterator[dict[str, Any]]:
@@ -275,16 +277,18 @@ def _predictions(grid: Grid) -> Iterator[dict[str, Any]]:
             yield {**entry, "observed": observed, "residual": residuals([observed], [predicted]).mean}
 
 
-def _gap_chart(grid: Grid, who: Who) -> Chart:
+def _gap_chart(grid: Grid, agent: StudyAgent) -> Chart:
     series = []
     for family in ("Store–Recall", "Stepwise Sum"):
-        levels = [spread(in_threes(grid[family, h, who.name], lambda run: run.score.step_accuracy)) for h in CAPACITIES]
+        levels = [
+            spread(in_threes(grid[family, h, agent.name], lambda run: run.score.step_accuracy)) for h in CAPACITIES
+        ]
         series.append(banded(family, "line", PRESSURES, levels, is_share=True))
     said = ", ".join(f"{one.name} {one.y[2]:.0%}" for one in series)
     return Chart(
         "accuracy-of-consuming-steps",
         "Accuracy of steps that use earlier results",
-        f"At m/h = 2, with the {who.name}, steps that use earlier results are right in: {said}.",
+        f"At m/h = 2, with the {agent.name}, steps that use earlier results are right in: {said}.",
         Axis("m/h"),
         Axis("accuracy", low=0, high=1, percent=True),
         tuple(series),
@@ -292,7 +296,7 @@ def _gap_chart(grid: Grid, who: Who) -> Chart:
     )
 
 
-def _timeline(runs: Sequence[Run], who: Who) -> Chart:
+def _timeline(runs: Sequence[Run], agent: StudyAgent) -> Chart:
     """Return the modes of the run whose counts of errors are nearest to the middle of all."""
     middle = fmean(run.score.errors["cascade"] for run in runs)
     run = min(runs, key=lambda one: abs(one.score.errors["cascade"] - middle))
@@ -304,7 +308,7 @@ def _timeline(runs: Sequence[Run], who: Who) -> Chart:
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     return Chart(
         "mode-timeline",
-        f"One run at h = 12, {who.name}",
+        f"One run at h = 12, {agent.name}",
         f"A run of 64 steps whose first miss is at step {run.score.first_miss}: {said}.",
         Axis("step"),
         Axis("what became of the step", "category"),
@@ -314,16 +318,16 @@ def _timeline(runs: Sequence[Run], who: Who) -> Chart:
 
 def store_recall_theory(setting: Setting) -> Findings:
     """Compare what misses alone predict for Store–Recall with what was observed."""
-    people, seeds = cast(setting, *AGENTS), seeds_of(setting, SEEDS)
+    agents, seeds = agents_for(setting, *AGENTS), seeds_of(setting, SEEDS)
     spec = FAMILIES["Store–Recall"]
-    runs = {(h, who.name): run_cell(spec, Access(h=h), who, seeds) for h in CAPACITIES for who in people}
+    runs = {(h, agent.name): run_cell(spec, Access(h=h), agent, seeds) for h in CAPACITIES for agent in agents}
     rows = []
-    for who in people:
-        cells = [_predicted(runs[h, who.name]) for h in PRESSED]
+    for agent in agents:
+        cells = [_predicted(runs[h, agent.name]) for h in PRESSED]
         errors = [residuals(*zip(*cell, strict=True)).mean_absolute for cell in zip(*cells, strict=True)]
         label = "observed − predicted: mean absolute error"
-        rows.append(row_of(who, label, 0.040, errors, STRONG, LUCK))
-    figure = Figure("store-recall-theory", "Store–Recall: theory and observed", tuple(_theory_charts(runs, people)))
+        rows.append(row_of(agent, label, 0.040, errors, STRONG, LUCK))
+    figure = Figure("store-recall-theory", "Store–Recall: theory and observed", tuple(_theory_charts(runs, agents)))
     made = commands(setting, "store-recall-theory")
     return Findings(sectioned({"Store–Recall, 0.5 + 0.5 (1 − miss rate)": rows}), figures=(figure,), commands=made)
 
@@ -335,14 +339,14 @@ def _predicted(runs: Sequence[Run]) -> list[tuple[float, float]]:
     return list(zip(observed, predicted, strict=True))
 
 
-def _theory_charts(runs: Cells, people: Sequence[Who]) -> Iterator[Chart]:
+def _theory_charts(runs: Cells, agents: Sequence[StudyAgent]) -> Iterator[Chart]:
     observed, apart = [], []
-    for who in people:
-        cells = [_predicted(runs[h, who.name]) for h in CAPACITIES]
+    for agent in agents:
+        cells = [_predicted(runs[h, agent.name]) for h in CAPACITIES]
         levels = [fmean(a for a, _ in cell) for cell in cells]
         expected = tuple(fmean(b for _, b in cell) for cell in cells)
-        observed.append(Series(who.name, "line", PRESSURES, tuple(levels)))
-        apart.append(Series(who.name, "line", PRESSURES, tuple(a - b for a, b in zip(levels, expected, strict=True))))
+        observed.append(Series(agent.name, "line", PRESSURES, tuple(levels)))
+        apart.append(Series(agent.name, "line", PRESSURES, tuple(a - b for a, b in zip(levels, expected, strict=True))))
     observed.append(Series("predicted", "line", PRESSURES, expected, dashed=True))
     said = ", ".join(f"{one.name} {one.y[2]:.3f}" for one in observed)
     yield Chart(

@@ -1,6 +1,6 @@
-"""Every study by its id: all tables and figures of the paper, and the paragraphs that print figures of their own.
+"""Lists every study by its id: the tables and figures of the paper, and paragraphs with figures of their own.
 
-A study names the function that computes it and loads it when it is run, so that listing studies costs nothing.
+A study names the function that computes it, which is imported when the study runs, so that listing is cheap.
 """
 
 from __future__ import annotations

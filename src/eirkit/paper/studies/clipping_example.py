@@ -1,6 +1,6 @@
-"""One run in which a clipped view leaves out a line that the reference patch changes, cut by cut.
+"""Study of one run in which a clipped view omits a line that the reference patch changes.
 
-The published one is a run of OpenHands; it is drawn if `--data` has such runs. A planted run stands in otherwise.
+The published run is one of OpenHands; it is drawn if `--data` has such runs, and a synthetic run otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_logs
 from eirkit.logs.tables import read_rows
-from eirkit.paper.studies.judging import absent, exact, in_section
+from eirkit.paper.studies.comparison import absent, exact, in_section
 from eirkit.paper.studies.recorded import OPENHANDS, folder_of, lacks, needed
 from eirkit.paper.study import NEEDS_RUNS, Findings, Setting
 from eirkit.show.chart import Axis, Chart, Figure, Series

@@ -1,7 +1,7 @@
-"""Recovery cones without agents: the cone table, growth and matched pairs, and the figures of cost and geometry.
+"""Studies of recovery cones without agents: cone table, growth, matched pairs, cost and geometry.
 
 The paper's cone is what a result depends on ("its dependencies … form its recovery cone"), without the result itself;
-ours counts it, because reading it again is part of recovering it. Here one node a cone is taken off.
+ours counts it, because reading it again is part of recovering it. Here one node per cone is subtracted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.findings.statistics import Interval, bootstrap
-from eirkit.paper.studies.judging import THREE, compare, exact, in_section, listed, sectioned
+from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, sectioned
 from eirkit.paper.study import DIFFERS, Findings, Setting, StudyRow
 from eirkit.seeds import below, words
 from eirkit.show.chart import Axis, Chart, Figure, Series

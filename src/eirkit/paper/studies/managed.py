@@ -1,4 +1,4 @@
-"""Agent-managed retention: the 2×2 and its valleys, the behaviour of Stepwise Maximum, and recovery under pressure."""
+"""Studies of agent-managed retention: the 2×2, behaviour on Stepwise Maximum, recovery under pressure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from eirkit.paper.studies.agents import (
     MINI,
     OPUS,
     Run,
-    Who,
+    StudyAgent,
     accuracy,
-    cast,
+    agents_for,
     commands,
     in_threes,
     pooled,
@@ -23,7 +23,7 @@ from eirkit.paper.studies.agents import (
     row_of,
     seeds_of,
 )
-from eirkit.paper.studies.judging import in_section, listed, sectioned
+from eirkit.paper.studies.comparison import in_section, listed, sectioned
 from eirkit.paper.studies.retention import (
     CAPACITIES,
     CHOICE,
@@ -95,24 +95,24 @@ COUNTED = (
 UNNAMED = "models that the paper does not name"
 
 
-def _as(who: Who, name: str) -> Who:
+def _as(agent: StudyAgent, name: str) -> StudyAgent:
     """Return an agent under the name of a column."""
-    return who.called(f"{who.name}, {name}")
+    return agent.renamed(f"{agent.name}, {name}")
 
 
 def two_by_two(setting: Setting) -> Findings:
     """Compare who chooses what is kept, in what form it is kept, and where a memory is worse than none."""
-    who, seeds = cast(setting, "recoverer")[0], seeds_of(setting, SEEDS)
-    cells = run_cells(who, seeds)
+    agent, seeds = agents_for(setting, "recoverer")[0], seeds_of(setting, SEEDS)
+    cells = run_cells(agent, seeds)
     takers = {}
     if setting.model is None:
         takers = {p: run_note_taker(p, seeds, cells, setting.runner) for p in WRITES.values()}
     sections = {
-        "Store–Recall, the 2×2 pooled over h = 16, 8, 4, 2": [*_square_rows(who, cells), *_taker_rows(takers)],
-        "Effects": [*_effect_rows(who, cells), *_taker_effects(takers)],
-        "Capacity and valleys": [*_capacity_rows(who, cells), *_valley_rows(who, cells, takers)],
+        "Store–Recall, the 2×2 pooled over h = 16, 8, 4, 2": [*_square_rows(agent, cells), *_taker_rows(takers)],
+        "Effects": [*_effect_rows(agent, cells), *_taker_effects(takers)],
+        "Capacity and valleys": [*_capacity_rows(agent, cells), *_valley_rows(agent, cells, takers)],
     }
-    agents: dict[str, Cells] = {who.name: cells}
+    agents: dict[str, Cells] = {agent.name: cells}
     tables = []
     if setting.model is None:
         agents["thrasher"] = run_cells(reference("thrasher", runner=setting.runner), seeds, ["reads"])
@@ -120,18 +120,18 @@ def two_by_two(setting: Setting) -> Findings:
         lines = store_recall_shapes(cells, takers, agents["thrasher"])
         tables.append(listed("shapes", "Shapes: signs, orders, trends and places", lines))
         tables.append(listed("valleys", "Valleys on Store–Recall: lowest accuracy − floor", _valley_lines(agents)))
-    sections["Behaviour with reads"] = list(_behaviour_rows(agents, who))
+    sections["Behaviour with reads"] = list(_behaviour_rows(agents, agent))
     tables.append(listed("cells", "Store–Recall, every cell: 64 steps, at most 200 actions", _cell_lines(agents)))
     made = commands(setting, "two-by-two")
     return Findings(sectioned(sections), tuple(tables), commands=made)
 
 
-def _square_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
+def _square_rows(agent: StudyAgent, cells: Cells) -> Iterator[StudyRow]:
     for condition, by_model in TWO_BY_TWO.items():
         for model, published in by_model.items():
             for budget in READS:
                 threes = over_h(cells, condition, budget)
-                yield row_of(_as(who, budget), f"{NAMES[condition]}: accuracy", published, threes, model, KEEPS)
+                yield row_of(_as(agent, budget), f"{NAMES[condition]}: accuracy", published, threes, model, KEEPS)
 
 
 def _taker_rows(takers: dict[float, Cells]) -> Iterator[StudyRow]:
@@ -145,7 +145,7 @@ def _taker_rows(takers: dict[float, Cells]) -> Iterator[StudyRow]:
                     yield row_of(_taker(budget), label, published, threes, model, WRITTEN)
 
 
-def _taker(budget: str) -> Who:
+def _taker(budget: str) -> StudyAgent:
     return _as(reference("note-taker"), f"its rate, {budget}")
 
 
@@ -155,14 +155,14 @@ CONTRASTS = (
 )
 
 
-def _effect_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
+def _effect_rows(agent: StudyAgent, cells: Cells) -> Iterator[StudyRow]:
     """Yield both effects of the 2×2: who chooses, and in what form it is kept."""
     for label, by_model, better, worse in CONTRASTS:
         for model, published in by_model.items():
             for budget in READS:
                 why = ALL_READ if budget == "reads" else FLAWLESS if better == "lru" else KEEPS
                 apart = _apart(cells, better, worse, budget)
-                yield row_of(_as(who, budget), label, published, apart, model, why)
+                yield row_of(_as(agent, budget), label, published, apart, model, why)
 
 
 def _taker_effects(takers: dict[float, Cells]) -> Iterator[StudyRow]:
@@ -177,7 +177,7 @@ def _apart(cells: Cells, better: str, worse: str, budget: str) -> list[float]:
     return [a - b for a, b in zip(over_h(cells, better, budget), over_h(cells, worse, budget), strict=True)]
 
 
-def _capacity_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
+def _capacity_rows(agent: StudyAgent, cells: Cells) -> Iterator[StudyRow]:
     for condition, h, published, model, why in (
         ("scratch", 2, 0.487, OPUS, LOST),
         ("belady", 2, 0.539, OPUS, LOST),
@@ -186,15 +186,15 @@ def _capacity_rows(who: Who, cells: Cells) -> Iterator[StudyRow]:
     ):
         threes = in_threes(cells[condition, "no reads", h], accuracy)
         label = f"{NAMES.get(condition, 'Belady')}, h = {h}: accuracy"
-        yield row_of(_as(who, "no reads"), label, published, threes, model, why, is_trait=why == LOST)
+        yield row_of(_as(agent, "no reads"), label, published, threes, model, why, is_trait=why == LOST)
 
 
-def _valley_rows(who: Who, cells: Cells, takers: dict[float, Cells]) -> Iterator[StudyRow]:
+def _valley_rows(agent: StudyAgent, cells: Cells, takers: dict[float, Cells]) -> Iterator[StudyRow]:
     for condition, published, model, _ in VALLEYS:
         label = f"{NAMES[condition]}: valley"
         for budget in READS:
             depths = _valleys(cells, condition, budget)
-            yield row_of(_as(who, budget), label, published, depths, model, NO_VALLEY)
+            yield row_of(_as(agent, budget), label, published, depths, model, NO_VALLEY)
             if takers:
                 own = takers[WRITES.get(model, TEXT_LRU_WRITES)]
                 yield row_of(_taker(budget), label, published, _valleys(own, condition, budget), model, WRITTEN)
@@ -219,12 +219,12 @@ HABIT_FIGURES: tuple[Habit, ...] = (
 )
 
 
-def _behaviour_rows(agents: dict[str, Cells], who: Who) -> Iterator[StudyRow]:
+def _behaviour_rows(by_agent: dict[str, Cells], agent: StudyAgent) -> Iterator[StudyRow]:
     for name, condition, h, published, model, figure in HABIT_FIGURES:
-        for agent, cells in agents.items():
+        for shown, cells in by_agent.items():
             threes = in_threes(cells[condition, "reads", h], figure)
             if threes:
-                named = who.called(agent)
+                named = agent.renamed(shown)
                 label = f"{NAMES[condition]}, h = {h}: {name}"
                 yield row_of(named, label, published, threes, model, HABITS, is_trait=True)
 
@@ -270,20 +270,20 @@ def maximum_behaviour(setting: Setting) -> Findings:
     """Compare the behaviour table of Stepwise Maximum."""
     seeds = seeds_of(setting, SEEDS)
     if setting.model is not None:
-        who = cast(setting)[0]
-        panels = {f"{who.name}, {budget}": (who, budget) for budget in READS}
+        agent = agents_for(setting)[0]
+        panels = {f"{agent.name}, {budget}": (agent, budget) for budget in READS}
     else:
         panels = {name: (reference(agent, p, setting.runner), budget) for name, (agent, p, budget) in PANELS.items()}
-    made = {name: run_panel(who, budget, seeds) for name, (who, budget) in panels.items()}
-    rows = [row for name, (who, budget) in panels.items() for row in _panel_rows(name, who, budget, made[name])]
+    made = {name: run_panel(agent, budget, seeds) for name, (agent, budget) in panels.items()}
+    rows = [row for name, (agent, budget) in panels.items() for row in _panel_rows(name, agent, budget, made[name])]
     shapes = panel_shapes(made) if setting.model is None else ()
     tables = (listed("shapes", "Shapes: orders and the floor", shapes),) if setting.model is None else ()
     section = in_section("Stepwise Maximum, m = 8, pooled over h = 2 and 4", rows)
     return Findings(section, tables, commands=commands(setting, "agent-managed-behaviour"))
 
 
-def _panel_rows(name: str, who: Who, budget: str, panel: Panel) -> Iterator[StudyRow]:
-    named = who.called(name)
+def _panel_rows(name: str, agent: StudyAgent, budget: str, panel: Panel) -> Iterator[StudyRow]:
+    named = agent.renamed(name)
     reason = TAKES if name.startswith("substituter") else OMITS
     for condition, threes in panel_accuracy(panel).items():
         label = f"{NAMES.get(condition, FLOOR)}: accuracy"
@@ -300,24 +300,24 @@ def recovery_enabled(setting: Setting) -> Findings:
     """Compare Stepwise Maximum with recovery, its last 32 steps scored; reads are those of the whole run."""
     seeds = seeds_of(setting, SEEDS)
     if setting.model is None:
-        people = {name: (reference(agent, runner=setting.runner), how) for name, (agent, *how) in MEANS.items()}
+        agents = {name: (reference(agent, runner=setting.runner), how) for name, (agent, *how) in MEANS.items()}
     else:
-        people = {f"{setting.model}, LRU, READ": (cast(setting)[0], ["lru", None, 0])}
+        agents = {f"{setting.model}, LRU, READ": (agents_for(setting)[0], ["lru", None, 0])}
     runs: Recoveries = {
-        (name, h): run_recovery(who, h, seeds, (how[0], how[1], how[2]))  # type: ignore[arg-type]
+        (name, h): run_recovery(agent, h, seeds, (how[0], how[1], how[2]))  # type: ignore[arg-type]
         for h in RECOVERY
-        for name, (who, how) in people.items()
+        for name, (agent, how) in agents.items()
     }
-    rows = list(_recovery_rows(runs, {name: who.called(name) for name, (who, _) in people.items()}))
+    rows = list(_recovery_rows(runs, {name: agent.renamed(name) for name, (agent, _) in agents.items()}))
     shapes = (listed("shapes", "Shapes", recovery_shapes(runs)),) if setting.model is None else ()
     section = in_section("Stepwise Maximum with recovery, m = 16, the last 32 steps", rows)
     return Findings(section, shapes, commands=commands(setting, "recovery-enabled-maximum"))
 
 
-def _recovery_rows(runs: Recoveries, people: dict[str, Who]) -> Iterator[StudyRow]:
+def _recovery_rows(runs: Recoveries, agents: dict[str, StudyAgent]) -> Iterator[StudyRow]:
     for h, (right, reads) in RECOVERY.items():
-        for name, who in people.items():
+        for name, agent in agents.items():
             threes = in_threes(runs[name, h], accuracy)
-            yield row_of(who, f"m/h = {16 // h}: accuracy", right, threes, UNNAMED, GIVES_UP)
+            yield row_of(agent, f"m/h = {16 // h}: accuracy", right, threes, UNNAMED, GIVES_UP)
             spent: Sequence[float] = in_threes(runs[name, h], recovery_reads)
-            yield row_of(who, f"m/h = {16 // h}: recovery reads", reads, spent, UNNAMED, COUNTED)
+            yield row_of(agent, f"m/h = {16 // h}: recovery reads", reads, spent, UNNAMED, COUNTED)

@@ -1,4 +1,4 @@
-"""What the studies of memory systems share: one agent over tasks with an external memory, or with none."""
+"""Runs one agent with external memory systems or without, for the studies of memory systems."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.findings.causes import RunScore, read_score
-from eirkit.paper.studies.agents import Who, reference, study_plan
+from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
 from eirkit.runs.cells import Access
 from eirkit.runs.runner import running
 from eirkit.tasks.task import TaskSpec
 
-MANY_ACTIONS = 10_000  # so that the memory is measured and not the limit of actions
+MANY_ACTIONS = 10_000  # so that the action limit does not affect the results
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRun:
-    """One run and what its memory did."""
+    """One run and the statistics of its memory."""
 
     seed: int
     score: RunScore
@@ -30,19 +30,19 @@ Cell = tuple[TaskSpec, Access]
 
 
 def external(memory: str, h: int, panel: str = "native", actions: int = MANY_ACTIONS, **settings: Any) -> Access:
-    """Return the access to a memory system beside the last h records; in the strict panel it has h records alone."""
+    """Return access to a memory system beside the last h records; in the strict panel it holds only h records."""
     return Access("external", None, memory, settings, panel, h=h, actions=actions)
 
 
-def run_memories(cells: Sequence[Cell], seeds: Sequence[int], who: Who | None = None) -> list[list[MemoryRun]]:
-    """Return the runs of each cell; a run that a memory system broke is left out, so that it is never a zero.
+def run_memories(cells: Sequence[Cell], seeds: Sequence[int], agent: StudyAgent | None = None) -> list[list[MemoryRun]]:
+    """Return the runs of each cell, without failed runs, which must not count as zero.
 
     Args:
-        who: the recoverer unless given, which writes every answer and searches for what is missing.
+        agent: the recoverer unless given, which writes every answer and searches for what is missing.
     """
-    who = who or reference("recoverer")
-    planned = [(who.cell(spec, access), seeds) for spec, access in cells]
-    with running(who.runner) as runner:
+    agent = agent or reference("recoverer")
+    planned = [(agent.cell(spec, access), seeds) for spec, access in cells]
+    with running(agent.runner) as runner:
         results = runner.complete(study_plan(*planned))
         for cell, own in planned:
             for why in results.losses([(cell, own)]).values():
@@ -59,7 +59,7 @@ def run_memories(cells: Sequence[Cell], seeds: Sequence[int], who: Who | None = 
 
 
 def how_to_get(memory: str) -> str | None:
-    """Return what stands in place of a figure where a system is not there; None if it is."""
+    """Return why a memory system cannot be run and how to install it; None if it can."""
     if (why := reason_absent(memory)) is None:
         return None
     return f"not installed: eirkit doctor --install {memory}" if "doctor --install" in why else why

@@ -1,4 +1,4 @@
-"""Retention policies without agents: the cross-family table and its figure, first failures, Full Lookup's hit rates."""
+"""Studies of retention policies without agents: cross-family table, first failures, hit rates of Full Lookup."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.paper.studies.judging import THREE, compare, in_section, listed, sectioned
+from eirkit.paper.studies.comparison import THREE, compare, in_section, listed, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
@@ -92,8 +92,8 @@ def sufficient_rows(seeds: Sequence[int]) -> Iterator[StudyRow]:
     for name, figures in MISSING_STEPS.items():
         for h, published in figures.items():
             steps = in_threes(miss_rates(spec, seeds, name, [h])[:, 0] * (spec.n - 1))
-            who = "exact window" if name == "window" else "LRU"
-            yield compare(f"Stepwise Sum, h = {h}: {who}, steps with a missing reference", published, steps, digits=1)
+            rule = "exact window" if name == "window" else "LRU"
+            yield compare(f"Stepwise Sum, h = {h}: {rule}, steps with a missing reference", published, steps, digits=1)
 
 
 def cross_family(setting: Setting) -> Findings:

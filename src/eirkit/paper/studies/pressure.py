@@ -1,4 +1,4 @@
-"""Pressure without recovery: accuracy by what is retained, Full Lookup, and the tests that go with them."""
+"""Studies of accuracy under pressure without recovery: by retained records, Full Lookup, and rank tests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from eirkit.paper.studies.agents import (
     FOUR,
     STRONG,
     Run,
-    Who,
+    StudyAgent,
     accuracy,
-    cast,
+    agents_for,
     commands,
     in_threes,
     reference,
@@ -21,7 +21,7 @@ from eirkit.paper.studies.agents import (
     run_cell,
     seeds_of,
 )
-from eirkit.paper.studies.judging import in_section, listed, ordered, shape
+from eirkit.paper.studies.comparison import in_section, listed, ordered, shape
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import Access
 from eirkit.runs.claims import gate
@@ -73,56 +73,62 @@ SEVERAL = (
 Grid = dict[tuple[str, int, str], list[Run]]  # family, h, agent
 
 
-def run_grid(people: Sequence[Who], seeds: Sequence[int], capacities: Sequence[int] = CAPACITIES) -> Grid:
+def run_grid(agents: Sequence[StudyAgent], seeds: Sequence[int], capacities: Sequence[int] = CAPACITIES) -> Grid:
     return {
-        (family, h, who.name): run_cell(spec, Access(h=h), who, seeds)
+        (family, h, agent.name): run_cell(spec, Access(h=h), agent, seeds)
         for family, spec in FAMILIES.items()
         for h in capacities
-        for who in people
+        for agent in agents
     }
 
 
 def pressure_grid(setting: Setting) -> Findings:
     """Compare accuracy by retained records on four workloads."""
-    people, seeds = cast(setting, *AGENTS), seeds_of(setting, SEEDS)
-    grid = run_grid(people, seeds)
+    agents, seeds = agents_for(setting, *AGENTS), seeds_of(setting, SEEDS)
+    grid = run_grid(agents, seeds)
     tables = (
-        listed("shapes", "Shapes: trends and orders", shapes(grid, people)),
-        listed("rank-tests", f"Spearman, m/h with accuracy, {TRIALS_A_LEVEL} trials a level", rank_tests(grid, people)),
-        listed("controls", "Full information, h = m: who may carry claims about lost information", controls(people)),
+        listed("shapes", "Shapes: trends and orders", shapes(grid, agents)),
+        listed("rank-tests", f"Spearman, m/h with accuracy, {TRIALS_A_LEVEL} trials a level", rank_tests(grid, agents)),
+        listed(
+            "controls", "Full information, h = m: agents that qualify for claims about missing inputs", controls(agents)
+        ),
         *((_lengths(seeds, setting.runner),) if setting.model is None else ()),
     )
-    rows = in_section("Accuracy by retained records, m = 16", accuracy_rows(grid, people))
+    rows = in_section("Accuracy by retained records, m = 16", accuracy_rows(grid, agents))
     words = (SEVERAL,) if setting.model is None else ()
     return Findings(rows, tables, words=words, commands=commands(setting, "pressure-grid"))
 
 
-def accuracy_rows(grid: Grid, people: Sequence[Who]) -> Iterator[StudyRow]:
+def accuracy_rows(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[StudyRow]:
     for family, figures in TABLE.items():
         for h, published in zip(CAPACITIES, figures, strict=True):
-            for who in people:
-                threes = in_threes(grid[family, h, who.name], accuracy)
-                yield row_of(who, f"{family}, h = {h}", published, threes, STRONG, REASONS[family])
+            for agent in agents:
+                threes = in_threes(grid[family, h, agent.name], accuracy)
+                yield row_of(agent, f"{family}, h = {h}", published, threes, STRONG, REASONS[family])
 
 
-def controls(people: Sequence[Who]) -> Iterator[dict[str, Any]]:
+def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
     """Yield what each agent reaches at full information."""
     for family, spec in FAMILIES.items():
-        for who in people:
-            yield {"workload": family, "agent": who.name, **gate(who.model, spec, who.options, who.runner).standing()}
+        for agent in agents:
+            yield {
+                "workload": family,
+                "agent": agent.name,
+                **gate(agent.model, spec, agent.options, agent.runner).standing(),
+            }
 
 
-def rank_tests(grid: Grid, people: Sequence[Who]) -> Iterator[dict[str, Any]]:
+def rank_tests(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
     """Yield pressure against accuracy, with as many trials a level as the paper has."""
     for family in FAMILIES:
-        for who in people:
-            cells = {h: grid[family, h, who.name][:TRIALS_A_LEVEL] for h in CAPACITIES}
+        for agent in agents:
+            cells = {h: grid[family, h, agent.name][:TRIALS_A_LEVEL] for h in CAPACITIES}
             trials = [
                 PressureRun(len(run.verdicts), M / h, run.score.accuracy) for h, runs in cells.items() for run in runs
             ]
             test = pressure_correlation(trials)
             published = "p < 0.001" if family in ("Store–Recall", "Stepwise Sum") else None
-            entry = {"workload": family, "agent": who.name, "ρ": test.estimate, "p": f"{test.p:.4f}"}
+            entry = {"workload": family, "agent": agent.name, "ρ": test.estimate, "p": f"{test.p:.4f}"}
             yield {**entry, "published": published}
 
 
@@ -136,24 +142,24 @@ def length_tests(seeds: Sequence[int], runner: Runner | None = None) -> Iterator
 
     The first m steps have little to lose, and weigh more in a short task; they are left out in every second test.
     """
-    who = reference("calculator", runner=runner)
+    agent = reference("calculator", runner=runner)
     for family in ("Store–Recall", "Stepwise Sum"):
         for warm_up in (0, M):
             specs = {n: replace(FAMILIES[family], n=n, warm_up=warm_up) for n in LENGTHS}
             trials = [
                 PressureRun(n, M / 8, run.score.accuracy)
                 for n, spec in specs.items()
-                for run in run_cell(spec, Access(h=8), who, seeds)
+                for run in run_cell(spec, Access(h=8), agent, seeds)
             ]
             for cell in equal_pressure_cells(trials):
                 entry = {"workload": family, "from step": warm_up + 1, "n": "{} − {}".format(*cell.lengths)}
                 yield {**entry, "difference": cell.difference.estimate, "p": f"{cell.difference.p:.4f}"}
 
 
-def shapes(grid: Grid, people: Sequence[Who]) -> Iterator[dict[str, str]]:
+def shapes(grid: Grid, agents: Sequence[StudyAgent]) -> Iterator[dict[str, str]]:
     """Yield what the accuracy table says apart from its figures, judged in each three of seeds."""
     right = {key: in_threes(runs, accuracy) for key, runs in grid.items()}
-    names = [who.name for who in people]
+    names = [agent.name for agent in agents]
     for family, figures in TABLE.items():
         # Top-k at h = 16 is arithmetic: 0.861 with everything in sight.
         curve = {h: figure for h, figure in zip(CAPACITIES, figures, strict=True) if figures[0] == 1 or h < M}
@@ -178,13 +184,13 @@ def fall(claim: str, figures: dict[str, float], ours: dict[str, dict[str, list[f
 
 def full_lookup_sweep(setting: Setting) -> Findings:
     """Compare Full Lookup under fixed retention."""
-    people, seeds = cast(setting, *AGENTS), seeds_of(setting, SEEDS)
+    agents, seeds = agents_for(setting, *AGENTS), seeds_of(setting, SEEDS)
     spec = TaskSpec("full-lookup", m=M)
     rows = []
     for h, published in LOOKUP.items():
-        for who in people:
-            runs = run_cell(spec, Access(policy="fixed", h=h), who, seeds)
+        for agent in agents:
+            runs = run_cell(spec, Access(policy="fixed", h=h), agent, seeds)
             threes = in_threes(runs, lambda run: run.score.step_accuracy)
-            rows.append(row_of(who, f"h = {h}: query accuracy", published, threes, FOUR, SLIPS))
+            rows.append(row_of(agent, f"h = {h}: query accuracy", published, threes, FOUR, SLIPS))
     section = in_section("Full Lookup under fixed retention, m = 16", rows)
     return Findings(section, commands=commands(setting, "full-lookup-sweep"))

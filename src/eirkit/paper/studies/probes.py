@@ -1,4 +1,4 @@
-"""Recovery probes: a model reads its way back to a lost result; success, overhead, early stops, and read traces."""
+"""Studies of recovery probes, in which a model rebuilds a lost result by reads: success, overhead, early stops."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from eirkit.paper.studies.agents import (
     HAIKU,
     MINI,
     OPUS,
-    Who,
-    cast,
+    StudyAgent,
+    agents_for,
     commands,
     groups,
     of_groups,
@@ -24,7 +24,7 @@ from eirkit.paper.studies.agents import (
     seeds_of,
     study_plan,
 )
-from eirkit.paper.studies.judging import in_section, listed
+from eirkit.paper.studies.comparison import in_section, listed
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.runner import Runner, running
 from eirkit.show.chart import Axis, Chart, Figure, Series
@@ -44,20 +44,20 @@ TRACED = (14, 16)  # completed probes, probes in the figure
 STOPS = "how often an agent stops early is its own; the quitter stops as often as it is told to, so nothing is compared"
 
 
-def quitters(runner: Runner | None) -> tuple[Who, ...]:
+def quitters(runner: Runner | None) -> tuple[StudyAgent, ...]:
     return tuple(replace(reference("quitter", p, runner), name=f"quitter, p = {p}") for p in QUITS)
 
 
-def _probed(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[Probed]:
+def _probed(agent: StudyAgent, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[Probed]:
     """Return the probes of each group of seeds."""
-    question = ProbeQuestion(specs, seeds, [who.model], who.options)
-    with running(who.runner) as runner:
+    question = ProbeQuestion(specs, seeds, [agent.model], agent.options)
+    with running(agent.runner) as runner:
         results = runner.complete(study_plan(*question.plan().cells))
         return [replace(question, seeds=group).measure(results) for group in groups(seeds)]
 
 
-def _rows_of(who: Who, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[tuple[ProbeRow, ...]]:
-    return [rows for rows, _ in _probed(who, specs, seeds)]
+def _rows_of(agent: StudyAgent, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[tuple[ProbeRow, ...]]:
+    return [rows for rows, _ in _probed(agent, specs, seeds)]
 
 
 def _overheads(rows: Sequence[ProbeRow], seeds: Sequence[int]) -> list[float]:
@@ -67,37 +67,37 @@ def _overheads(rows: Sequence[ProbeRow], seeds: Sequence[int]) -> list[float]:
 def recovery_probes(setting: Setting) -> Findings:
     """Compare traversal on Stepwise Sum, model by model."""
     seeds = seeds_of(setting, SEEDS)
-    people = (
-        cast(setting, "recoverer")
+    agents = (
+        agents_for(setting, "recoverer")
         if setting.model is not None
-        else (*cast(setting, "recoverer"), *quitters(setting.runner))
+        else (*agents_for(setting, "recoverer"), *quitters(setting.runner))
     )
     rows: list[StudyRow] = []
-    for who in people:
-        found = [group[0] for group in _rows_of(who, SPECS[:1], seeds)]
-        rows += _traversal(who, found, seeds)
+    for agent in agents:
+        found = [group[0] for group in _rows_of(agent, SPECS[:1], seeds)]
+        rows += _traversal(agent, found, seeds)
     section = in_section("Stepwise Sum, m = 8, n = 64, fan-ins 2 and 4", rows)
     tables = (_independence(setting.runner),) if setting.model is None else ()
     return Findings(section, tables, commands=commands(setting, "recovery-probes"))
 
 
-def _traversal(who: Who, rows: Sequence[ProbeRow], seeds: Sequence[int]) -> Iterator[StudyRow]:
+def _traversal(agent: StudyAgent, rows: Sequence[ProbeRow], seeds: Sequence[int]) -> Iterator[StudyRow]:
     """Yield a traversal beside the models that it stands for: the recoverer for those that never stop early."""
     steady = {name: figures for name, figures in BY_MODEL.items() if figures[0] == 1}
     everyone = ", ".join(BY_MODEL)
-    stops = who.is_reference and who.name != "recoverer"
+    stops = agent.is_reference and agent.name != "recoverer"
     models = {MINI: BY_MODEL[MINI]} if stops else {", ".join(steady): steady[GPT]}
     share = of_groups([row.successful / row.probes for row in rows], seeds)
     early = of_groups([float(row.early_stops) for row in rows], seeds)
     for model, (success, _, stopped) in models.items():
-        yield row_of(who, "success rate", success, share, model, STOPS, is_trait=stops)
-        yield row_of(who, "early stops", stopped, early, model, STOPS, is_trait=stops)
+        yield row_of(agent, "success rate", success, share, model, STOPS, is_trait=stops)
+        yield row_of(agent, "early stops", stopped, early, model, STOPS, is_trait=stops)
     if overheads := _overheads(rows, seeds):
-        yield row_of(who, "read overhead of successes", 1.0, overheads, everyone, "")
+        yield row_of(agent, "read overhead of successes", 1.0, overheads, everyone, "")
     again = of_groups([float(row.redundant) for row in rows], seeds)
-    yield row_of(who, "redundant rereads", 0.0, again, everyone, "")
+    yield row_of(agent, "redundant rereads", 0.0, again, everyone, "")
     off = of_groups([float(row.off_cone) for row in rows], seeds)
-    yield row_of(who, "off-cone reads", 0.0, off, ", ".join(steady), "")
+    yield row_of(agent, "off-cone reads", 0.0, off, ", ".join(steady), "")
 
 
 def _independence(runner: Runner | None) -> Table:
@@ -106,31 +106,38 @@ def _independence(runner: Runner | None) -> Table:
     The naive recoverer has no place here: most of its probes end at the limit of actions, and the slope among the rest
     changes its sign with that limit.
     """
-    who, recoveries = reference("recoverer", runner=runner), []
+    agent, recoveries = reference("recoverer", runner=runner), []
     for h in (8, 4, 2):
-        _, probes = run_probes(ProbeQuestion(SPECS[:1], range(24), [who.model], who.options, ProbePlan(h=h)), runner)
+        _, probes = run_probes(
+            ProbeQuestion(SPECS[:1], range(24), [agent.model], agent.options, ProbePlan(h=h)), runner
+        )
         recoveries += [Recovery(p.minimum, 8 / h, len(p.order)) for _, _, p in probes]
     test = reads_given_cone(recoveries)
-    line: dict[str, Any] = {"agent": who.name, "reads a unit of m/h": test.estimate, "p": test.p, "recoveries": test.n}
+    line: dict[str, Any] = {
+        "agent": agent.name,
+        "reads a unit of m/h": test.estimate,
+        "p": test.p,
+        "recoveries": test.n,
+    }
     return listed("reads-given-the-cone", "Reads among equal cones do not depend on the pressure at the miss", [line])
 
 
 def probes_by_workload(setting: Setting) -> Findings:
     """Compare how many probes are completed on three workloads, and what a completed one costs."""
     seeds = seeds_of(setting, SEEDS)
-    people = quitters(setting.runner) if setting.model is None else cast(setting)
+    agents = quitters(setting.runner) if setting.model is None else agents_for(setting)
     rows: list[StudyRow] = []
-    for who in people:
-        found = _rows_of(who, SPECS, seeds)
+    for agent in agents:
+        found = _rows_of(agent, SPECS, seeds)
         for place, spec in enumerate(SPECS):
             own, (completed, probes) = [group[place] for group in found], COMPLETED[spec.workload]
             share = of_groups([row.successful / row.probes for row in own], seeds)
             title = TITLES[spec.workload]
-            rows.append(row_of(who, f"{title}: completed", completed / probes, share, FOUR, STOPS, is_trait=True))
+            rows.append(row_of(agent, f"{title}: completed", completed / probes, share, FOUR, STOPS, is_trait=True))
             if overheads := _overheads(own, seeds):
-                rows.append(row_of(who, f"{title}: overhead of completed ones", 1.0, overheads, FOUR, ""))
+                rows.append(row_of(agent, f"{title}: overhead of completed ones", 1.0, overheads, FOUR, ""))
             again = of_groups([float(row.redundant) for row in own], seeds)
-            rows.append(row_of(who, f"{title}: redundant rereads", 0.0, again, FOUR, ""))
+            rows.append(row_of(agent, f"{title}: redundant rereads", 0.0, again, FOUR, ""))
     section = in_section("Probes, m = 8, n = 64, fan-ins 2 and 4", rows)
     return Findings(section, commands=commands(setting, "recovery-probes-by-workload"))
 
@@ -138,25 +145,29 @@ def probes_by_workload(setting: Setting) -> Findings:
 def read_traces(setting: Setting) -> Findings:
     """Draw reads against the fewest possible, probe by probe, and where early stops end."""
     seeds = seeds_of(setting, SEEDS)
-    people = cast(setting) if setting.model is not None else (*cast(setting, "recoverer"), quitters(setting.runner)[1])
-    probes: list[tuple[Who, ProbeScore]] = []
+    agents = (
+        agents_for(setting)
+        if setting.model is not None
+        else (*agents_for(setting, "recoverer"), quitters(setting.runner)[1])
+    )
+    probes: list[tuple[StudyAgent, ProbeScore]] = []
     rows: list[StudyRow] = []
-    for who in people:
-        found = _probed(who, SPECS[:1], seeds)
-        probes += [(who, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
+    for agent in agents:
+        found = _probed(agent, SPECS[:1], seeds)
+        probes += [(agent, probe) for _, traced in found for _, _, probe in traced if probe.seed in seeds[:DRAWN]]
         own = [group[0] for group, _ in found]
         share = of_groups([row.successful / row.probes for row in own], seeds)
-        rows.append(row_of(who, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS, is_trait=True))
+        rows.append(row_of(agent, "completed probes", TRACED[0] / TRACED[1], share, FOUR, STOPS, is_trait=True))
         if overheads := _overheads(own, seeds):
-            rows.append(row_of(who, "read overhead of completed probes", 1.0, overheads, FOUR, ""))
+            rows.append(row_of(agent, "read overhead of completed probes", 1.0, overheads, FOUR, ""))
     done = [probe for _, probe in probes if probe.success]
     figure = Figure("read-traces", "Recoveries that succeed are read-optimal", (_trace_chart(probes, len(done)),))
     section = in_section("Probes of Stepwise Sum", rows)
     return Findings(section, figures=(figure,), commands=commands(setting, "read-traces"))
 
 
-def _trace_chart(probes: Sequence[tuple[Who, ProbeScore]], completed: int) -> Chart:
-    named = [(f"{who.name}, seed {probe.seed}, fan-in {probe.fan_in}", probe) for who, probe in probes]
+def _trace_chart(probes: Sequence[tuple[StudyAgent, ProbeScore]], completed: int) -> Chart:
+    named = [(f"{agent.name}, seed {probe.seed}, fan-in {probe.fan_in}", probe) for agent, probe in probes]
     kept = tuple(name for name, probe in named if probe.success)
     stopped = [(name, probe) for name, probe in named if not probe.success]
     overheads = tuple(probe.overhead for _, probe in named if probe.success)

@@ -1,8 +1,8 @@
-"""The studies over recorded runs: cohorts, rereading, clipping, anomalies, mediation, domains.
+"""Studies of recorded runs: cohorts, rereading, clipping, anomalies, mediation, domains.
 
-Runs are not shipped. `--data DIR` holds one analysis of `eirkit vestige analyze` in each of DIR/verified,
-DIR/coderforge, DIR/openhands, DIR/tau-bench, DIR/tau-retail, DIR/tau-airline and DIR/terminal-bench, as far as there
-are any, and the source lines of tasks' gold files in DIR/base-lines.json.
+The runs are not shipped. `--data DIR` holds an analysis of `eirkit vestige analyze` in any of DIR/verified,
+DIR/coderforge, DIR/openhands, DIR/tau-bench, DIR/tau-retail, DIR/tau-airline and DIR/terminal-bench, and the source
+lines of the tasks' gold files in DIR/base-lines.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eirkit.logs.cohorts.plan import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_rows
-from eirkit.paper.studies.judging import absent, banded, exact, in_section, listed, sectioned
+from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, sectioned
 from eirkit.paper.study import DIFFERS, NEEDS_RUNS, Findings, Setting, StudyRow, verdict_of_interval
 from eirkit.show.chart import Axis, Chart, Figure, Series
 

@@ -1,4 +1,4 @@
-"""What must survive, by theory alone: the workload table, exact requirements, the histories of the timezone bug."""
+"""Studies of exact requirements by theory alone: workload table, requirement curves, the timezone-bug example."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from eirkit.eir.closed_forms import full_lookup, running_maximum, stepwise_sum, 
 from eirkit.eir.enumeration import count_contract, count_signatures
 from eirkit.errors import InfrastructureError
 from eirkit.experiments.rescue import Setup, rescue
-from eirkit.paper.studies.agents import Who, reference, study_plan
-from eirkit.paper.studies.judging import THREE, compare, exact, in_section, listed, numbers, sectioned
+from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
+from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, numbers, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import ARMS
 from eirkit.runs.runner import running
@@ -216,12 +216,12 @@ def _required(answers: dict[str, str]) -> Series:
     return Series("required", "cells", x, y, value=value)
 
 
-def _asked(setup: Setup, who: Who) -> Iterator[tuple[tuple[int, ...], ...]]:
+def _asked(setup: Setup, agent: StudyAgent) -> Iterator[tuple[tuple[int, ...], ...]]:
     """Yield what every step asked for, as each arm's own session recorded it, under two policies and two interfaces."""
     for policy, managed in product(("fifo", "lru"), (False, True)):
         condition = replace(setup, policy=policy, managed=managed)
-        planned = list(condition.cells([who.model], who.options, [setup.spec.seed]))
-        with running(who.runner) as runner:
+        planned = list(condition.cells([agent.model], agent.options, [setup.spec.seed]))
+        with running(agent.runner) as runner:
             results = runner.complete(study_plan(*planned))
             for why in results.losses(planned).values():
                 raise InfrastructureError(why)
@@ -231,10 +231,10 @@ def _asked(setup: Setup, who: Who) -> Iterator[tuple[tuple[int, ...], ...]]:
 
 def framework(setting: Setting) -> Findings:
     """Walk once through the framework: fix a task, restrict access, see a miss, restore and compare."""
-    who, setup = reference("guesser"), Setup(TaskSpec("store-recall", n=16, m=8), 3)
+    agent, setup = reference("guesser"), Setup(TaskSpec("store-recall", n=16, m=8), 3)
     task = generate(setup.spec)
-    asked = {fingerprint(setup.spec, references) for references in _asked(setup, who)}
-    found = {row.arm: row for row in rescue(setup, [setup.spec.seed], [who.model], who.options).rows}
+    asked = {fingerprint(setup.spec, references) for references in _asked(setup, agent)}
+    found = {row.arm: row for row in rescue(setup, [setup.spec.seed], [agent.model], agent.options).rows}
     rows = [
         exact("A: dependency graphs asked for over all conditions", 1, len(asked), digits=0),
         exact("C: steps observed with a missing input (0 no, 1 yes)", 1, float(found["control"].steps > 0), digits=0),

@@ -1,4 +1,4 @@
-"""The causal rescue on Store–Recall and Stepwise Maximum, and LRU at sufficient capacity with its restoration."""
+"""Studies of causal rescue: Store–Recall, Stepwise Maximum, and LRU at sufficient capacity."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from eirkit.paper.studies.agents import (
     HAIKU,
     MINI,
     OPUS,
-    Who,
-    cast,
+    StudyAgent,
+    agents_for,
     commands,
     groups,
     repeated,
@@ -20,7 +20,7 @@ from eirkit.paper.studies.agents import (
     seeds_of,
     study_plan,
 )
-from eirkit.paper.studies.judging import in_section, listed, trait
+from eirkit.paper.studies.comparison import in_section, listed, trait
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import Arm
 from eirkit.runs.claims import gate
@@ -51,13 +51,13 @@ Figure = Callable[[ArmRow], float | None]
 Arms = dict[str, list[float]]
 
 
-def in_arms(setup: Setup, who: Who, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
+def in_arms(setup: Setup, agent: StudyAgent, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
     """Return the arms of one agent for every group of three seeds; of fewer than two groups, for every seed."""
     found: dict[Arm, list[ArmRow]] = {"control": [], "oracle": [], "sham": []}
-    with running(who.runner) as runner:
-        results = runner.complete(study_plan(*setup.cells([who.model], who.options, seeds)))
+    with running(agent.runner) as runner:
+        results = runner.complete(study_plan(*setup.cells([agent.model], agent.options, seeds)))
         for group in groups(seeds):
-            for row in measure_rescue(setup, group, [who.model], who.options, results).rows:
+            for row in measure_rescue(setup, group, [agent.model], agent.options, results).rows:
                 found[row.arm].append(row)
     return found
 
@@ -70,57 +70,57 @@ def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def controlled(who: Who, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
+def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
-    cell = gate(who.model, spec, who.options, who.runner)
-    line: dict[str, Any] = {"workload": spec.workload, "agent": who.name, **cell.standing()}
+    cell = gate(agent.model, spec, agent.options, agent.runner)
+    line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.standing()}
     words = (
-        () if cell.passes else (f"{who.name} fails the full-information control: its arms claim nothing about loss.",)
+        () if cell.passes else (f"{agent.name} fails the full-information control: its arms claim nothing about loss.",)
     )
     return listed("control", "Full information, h = m", [line]), words
 
 
-def store_recall_arms(who: Who, seeds: Sequence[int]) -> Arms:
-    arms = in_arms(Setup(TaskSpec("store-recall", m=8), 4), who, seeds)
+def store_recall_arms(agent: StudyAgent, seeds: Sequence[int]) -> Arms:
+    arms = in_arms(Setup(TaskSpec("store-recall", m=8), 4), agent, seeds)
     return {arm: figures(rows, lambda row: row.accuracy) for arm, rows in arms.items()}
 
 
-def store_recall_rows(who: Who, arms: Arms) -> Iterator[StudyRow]:
-    yield row_of(who, "no injection", 0.113, arms["control"], FOUR, GUESSES, is_trait=True)
-    yield row_of(who, "exact restoration", 1.0, arms["oracle"], FOUR, "")
-    yield row_of(who, "matched sham", 0.0, arms["sham"], FOUR, "")
+def store_recall_rows(agent: StudyAgent, arms: Arms) -> Iterator[StudyRow]:
+    yield row_of(agent, "no injection", 0.113, arms["control"], FOUR, GUESSES, is_trait=True)
+    yield row_of(agent, "exact restoration", 1.0, arms["oracle"], FOUR, "")
+    yield row_of(agent, "matched sham", 0.0, arms["sham"], FOUR, "")
     repair = [a - b for a, b in zip(arms["oracle"], arms["sham"], strict=True)]
-    yield row_of(who, "repair effect", 1.0, repair, FOUR, "")
+    yield row_of(agent, "repair effect", 1.0, repair, FOUR, "")
 
 
 def store_recall_rescue(setting: Setting) -> Findings:
     """Compare Store–Recall under no injection, restoration and a sham of equal length."""
-    who = cast(setting, "guesser")[0]
-    arms = store_recall_arms(who, seeds_of(setting, SEEDS))
-    rows = list(store_recall_rows(who, arms))
-    if who.is_reference:
+    agent = agents_for(setting, "guesser")[0]
+    arms = store_recall_arms(agent, seeds_of(setting, SEEDS))
+    rows = list(store_recall_rows(agent, arms))
+    if agent.is_reference:
         rows += [
-            trait("no injection", own, arms["control"], (name, who.name), GUESSES) for name, own in CONTROL.items()
+            trait("no injection", own, arms["control"], (name, agent.name), GUESSES) for name, own in CONTROL.items()
         ]
     section = in_section("Accuracy at missed RECALLs, m = 8, h = 4", rows)
-    control, words = controlled(who, TaskSpec("store-recall"))
+    control, words = controlled(agent, TaskSpec("store-recall"))
     return Findings(section, (control,), words=words, commands=commands(setting, "rescue"))
 
 
 def maximum_rescue(setting: Setting) -> Findings:
     """Compare Stepwise Maximum under the same arms, over whole trajectories."""
-    who = cast(setting, "calculator")[0]
-    arms = in_arms(Setup(TaskSpec("stepwise-max", m=8), 4), who, seeds_of(setting, SEEDS))
+    agent = agents_for(setting, "calculator")[0]
+    arms = in_arms(Setup(TaskSpec("stepwise-max", m=8), 4), agent, seeds_of(setting, SEEDS))
     right = {arm: figures(rows, lambda row: row.trajectory_accuracy) for arm, rows in arms.items()}
     effect = [a - b for a, b in zip(right["oracle"], right["sham"], strict=True)]
     rows = [
-        row_of(who, "no injection", 0.642, right["control"], STRONG, OMITS),
-        row_of(who, "matched sham", 0.714, right["sham"], STRONG, UNEXPLAINED),
-        row_of(who, "exact restoration", 1.0, right["oracle"], STRONG, ""),
-        row_of(who, "exact − sham", 0.286, effect, STRONG, UNEXPLAINED),
+        row_of(agent, "no injection", 0.642, right["control"], STRONG, OMITS),
+        row_of(agent, "matched sham", 0.714, right["sham"], STRONG, UNEXPLAINED),
+        row_of(agent, "exact restoration", 1.0, right["oracle"], STRONG, ""),
+        row_of(agent, "exact − sham", 0.286, effect, STRONG, UNEXPLAINED),
     ]
     section = in_section("Accuracy over whole runs, m = 8, h = 4", rows)
-    control, words = controlled(who, TaskSpec("stepwise-max"))
+    control, words = controlled(agent, TaskSpec("stepwise-max"))
     return Findings(section, (control,), words=words, commands=commands(setting, "stepwise-maximum-rescue"))
 
 
@@ -138,23 +138,23 @@ RESTORED: dict[Arm, str] = {"control": "", "oracle": " + correct restoration", "
 
 def sufficient_capacity(setting: Setting) -> Findings:
     """Compare the exact window and LRU where every eligible answer would fit, and what restoration repairs."""
-    who, seeds = cast(setting, "calculator")[0], seeds_of(setting, SEEDS)
-    section = in_section("Stepwise Sum at sufficient capacity, m = 16", sufficient_rows(who, seeds))
-    control, words = controlled(who, TaskSpec("stepwise-sum"))
+    agent, seeds = agents_for(setting, "calculator")[0], seeds_of(setting, SEEDS)
+    section = in_section("Stepwise Sum at sufficient capacity, m = 16", sufficient_rows(agent, seeds))
+    control, words = controlled(agent, TaskSpec("stepwise-sum"))
     return Findings(section, (control,), words=words, commands=commands(setting, "sufficient-capacity"))
 
 
-def sufficient_rows(who: Who, seeds: Sequence[int]) -> Iterator[StudyRow]:
+def sufficient_rows(agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRow]:
     made: dict[tuple[str, int], dict[Arm, list[ArmRow]]] = {}
     for (policy, h, arm), (accuracy, consistent, missed) in SUFFICIENT.items():
         if (policy, h) not in made:
             setup = Setup(TaskSpec("stepwise-sum"), h, policy, "submitted", managed=True)
-            made[policy, h] = in_arms(setup, who, seeds)
+            made[policy, h] = in_arms(setup, agent, seeds)
         rows = made[policy, h][arm]
         name = f"{'exact window' if policy == 'window' else 'LRU'}, h = {h}{RESTORED[arm]}"
         right = figures(rows, lambda row: row.trajectory_accuracy)
-        yield row_of(who, f"{name}: accuracy", accuracy, right, STRONG, SLIPS)
+        yield row_of(agent, f"{name}: accuracy", accuracy, right, STRONG, SLIPS)
         own = figures(rows, lambda row: row.self_consistent_accuracy)
-        yield row_of(who, f"{name}: self-consistent", consistent, own, STRONG, SLIPS)
+        yield row_of(agent, f"{name}: self-consistent", consistent, own, STRONG, SLIPS)
         steps = figures(rows, lambda row: row.missed_steps)
-        yield row_of(who, f"{name}: steps with a miss", missed, steps, STRONG, SLIPS)
+        yield row_of(agent, f"{name}: steps with a miss", missed, steps, STRONG, SLIPS)

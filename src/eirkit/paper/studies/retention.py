@@ -1,24 +1,24 @@
-"""What the studies of agent-managed retention share: the published figures, and the cells run with reference agents."""
+"""Published figures and runs shared by the studies of agent-managed retention in managed.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from eirkit.paper.studies import judging as shapes
+from eirkit.paper.studies import comparison as shapes
 from eirkit.paper.studies.agents import (
     GPT,
     HAIKU,
     MINI,
     OPUS,
     Run,
-    Who,
+    StudyAgent,
     accuracy,
     in_threes,
     pooled,
     reference,
     run_cell,
 )
-from eirkit.paper.studies.judging import Judged, Threes, above, below, lowest_at, never_rises, ordered
+from eirkit.paper.studies.comparison import Judged, Threes, above, below, lowest_at, never_rises, ordered
 from eirkit.runs.cells import Access
 from eirkit.runs.runner import Runner
 from eirkit.tasks.task import TaskSpec
@@ -65,10 +65,10 @@ def access(condition: str, h: int, reads: int | None = 0) -> Access:
     return Access(condition=condition, policy=None, h=h, reads=reads)
 
 
-def run_cells(who: Who, seeds: Sequence[int], budgets: Sequence[str] = tuple(READS)) -> Cells:
+def run_cells(agent: StudyAgent, seeds: Sequence[int], budgets: Sequence[str] = tuple(READS)) -> Cells:
     spec = TaskSpec("store-recall")
     return {
-        (condition, budget, h): run_cell(spec, access(condition, h, READS[budget]), who, seeds)
+        (condition, budget, h): run_cell(spec, access(condition, h, READS[budget]), agent, seeds)
         for condition in ("floor", "belady", *NAMES)
         for budget in (budgets if condition in NAMES else budgets[:1])
         for h in CAPACITIES
@@ -78,10 +78,10 @@ def run_cells(who: Who, seeds: Sequence[int], budgets: Sequence[str] = tuple(REA
 
 def run_note_taker(p: float, seeds: Sequence[int], recoverer: Cells, runner: Runner | None = None) -> Cells:
     """Return the cells of a note-taker; where nothing is to be written it is the recoverer, whose cells are taken."""
-    spec, who = TaskSpec("store-recall"), reference("note-taker", p, runner)
+    spec, agent = TaskSpec("store-recall"), reference("note-taker", p, runner)
     shared = {key: runs for key, runs in recoverer.items() if key[0] in ("floor", "lru")}
     return shared | {
-        (condition, budget, h): run_cell(spec, access(condition, h, reads), who, seeds)
+        (condition, budget, h): run_cell(spec, access(condition, h, reads), agent, seeds)
         for condition in ("scratch", "scratch-lru")
         for budget, reads in READS.items()
         for h in CAPACITIES
@@ -98,12 +98,12 @@ PANELS: dict[str, tuple[str, float | None, str]] = {
 }
 
 
-def run_panel(who: Who, budget: str, seeds: Sequence[int]) -> Panel:
+def run_panel(agent: StudyAgent, budget: str, seeds: Sequence[int]) -> Panel:
     """Return the behaviour panel of Stepwise Maximum for one agent."""
     spec = TaskSpec("stepwise-max", m=8)
     budgets = {condition: READS[budget] if condition in NAMES else 0 for condition in MAXIMUM}
     return {
-        condition: [run_cell(spec, access(condition, h, reads), who, seeds) for h in (2, 4)]
+        condition: [run_cell(spec, access(condition, h, reads), agent, seeds) for h in (2, 4)]
         for condition, reads in budgets.items()
     }
 
@@ -117,11 +117,11 @@ MEANS: dict[str, tuple[str, str, int | None, int | None]] = {
 }
 
 
-def run_recovery(who: Who, h: int, seeds: Sequence[int], how: tuple[str, int | None, int | None]) -> list[Run]:
+def run_recovery(agent: StudyAgent, h: int, seeds: Sequence[int], how: tuple[str, int | None, int | None]) -> list[Run]:
     """Return Stepwise Maximum with recovery, its last 32 steps scored."""
     condition, reads, recomputed = how
     access = Access(condition, None, h=h, reads=reads, recomputations=recomputed, actions=MANY_ACTIONS)
-    return run_cell(TaskSpec("stepwise-max", warm_up=32), access, who, seeds)
+    return run_cell(TaskSpec("stepwise-max", warm_up=32), access, agent, seeds)
 
 
 def recovery_reads(run: Run) -> float:
@@ -144,7 +144,7 @@ def panel_accuracy(panel: Panel) -> Mapping[str, list[float]]:
 Shape = dict[str, str]
 
 BACK = "unlimited reads bring back what was not kept"
-COPIES = "it writes copies of RECALLs too, which take the room of STOREs, and every note and DROP costs an action"
+COPIES = "it writes copies of RECALLs too, which take the place of STOREs, and every note and DROP costs an action"
 SAME = "without reads: all answers written, text under LRU holds what key–value LRU holds"
 FLAWLESS = "its notes are flawless"
 NOTHING = "at a rate of 0 both texts are empty; 0.325 is less than STOREs alone give, so steps went unanswered"

@@ -1,4 +1,4 @@
-"""How a published figure is put beside ours: many of ours come in, in threes of seeds; one row goes out."""
+"""Compares published figures and shapes of curves with ours over repeated draws of three seeds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eirkit.paper.study import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, StudyRo
 from eirkit.show.chart import Mark, Series, Value
 from eirkit.show.table import Column, Table
 
-Level = tuple[float, float, float] | None  # ours, low, high; None: nothing to show
+Level = tuple[float, float, float] | None  # ours, low, high; None: no value
 
 
 def banded(name: str, mark: Mark, x: Sequence[Value], levels: Sequence[Level], *, is_share: bool = False) -> Series:
@@ -35,12 +35,12 @@ def numbers(series: Series) -> list[float]:
 
 THREE = 3  # seeds behind a published mean
 TOLERANCE = 3.0  # standard deviations of three-seed means
-COUNTED = 1000  # repetitions from which on the range is counted and not taken from their deviation
-TAILS = (0.00135, 0.99865)  # what three standard deviations leave out on either side of a normal distribution
-NOTHING = "no run of ours has this figure, where the paper prints one; more seeds may have it"
+COUNTED = 1000  # from so many repetitions on, the range is a quantile and not a multiple of the deviation
+TAILS = (0.00135, 0.99865)  # tails beyond three standard deviations of a normal distribution
+NOTHING = "none of our runs has this figure, which the paper prints; more seeds may have it"
 
 Repetitions = Sequence[float] | NDArray[np.float64]
-By = tuple[str, str]  # who made the published figure, who made ours
+By = tuple[str, str]  # models behind the published figure, agent behind ours
 
 
 def compare(
@@ -50,8 +50,8 @@ def compare(
 
     Args:
         repetitions: ours, once for each repetition of the published experiment: a mean over three seeds, mostly.
-        why: what is known of the difference, shown where there is one; it never changes the verdict.
-        digits: with which the published figure is printed.
+        why: explanation of a difference, shown only if there is one; it never changes the verdict.
+        digits: printed digits of the published figure.
     """
     level = spread(repetitions)
     if level is None:
@@ -67,13 +67,13 @@ def exact(label: str, published: float, ours: float, why: str = "", digits: int 
 
 
 def trait(label: str, published: float, repetitions: Repetitions, by: By, why: str) -> StudyRow:
-    """Return a row that is shown and never judged: near or far, the two figures belong to different models."""
+    """Return a row that is shown and never judged, because the two figures belong to different models."""
     ours, low, high = spread(repetitions) or (None, None, None)
     return StudyRow(label, published, ours, low, high, NEEDS_MODEL, why, "", *by)
 
 
 def absent(label: str, published: float | None, verdict: str, why: str, published_by: str = "") -> StudyRow:
-    """Return a row without a figure of ours: what it needs is not here."""
+    """Return a row without a figure of ours, because its inputs are missing."""
     return StudyRow(label, published, None, None, None, verdict, why, "", published_by)
 
 
@@ -90,7 +90,7 @@ def spread(repetitions: Repetitions) -> tuple[float, float, float] | None:
 
 
 def in_section(title: str, rows: Iterable[StudyRow], source: str = "") -> tuple[StudyRow, ...]:
-    """Return rows under the title of their table, with where in the paper their figures stand."""
+    """Return rows under the title of their table, with the place of their figures in the paper."""
     return tuple(replace(row, section=title, source=source or row.source) for row in rows)
 
 
@@ -98,17 +98,17 @@ def sectioned(sections: Mapping[str, Iterable[StudyRow]]) -> tuple[StudyRow, ...
     return tuple(row for title, rows in sections.items() for row in in_section(title, rows))
 
 
-EQUAL = 1e-9  # figures are shares of 64 steps: what is nearer than this differs by rounding
+EQUAL = 1e-9  # figures are shares of 64 steps: smaller differences are rounding
 
-Threes = Sequence[float]  # one mean for each three of seeds
+Threes = Sequence[float]  # one mean per group of three seeds
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Whether ours has a shape."""
+    """Whether our figures have a claimed shape."""
 
     ours: str
-    holds: int  # repetitions that have it
+    holds: int  # repetitions that have the shape
     repetitions: int
     in_mean: bool  # the means over all seeds have it
 
@@ -174,12 +174,12 @@ BUDGETS = ("no reads", "reads")
 def shape(
     claim: str, published: str, found: Mapping[str, Judged], why: str, columns: Sequence[str] = BUDGETS, **more: str
 ) -> dict[str, str]:
-    """Return one line: what the paper says and who there, then what came out here.
+    """Return one line of a table of shapes: the claim of the paper, then our results.
 
     Args:
-        found: by column; one may be left out.
-        why: what is known where the shape does not come out.
-        more: further columns, before those of what came out.
+        found: results by column; columns may be missing.
+        why: explanation, shown where the shape is not reproduced.
+        more: further columns, before those of the results.
     """
     shown = {name: f"{judged.ours} ({judged.holds} of {judged.repetitions})" for name, judged in found.items()}
     verdicts = [found[name].verdict for name in columns if name in found]
@@ -194,7 +194,7 @@ def shape(
 
 
 def listed(identity: str, title: str, lines: Iterable[Mapping[str, Any]], note: str = "") -> Table:
-    """Return lines that share their keys as a table."""
+    """Return lines with the same keys as a table."""
     rows = tuple(lines)
     keys = tuple(dict.fromkeys(key for row in rows for key in row))
     return Table(identity, title, tuple(Column(key, key) for key in keys), rows, note)
