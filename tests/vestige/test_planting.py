@@ -64,7 +64,7 @@ def test_the_published_sizes():
 
 
 def test_a_corpus_without_tasks_is_refused():
-    with pytest.raises(SpecError, match="change the numbers"):
+    with pytest.raises(SpecError, match="correct the numbers"):
         PlantedCorpus(10, 0)
 
 
