@@ -210,7 +210,7 @@ def _fate_table(found: Rescue) -> Table:
     columns = (
         Column("model", "model", role="name"),
         Column.of(MEMORY_MEASURES["needed"]),
-        *(Column.of(one) for one in shown),
+        *(Column.of(one, whole=f"{one.of}, all runs together") for one in shown),
     )
     return Table("fates", f"Control arm: {FATE_MEASURES.title.lower()}", columns, tuple(rows))
 

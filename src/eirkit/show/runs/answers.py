@@ -46,7 +46,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What the rescue found at steps that miss something. Of several models the least that it shows for any of them."""
+    """What the rescue found at steps with a miss. Of several models, the smallest effect."""
 
     steps: int
     oracle: float  # the lowest of the models
@@ -67,12 +67,12 @@ class Repair:
         if self.control == 0:
             return f"restoring it repairs {oracle}{each} (sham {sham})"
         arms = f"sham {sham}, nothing {most}{share(self.control)}"
-        return f"of steps that {self.lacking} {oracle} are right with it restored{each} ({arms})"
+        return f"of steps {self.where} {oracle} are right with it restored{each} ({arms})"
 
     @property
-    def lacking(self) -> str:
-        """Which steps they are, after `steps that`."""
-        return "miss something" if self.memory is None else f"{self.memory} left lacking"
+    def where(self) -> str:
+        """Which steps they are, after `steps`."""
+        return "with a miss" if self.memory is None else f"where {self.memory} did not return an input"
 
 
 def losses_of(rows: Sequence[Row]) -> Losses | None:

@@ -173,7 +173,7 @@ def _rescue_headline(document: Row) -> Headline:
         return Headline("–", "nothing was repaired", (words,))
     least, most = ("", "") if found.models == 1 else ("at least ", "at most ")
     sentence = (
-        f"Of {counted(found.steps, 'step')} that {found.lacking} {least}{share(found.oracle)} are right once it is "
+        f"Of {counted(found.steps, 'step')} {found.where} {least}{share(found.oracle)} are right once it is "
         f"restored (sham {most}{share(found.sham)}, nothing {most}{share(found.control)})"
         f"{'' if found.models == 1 else f', with each of {found.models} models'}."
     )
@@ -184,7 +184,7 @@ def _rescue_headline(document: Row) -> Headline:
     ]
     if not found.claims:
         more.append("No full-information control was run, so this describes; add `--control`.")
-    caption = f"of steps that {found.lacking} are right once it is restored"
+    caption = f"of steps {found.where} are right once it is restored"
     if found.models > 1:
         caption += ", with the model for which it does least"
     return Headline(share(found.oracle), caption, (sentence, *more))
