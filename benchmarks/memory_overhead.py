@@ -30,13 +30,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.memories.texts import words
+from eirkit.agents.memories.text_matching import find_words
 from eirkit.agents.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
 from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.scripted import make_scripted
 from eirkit.agents.stores import minilm
-from eirkit.agents.stores.child_process import Bridged
+from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.agents.stores.embeddings import Embedding, find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of
@@ -111,10 +111,10 @@ class Bm25Alone(Here):
         from bm25s import BM25
 
         start = perf_counter()
-        self.tokens.append(words(TEXTS[t]))
+        self.tokens.append(find_words(TEXTS[t]))
         index = BM25(backend="numpy")
         index.index(self.tokens, show_progress=False)
-        scores = index.get_scores(words(QUERIES[t]))
+        scores = index.get_scores(find_words(QUERIES[t]))
         [TEXTS[i] for i in np.argsort(-scores)[:SEARCH_LIMIT]]
         return perf_counter() - start
 
@@ -267,7 +267,7 @@ async def mem0(python: Path) -> tuple[Compared, float]:
     direct = await asyncio.create_subprocess_exec(
         str(python), "-c", MEM0, given, stdin=pipe, stdout=pipe, stderr=nowhere
     )
-    memory = Bridged("mem0", {"endpoint": url}, python)
+    memory = ProcessMemory("mem0", {"endpoint": url}, python)
     try:
         await memory.setup()
         found = await compare(Mem0Alone(direct), Through(memory, _pid(memory)), SLOW_RECORDS, SLOW_ROUNDS)
@@ -279,14 +279,14 @@ async def mem0(python: Path) -> tuple[Compared, float]:
         await endpoint.stop()
 
 
-def _pid(memory: Bridged) -> int:
+def _pid(memory: ProcessMemory) -> int:
     assert memory._child is not None
     return memory._child.pid
 
 
 async def bridge() -> Compared:
     """Return what the bridge itself takes: a key–value memory here and across it."""
-    there = Bridged("key-value", {}, Path(sys.executable))
+    there = ProcessMemory("key-value", {}, Path(sys.executable))
     await there.setup()
     try:
         return await compare(Through(make_memory(MemoryPlan("key-value", {}))), Through(there, _pid(there)))
@@ -297,7 +297,7 @@ async def bridge() -> Compared:
 async def measure() -> int:
     """Print the table; 1 if an adapter adds more than it may."""
     rows, asking = {"bm25 (library bm25s)": await built_in("bm25", Bm25Alone())}, None
-    if minilm.absent() is None:
+    if minilm.reason_without_minilm() is None:
         alone = VectorsAlone(find_embedding("minilm"))
         rows["vector-minilm"] = await built_in("vector-minilm", alone, SLOW_RECORDS, SLOW_ROUNDS)
         if (python := python_of("mem0")) is not None:

@@ -24,8 +24,8 @@ from typing import Any
 from eirkit.agents.driver import drive
 from eirkit.agents.model import Message, ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
-from eirkit.agents.serving.scrubbing import Scrubber
-from eirkit.runs.attempt import Failure, Stage, attempt
+from eirkit.agents.serving.scrubber import Scrubber
+from eirkit.runs.attempt import CellContext, Failure, attempt
 from eirkit.runs.runner import Progress
 from eirkit.runs.sessions import make_session
 from eirkit.runs.store import RUNS, FinishedRun, RunStore
@@ -155,7 +155,9 @@ def recorded(folder: Path) -> Suite:
         start_sweep(suite, folder, observe=stop)
     cell, _ = next(suite.plan())
     model = make_reference("calculator", ModelOptions())
-    stage = Stage(cell, prepare(cell.task), structure_of(cell.task), model, "0" * 64, True, Scrubber(), cell.as_json())
+    stage = CellContext(
+        cell, prepare(cell.task), structure_of(cell.task), model, "0" * 64, True, Scrubber(), cell.as_json()
+    )
     task = next(iter(generate_many(cell.task, [0])))
     one = asyncio.run(_run(stage, task))
     with RunStore(folder) as store:
@@ -166,7 +168,7 @@ def recorded(folder: Path) -> Suite:
     return suite
 
 
-async def _run(stage: Stage, task: TaskInstance) -> FinishedRun:
+async def _run(stage: CellContext, task: TaskInstance) -> FinishedRun:
     finished = await attempt(stage, task, None)
     if isinstance(finished, Failure):
         raise RuntimeError(finished.record["message"])

@@ -14,7 +14,7 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions
 from eirkit.engine.engine_factory import make_engine
-from eirkit.engine.mapping import Bounds, Lost
+from eirkit.engine.interface import LostPiece, PieceLimits
 from eirkit.errors import InfrastructureError
 from eirkit.paper.studies.agents import StudyAgent, run_cell
 from eirkit.records import write_document
@@ -62,9 +62,9 @@ def accuracies(piece: Piece) -> dict[str, Any]:
 def compute(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
     """Return every cell, computed on all cores, in the order in which they were given."""
     found: dict[int, dict[str, Any]] = {}
-    with closing(make_engine("local", bounds=Bounds(CELL_SECONDS, None))) as engine:
+    with closing(make_engine("local", bounds=PieceLimits(CELL_SECONDS, None))) as engine:
         for outcome in engine.map(accuracies, pieces):
-            if isinstance(outcome, Lost):
+            if isinstance(outcome, LostPiece):
                 raise InfrastructureError(f"{pieces[outcome.number][0]}: {outcome.reason}")
             found[outcome.number] = outcome.value
             print(f"{len(found)} of {len(pieces)} cells", file=sys.stderr)

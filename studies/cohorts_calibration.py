@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.engine.mapping import PieceResult
+from eirkit.engine.interface import PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.cohorts.cohort import analyse_cohorts

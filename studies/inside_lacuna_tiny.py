@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.bundled.decoding import write_together
+from eirkit.agents.bundled.decoding import decode_together
 from eirkit.agents.bundled.layout import Weights, load_weights
 from eirkit.agents.bundled.network import Attended
 from eirkit.agents.bundled.question import StepQuestion, WrittenReply
@@ -71,7 +71,7 @@ def collect(weights: Weights, workload: str, seeds: Sequence[int]) -> list[Looku
         questions = [_read(request) for request in requests]
         for rows in _same_frame(questions):
             looks: list[Attended] = []
-            written = write_together(weights, [questions[row] for row in rows], looks)
+            written = decode_together(weights, [questions[row] for row in rows], looks)
             for place, row in enumerate(rows):
                 found += _lookups(seeds[row], questions[row], written[place], looks, place)
                 _answer(sessions[row], written[place])

@@ -15,7 +15,7 @@ import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Item
-from eirkit.agents.memory_calls import within
+from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
 from eirkit.boundary import call
@@ -266,7 +266,7 @@ def test_a_cancellation_from_outside_is_no_failure_of_the_plug_in():
             started.set()
             await asyncio.sleep(60)
 
-        task = asyncio.create_task(within(60.0, "search", search))
+        task = asyncio.create_task(call_with_timeout(60.0, "search", search))
         await started.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

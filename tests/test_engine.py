@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eirkit.engine.mapping import Bounds, Lost, PieceResult
+from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult
 from eirkit.engine.processes import Processes
 
 
@@ -31,7 +31,7 @@ def act(piece: object) -> object:
     return piece
 
 
-def sort(outcomes: Iterator[PieceResult | Lost]) -> list[PieceResult | Lost]:
+def sort(outcomes: Iterator[PieceResult | LostPiece]) -> list[PieceResult | LostPiece]:
     return sorted(outcomes, key=lambda outcome: outcome.number)
 
 
@@ -47,7 +47,7 @@ def test_a_poison_piece_costs_itself_and_is_named():
     pieces = [*range(20), "die", *range(21, 40), "raise", "exit", 42]
     found = sort(Processes(2).map(act, pieces))
     assert [outcome.number for outcome in found] == list(range(43))
-    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, Lost)}
+    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, LostPiece)}
     assert set(lost) == {20, 40, 41}
     assert "SIGKILL" in lost[20]
     assert lost[40] == "ValueError: as asked"
@@ -55,9 +55,9 @@ def test_a_poison_piece_costs_itself_and_is_named():
 
 
 def test_what_hangs_and_what_hogs_is_given_up():
-    bounds = Bounds(seconds=1.5, memory_bytes=1 << 30)
+    bounds = PieceLimits(seconds=1.5, memory_bytes=1 << 30)
     found = sort(Processes(2, bounds).map(act, [1, "hang", 2, "hog", 3]))
-    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, Lost)}
+    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, LostPiece)}
     assert set(lost) == {1, 3}
     assert "took more than 1.5 s" in lost[1]
     assert "1024 MiB" in lost[3]
@@ -101,13 +101,13 @@ def test_nothing_is_lost_and_nothing_comes_twice(pieces, batch):
 def test_ray_keeps_the_same_promises():
     ray_tasks = pytest.importorskip("eirkit.engine.ray_tasks")
     pytest.importorskip("ray", reason="needs Ray; pip install 'eirkit[ray]'")
-    engine = ray_tasks.RayTasks(workers=2, bounds=Bounds(seconds=2, memory_bytes=1 << 30), batch=8)
+    engine = ray_tasks.RayTasks(workers=2, bounds=PieceLimits(seconds=2, memory_bytes=1 << 30), batch=8)
     try:
         found = sort(engine.map(act, [*range(20), "die", *range(21, 30), "raise", "hang", "hog", 5]))
     finally:
         engine.close()
     assert [outcome.number for outcome in found] == list(range(34))
-    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, Lost)}
+    lost = {outcome.number: outcome.reason for outcome in found if isinstance(outcome, LostPiece)}
     assert set(lost) == {20, 30, 31, 32}
     assert "killed its worker" in lost[20]
     assert lost[30] == "ValueError: as asked"

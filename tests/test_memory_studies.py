@@ -96,7 +96,7 @@ def test_finding_by_key_or_word_does_not_depend_on_how_many_there_are():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(minilm.absent() is not None, reason=str(minilm.absent()))
+@pytest.mark.skipif(minilm.reason_without_minilm() is not None, reason=str(minilm.reason_without_minilm()))
 def test_an_embedding_confuses_labels_once_there_are_many():
     runs = memory_contrasts.find(range(2), (16, 200), ("key-value", "vector-minilm"))
     few, many = memory_contrasts.retrieval(runs, ("vector-minilm",))
@@ -136,6 +136,6 @@ def test_a_label_in_pieces_is_told_from_one_token_and_found_as_the_memory_finds(
     }
 
 
-@pytest.mark.skipif(minilm.absent() is not None, reason="MiniLM is not installed here")
+@pytest.mark.skipif(minilm.reason_without_minilm() is not None, reason="MiniLM is not installed here")
 def test_numbers_with_a_leading_zero_are_cut():
     assert label_pieces.are_cut(["A_055", "A_117", "A_250", "A_399"]).tolist() == [True, False, False, True]

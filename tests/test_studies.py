@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eirkit.agents.bundled.decoding import Memory, remembering
+from eirkit.agents.bundled.decoding import Memory, cached_replies
 from eirkit.agents.model import ModelOptions
 from eirkit.eir.closed_forms import store_recall
 from eirkit.errors import UsageError
-from eirkit.experiments.rescue import Setup, rescue
+from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
@@ -258,7 +258,7 @@ def test_a_learned_cell_is_the_same_in_any_batch_and_from_memory(access):
     assert [cell for seed in range(4) for cell in cells_of_tiny([seed], access)] == together
     assert [*cells_of_tiny([0], access), *cells_of_tiny([1, 2, 3], access)] == together
     memory: Memory = {}
-    with remembering(memory):
+    with cached_replies(memory):
         assert cells_of_tiny(range(4), access) == together
         steps = len(memory)
         assert cells_of_tiny(range(4), access) == together
@@ -268,7 +268,7 @@ def test_a_learned_cell_is_the_same_in_any_batch_and_from_memory(access):
 
 def test_arms_that_are_run_at_once_are_those_of_each_three():
     """A study runs all trajectories together and then takes them in threes."""
-    setup, agent = Setup(TaskSpec("store-recall", n=24, m=8), 4), reference("substituter")
+    setup, agent = RescueSetup(TaskSpec("store-recall", n=24, m=8), 4), reference("substituter")
     found = in_arms(setup, agent, range(9))
     for number, three in enumerate(([0, 1, 2], [3, 4, 5], [6, 7, 8])):
         for row in rescue(setup, three, [agent.model], agent.options).rows:

@@ -20,7 +20,7 @@ from studies.training.run import Plan, Training, whole_replies  # noqa: E402
 from studies.training.size import Size  # noqa: E402
 
 from eirkit.agents.bundled import features as f  # noqa: E402 - what follows wants torch
-from eirkit.agents.bundled.decoding import write  # noqa: E402
+from eirkit.agents.bundled.decoding import decode  # noqa: E402
 from eirkit.agents.bundled.layout import load_weights  # noqa: E402
 from eirkit.agents.bundled.network import KeyValueCache, forward  # noqa: E402
 from eirkit.agents.bundled.question import StepQuestion, prompt_tokens  # noqa: E402
@@ -131,7 +131,7 @@ def test_what_is_exported_computes_what_was_trained(tmp_path):
     spread = float(np.abs(trained).max())
     of_bfloat = 0.02  # embeddings are summed in bfloat16 there, with eight bits
     assert np.abs(trained - ours).max() <= of_bfloat * max(spread, 1e-3) + of_bfloat
-    assert len(write(weights, [StepQuestion(f.SUM, 4, 1, ((1, (5,)),), (1,), (1,))])) == 1
+    assert len(decode(weights, [StepQuestion(f.SUM, 4, 1, ((1, (5,)),), (1,), (1,))])) == 1
 
 
 def test_exams_count_whole_replies():

@@ -112,11 +112,11 @@ def test_an_interrupt_of_all_is_one_line_also_while_workers_start(tmp_path, afte
 def test_an_interrupt_that_another_thread_receives_waits_until_workers_are_started():
     program = """
 import signal, threading, time
-from eirkit.engine.processes import deaf_to_interrupts
+from eirkit.engine.processes import deferred_interrupts
 other = threading.Thread(target=time.sleep, args=(3_600,), daemon=True)
 other.start()
 try:
-    with deaf_to_interrupts():
+    with deferred_interrupts():
         signal.pthread_kill(other.ident, signal.SIGINT)
         time.sleep(0.2)
         print("started")

@@ -33,7 +33,7 @@ def relocate(name: str, place: Path) -> None:
     _moved[name] = place
 
 
-def located(name: str) -> Path:
+def locate(name: str) -> Path:
     """Return where a file is that was named by this path."""
     return _moved.get(name, Path(name))
 
@@ -45,7 +45,7 @@ def load_object(reference: str, family: str = "object") -> Any:
         raise UsageError(f"{reference!r} is not a reference; write package.module:Name or path/file.py:Name")
     # A document on stdout must stay one, whatever a plug-in says while it is loaded.
     with redirect_stdout(sys.stderr):
-        module = _load_file(located(module_name)) if module_name.endswith(".py") else _load_module(module_name)
+        module = _load_file(locate(module_name)) if module_name.endswith(".py") else _load_module(module_name)
     try:
         return getattr(module, attribute)
     except AttributeError:

@@ -19,7 +19,7 @@ from eirkit.agents.model import Model, ModelOptions, Reply, Request, ToolCall
 from eirkit.agents.models.prompt_reader import read_summary_limit
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.protocol import Fault, as_call, as_text, read_reply
-from eirkit.agents.stores.pool import Memories
+from eirkit.agents.stores.memory_pool import MemoryPool
 from eirkit.bridges.episode import UNKNOWN_USAGE
 from eirkit.bridges.external_runs import open_visits
 from eirkit.runs.attempt import attempt
@@ -107,7 +107,7 @@ def native(suite: Suite, folder: Path, model: Model) -> None:
     async def run() -> None:
         with open_visits(suite, folder) as visits:
             stage = replace(visits.stage, model=model)
-            memories = Memories()
+            memories = MemoryPool()
             try:
                 outcome = await attempt(stage, visits.task(SEED), memories)
             finally:

@@ -10,8 +10,8 @@ import pytest
 
 from eirkit.agents.model import Message, Request
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.experiments.audit import CHANNELS, WORKLOADS, digests, instances, read_shown, run_audit, shipped
-from eirkit.experiments.leaks import LEAKS, audit, planted
+from eirkit.experiments.audit import CHANNELS, WORKLOADS, digests, instances, read_shown, run_audit, shipped_interface
+from eirkit.experiments.leaks import LEAKS, audit, leaky_interface
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.view import publish
 from eirkit.tasks.workload import workloads
@@ -23,7 +23,7 @@ PUBLISHED_CHECKS = 18_068
 
 def here(count, plant=None):
     """Audit within this process: quick, and blind only for what differs between processes."""
-    listed, interface = instances(count), planted(plant) if plant else shipped
+    listed, interface = instances(count), leaky_interface(plant) if plant else shipped_interface
     return run_audit(listed, digests(listed, interface), interface)
 
 
@@ -95,7 +95,7 @@ def test_a_leak_that_only_another_process_sees_is_not_seen_in_this_one():
 def test_every_channel_has_a_leak_and_every_leak_a_channel():
     assert tuple(LEAKS) == CHANNELS
     with pytest.raises(UnknownNameError, match="known:"):
-        planted("telepathy")
+        leaky_interface("telepathy")
 
 
 def test_the_second_process_has_another_hash_seed_whatever_ours_is():
@@ -119,7 +119,7 @@ def test_what_is_shown_is_read_from_the_text():
 def test_the_audit_asks_through_the_session_that_experiments_use():
     instance = instances(1)[0]
     public = publish(generate(instance.spec), prepare(instance.spec))
-    request = shipped(public, instance.h).request()
+    request = shipped_interface(public, instance.h).request()
     assert read_shown(request).announced == 0
 
 

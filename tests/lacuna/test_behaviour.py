@@ -7,7 +7,7 @@ import pytest
 from eirkit.agents.conditions import KeyValueStore, Scratch
 from eirkit.agents.managed import ManagedOptions
 from eirkit.agents.session import ActionTaken, Decision
-from eirkit.findings.behaviour import behave, continuations, mentioned, miss_regret, retrievals_of, valley
+from eirkit.findings.behaviour import continuations, measure_behaviour, mentioned, miss_regret, retrievals_of, valley
 from eirkit.findings.causes import judge
 from eirkit.tasks.generation import graph_of, prepare
 from eirkit.tasks.simulation.plain import simulate
@@ -31,7 +31,7 @@ def did(*texts, t=0):
 
 
 def counted(*texts, t=0):
-    return behave(GRAPH, did(*texts, t=t), ())
+    return measure_behaviour(GRAPH, did(*texts, t=t), ())
 
 
 def test_retrievals_are_reads_recomputations_and_labels_searched_for():
@@ -52,7 +52,7 @@ def test_just_in_time_redundant_and_prefetch_by_hand():
 def test_a_prefetch_counts_within_four_steps_and_not_beyond():
     graph = ((), (), (), (), (), (1,), ())
     for step, hits in ((1, 0), (2, 1), (5, 1), (6, 0)):
-        found = behave(graph, did("READ 1", t=step), ())
+        found = measure_behaviour(graph, did("READ 1", t=step), ())
         assert found.prefetched == hits, step
 
 
@@ -89,7 +89,7 @@ def test_write_through_counts_correct_answers_stored_before_the_next_step():
         replies += ["NEXT", f"ANSWER {step.t} {answer % task.spec.q}", *([keep] if keep else [])]
     trace = managed(task, Scripted([*replies, "DONE"]), 4, condition=KeyValueStore(4))
     verdicts = judge(task, prepare(task.spec), trace.decisions)
-    found = behave(graph_of(task), trace.actions, trace.decisions, verdicts)
+    found = measure_behaviour(graph_of(task), trace.actions, trace.decisions, verdicts)
     assert (found.correct, found.written, found.write_through_rate) == (3, 1, 1 / 3)
 
 
@@ -98,7 +98,9 @@ def test_a_note_with_the_answer_is_written_through_and_one_without_is_not():
     one, two = (step.answer[0] for step in task.steps)
     replies = ["NEXT", f"ANSWER 1 {one}", f"NOTE A_1 = {one:04d}", "NEXT", f"ANSWER 2 {two}", "NOTE all well", "DONE"]
     trace = managed(task, Scripted(replies), 4, condition=Scratch(task.spec, 1, 4))
-    found = behave(graph_of(task), trace.actions, trace.decisions, judge(task, prepare(task.spec), trace.decisions))
+    found = measure_behaviour(
+        graph_of(task), trace.actions, trace.decisions, judge(task, prepare(task.spec), trace.decisions)
+    )
     assert (found.correct, found.written) == (2, 1)
 
 
@@ -106,7 +108,7 @@ def test_a_note_with_the_answer_is_written_through_and_one_without_is_not():
 def test_the_traits_of_reference_agents_show(name, just_in_time, is_redundant):
     task = task_of("stepwise-sum", n=24, m=8)
     trace = managed(task, agent(name), 4, ManagedOptions(reads=None, actions=400))
-    found = behave(graph_of(task), trace.actions, trace.decisions)
+    found = measure_behaviour(graph_of(task), trace.actions, trace.decisions)
     assert found.just_in_time_rate == just_in_time
     assert (found.redundant > 0) == is_redundant
     assert found.retrievals == sum(decision.reads for decision in trace.decisions) > 0

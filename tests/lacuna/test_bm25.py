@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.agents.memories.bm25 import Bm25
-from eirkit.agents.memories.texts import words
+from eirkit.agents.memories.text_matching import find_words
 from eirkit.agents.memory import Item
 
 LIMIT = 5
@@ -20,8 +20,8 @@ DEEDS = st.lists(st.tuples(LABELS, st.none() | TEXTS), max_size=8)  # without a 
 
 
 def by_the_library(held: dict[str, str], query: str) -> list[str]:
-    texts, tokens = list(held.values()), [words(text) for text in held.values()]
-    wanted = [word for word in words(query) if any(word in of for of in tokens)]
+    texts, tokens = list(held.values()), [find_words(text) for text in held.values()]
+    wanted = [word for word in find_words(query) if any(word in of for of in tokens)]
     if not wanted:
         return []
     index = BM25(backend="numpy")

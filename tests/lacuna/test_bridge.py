@@ -13,7 +13,7 @@ import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Item
-from eirkit.agents.stores.child_process import Bridged
+from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.errors import StoreError
 from eirkit.testing import check_memory
 from tests.processes import completed
@@ -21,8 +21,8 @@ from tests.processes import completed
 PYTHON = Path(sys.executable)
 
 
-def bridged(name: str = "key-value", **settings: object) -> Bridged:
-    return Bridged(name, settings, PYTHON)
+def bridged(name: str = "key-value", **settings: object) -> ProcessMemory:
+    return ProcessMemory(name, settings, PYTHON)
 
 
 def test_a_bridged_memory_conforms():
@@ -105,7 +105,7 @@ class Telling(KeyValue):
 
 def variables_seen(*declared: str) -> set[str]:
     async def seen() -> set[str]:
-        memory = Bridged(f"{__name__}:Telling", {}, PYTHON, declared)
+        memory = ProcessMemory(f"{__name__}:Telling", {}, PYTHON, declared)
         await memory.setup()
         try:
             return set(await memory.search("", 5))

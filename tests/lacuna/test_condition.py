@@ -59,17 +59,17 @@ def test_a_cache_keeps_what_its_policy_keeps():
     assert condition.submit(4, (4,), takes_slot=False) is None
     assert condition.fetch(3, (3,), 5) is None
     assert condition.fetch(2, (2,), 5) == 1
-    assert condition.at_hand().records == (2, 3)
+    assert condition.in_context().records == (2, 3)
     assert reason(condition, Write(1)) == "not-offered"
 
 
 def test_key_value_memory_is_the_models_to_fill():
     condition = KeyValueStore(2)
     assert condition.submit(1, (1,), True) is None
-    assert condition.at_hand().records == ()
+    assert condition.in_context().records == ()
     condition.perform(Write(1), NEAR)
     condition.perform(Write(1), NEAR)
-    assert condition.at_hand().room == "1 of 2 records used"
+    assert condition.in_context().room == "1 of 2 records used"
     condition.perform(Write(3), NEAR)
     assert reason(condition, Write(2)) == "memory-full"
     assert reason(condition, Write(2), near={}) == "not-at-hand"
@@ -77,15 +77,15 @@ def test_key_value_memory_is_the_models_to_fill():
     assert reason(condition, Note("x")) == "not-offered"
     condition.perform(Drop(1), NEAR)
     condition.perform(Write(2), NEAR)
-    assert condition.at_hand().records == (2, 3)
+    assert condition.in_context().records == (2, 3)
 
 
 def test_scratch_text_holds_exactly_h_records():
     condition = Scratch(SPEC, 1, 2)
     for t in (1, 2):
         condition.perform(Note(NEAR[t]), NEAR)
-    assert condition.at_hand().notes == "1. A_01 = 0001\n2. A_02 = 0002"
-    assert condition.at_hand().room == f"{2 * RECORD_CHARACTERS} of {2 * RECORD_CHARACTERS} characters used"
+    assert condition.in_context().notes == "1. A_01 = 0001\n2. A_02 = 0002"
+    assert condition.in_context().room == f"{2 * RECORD_CHARACTERS} of {2 * RECORD_CHARACTERS} characters used"
     assert reason(condition, Note("x")) == "memory-full"
     assert reason(condition, Note("x" * 2 * RECORD_CHARACTERS)) == "too-long"
     assert reason(condition, Drop(3)) == "not-in-memory"
@@ -110,7 +110,7 @@ def test_scratch_text_under_lru_lets_the_least_used_line_go():
         condition.perform(Note(NEAR[t]), NEAR)
     condition.consume((1,))
     condition.perform(Note(NEAR[4]), NEAR)
-    assert condition.at_hand().notes == "1. A_03 = 0003\n2. A_01 = 0001\n3. A_04 = 0004"
+    assert condition.in_context().notes == "1. A_03 = 0003\n2. A_01 = 0001\n3. A_04 = 0004"
     assert reason(condition, Drop(1)) == "not-offered"
     assert reason(condition, Note("x" * 3 * RECORD_CHARACTERS)) == "too-long"
     condition.perform(Note("x" * (3 * RECORD_CHARACTERS - 1)), NEAR)
@@ -123,7 +123,7 @@ def test_notes_never_outgrow_their_room(texts, lru):
     for text in texts:
         with suppress(RefusedAction):
             condition.perform(Note(text), {})
-        held = (condition.at_hand().notes or "").split("\n")
+        held = (condition.in_context().notes or "").split("\n")
         assert sum(len(line.partition(". ")[2]) + 1 for line in held if line) <= condition.limit
 
 
@@ -138,14 +138,14 @@ def test_external_memory_is_asked_and_shows_the_last_records():
     assert reason(condition, Drop(1)) == "not-offered"
     condition.submit(2, (2,), True)
     assert condition.fetch(1, (1,), 3) is None
-    assert condition.at_hand().records == (2,)
+    assert condition.in_context().records == (2,)
 
 
 def test_forced_paging_shows_nothing_and_needs_reads():
     condition = Paging()
     condition.submit(1, (1,), True)
     condition.fetch(1, (1,), 2)
-    assert condition.at_hand().records == ()
+    assert condition.in_context().records == ()
     task = public(task_of())
     with pytest.raises(SpecError, match="allow reads"):
         ManagedSession(task, Paging())

@@ -10,7 +10,7 @@ import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, Item, MemoryCall, MemorySystem, signature_of
-from eirkit.agents.memory_calls import consult, within
+from eirkit.agents.memory_calls import call_with_timeout, consult
 from eirkit.agents.telemetry import Consultation
 from eirkit.errors import PluginError, StoreError, describe
 from eirkit.runs.attempt import failure_kind
@@ -177,7 +177,7 @@ def test_a_type_error_inside_a_verb_stays_what_it_is():
         return len(5)  # type: ignore[arg-type, return-value]
 
     with pytest.raises(PluginError, match="has no len") as raised:
-        asyncio.run(within(5.0, "search", fails))
+        asyncio.run(call_with_timeout(5.0, "search", fails))
     assert describe(raised.value) == "TypeError: object of type 'int' has no len() (raised by search)"
     assert isinstance(raised.value.__cause__, TypeError)
 
@@ -190,7 +190,7 @@ def test_a_verb_that_exits_ends_its_run_alone(waits):
         sys.exit(3)
 
     with pytest.raises(StoreError, match=r"write ended the program \(SystemExit: 3\); let it raise an error"):
-        asyncio.run(within(5.0, "write", exits))
+        asyncio.run(call_with_timeout(5.0, "write", exits))
 
 
 def test_a_timeout_of_the_systems_own_is_its_own_failure():
@@ -198,12 +198,12 @@ def test_a_timeout_of_the_systems_own_is_its_own_failure():
         raise TimeoutError("inside")
 
     with pytest.raises(StoreError, match="did not finish its search"):
-        asyncio.run(within(5.0, "search", fails))
+        asyncio.run(call_with_timeout(5.0, "search", fails))
 
 
 def test_whoever_stops_the_run_is_not_taken_for_a_slow_store():
     async def stopped() -> None:
-        work = asyncio.create_task(within(60.0, "search", asyncio.sleep, 60))
+        work = asyncio.create_task(call_with_timeout(60.0, "search", asyncio.sleep, 60))
         await asyncio.sleep(0)
         work.cancel()
         await work
@@ -229,7 +229,10 @@ def test_work_of_any_form_is_waited_for():
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(future.set_result, "told")
         nested = asyncio.wait_for(several(), 5)
-        return [await within(5.0, "search", lambda work=work: work) for work in (several(), mending(), future, nested)]
+        return [
+            await call_with_timeout(5.0, "search", lambda work=work: work)
+            for work in (several(), mending(), future, nested)
+        ]
 
     assert asyncio.run(all_of_them()) == ["slept", "mended", "told", "slept"]
 
@@ -240,9 +243,9 @@ def test_what_is_raised_after_a_wait_is_passed_on():
         raise KeyError("later")
 
     with pytest.raises(PluginError, match="KeyError: 'later'"):
-        asyncio.run(within(5.0, "search", fails))
+        asyncio.run(call_with_timeout(5.0, "search", fails))
 
 
 def test_a_verb_that_is_not_async_is_an_error_of_the_adapter():
     with pytest.raises(StoreError, match="flush is not async; write it as `async def flush`"):
-        asyncio.run(within(5.0, "flush", lambda: None))  # type: ignore[arg-type]
+        asyncio.run(call_with_timeout(5.0, "flush", lambda: None))  # type: ignore[arg-type]

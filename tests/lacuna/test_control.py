@@ -14,7 +14,7 @@ from eirkit.errors import UsageError
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SpendingLimits
 from eirkit.runs.capability import Control, assess
-from eirkit.runs.claims import GATE, gate, wants_control
+from eirkit.runs.claims import GATE, assess_gate, wants_control
 from eirkit.runs.control import FOLDER, key_of
 from eirkit.runs.store import EVENTS, RUNS, scan_runs
 from eirkit.runs.suite import read_suite
@@ -47,7 +47,7 @@ def test_the_gate_is_the_registered_control():
     assert (GATE.windows, list(GATE.seeds), GATE.threshold, GATE.calculator) == ((4, 8, 16), [0, 1, 2], 0.75, False)
     spec = TaskSpec("stepwise-sum", n=12)
     (cell,) = assess(["reference/sloppy"], [spec], Control(calculator=False), ModelOptions())
-    assert gate("reference/sloppy", spec, ModelOptions()) == cell
+    assert assess_gate("reference/sloppy", spec, ModelOptions()) == cell
 
 
 def test_rows_say_what_their_control_found(tmp_path):
@@ -58,7 +58,7 @@ def test_rows_say_what_their_control_found(tmp_path):
     ]  # fmt: skip
     passes, fails = found.rows[0]["control"], found.rows[-1]["control"]
     assert passes == {"accuracy": 1.0, "passes": True, "reason": passes["reason"]}
-    expected = gate("reference/sloppy", TaskSpec("stepwise-sum", n=12), ModelOptions())
+    expected = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=12), ModelOptions())
     assert fails == expected.standing()
     assert fails["reason"].startswith("excluded: only 0.")
     assert found.excluded == (("reference/sloppy", "stepwise-sum", fails["reason"]),)

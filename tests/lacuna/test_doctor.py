@@ -8,7 +8,7 @@ import pytest
 
 from eirkit.agents.memory import memories
 from eirkit.agents.model import models
-from eirkit.diagnosis import examine
+from eirkit.availability import list_availability
 from eirkit.logs.trajectory import formats
 from tests.lacuna.running import eirkit
 
@@ -37,21 +37,21 @@ def test_the_document_names_everything_that_is_registered(nothing_installed, cap
 
 
 def test_what_comes_with_the_package_is_usable_everywhere(nothing_installed):
-    found = {one["name"]: one for one in examine()["memories"]}
+    found = {one["name"]: one for one in list_availability()["memories"]}
     for name in ("null", "key-value", "text", "bm25", "vector", "oracle", "broken-drops", "broken-late"):
         assert found[name]["usable"], found[name]["reason"]
 
 
 def test_what_is_not_usable_says_what_to_do(nothing_installed):
     remedies = ("eirkit doctor --install", "pip install", "set ", "give ", "install ", "start ", "export ")
-    for family, found in examine().items():
+    for family, found in list_availability().items():
         for one in found:
             if not one["usable"]:
                 assert any(remedy in one["reason"] for remedy in remedies), f"{family} {one['name']}: {one['reason']}"
 
 
 def test_a_missing_system_is_named_with_the_command_that_gets_it(nothing_installed):
-    found = {one["name"]: one for one in examine()["memories"]}
+    found = {one["name"]: one for one in list_availability()["memories"]}
     assert not found["mem0"]["usable"]
     assert "eirkit doctor --install mem0" in found["mem0"]["reason"]
 
@@ -61,7 +61,7 @@ def test_the_page_shows_the_same(nothing_installed, capsys):
     printed = capsys.readouterr().out
     for family in FAMILIES:
         assert family.capitalize() in printed
-    for one in examine()["memories"]:
+    for one in list_availability()["memories"]:
         assert one["name"] in printed
 
 

@@ -31,7 +31,9 @@ REFERENCE = {
 PLACES = [99, 145, 369, 621, 670]  # CRC-32 of "  a", " a_", "a_7", "_7 " and "7  ", modulo 1,024
 PRECISION = 2e-6  # ten times the largest difference seen over all 384 numbers; the sums run in another order
 
-needs_minilm = pytest.mark.skipif(minilm.absent() is not None, reason=str(minilm.absent()))
+needs_minilm = pytest.mark.skipif(
+    minilm.reason_without_minilm() is not None, reason=str(minilm.reason_without_minilm())
+)
 
 
 @given(st.lists(st.text(max_size=30), max_size=5))

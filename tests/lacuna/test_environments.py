@@ -10,7 +10,7 @@ import pytest
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Requirements
 from eirkit.agents.stores import environments
-from eirkit.agents.stores.environments import absent, home, install, is_here, python_of
+from eirkit.agents.stores.environments import home, install, is_importable, python_of, reason_not_installed
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
 from eirkit.errors import InfrastructureError, UnknownNameError, UsageError
 from tests.processes import completed
@@ -44,10 +44,10 @@ def test_environments_lie_where_the_user_says_or_in_the_cache(elsewhere, monkeyp
 
 
 def test_what_needs_no_packages_is_always_here():
-    assert is_here(KeyValue.requirements)
-    assert is_here(Native.requirements)
-    assert not is_here(Foreign.requirements)
-    assert absent("key-value", KeyValue.requirements) is None
+    assert is_importable(KeyValue.requirements)
+    assert is_importable(Native.requirements)
+    assert not is_importable(Foreign.requirements)
+    assert reason_not_installed("key-value", KeyValue.requirements) is None
 
 
 def test_a_system_that_is_nowhere_says_how_to_get_it(elsewhere):
@@ -63,7 +63,7 @@ def test_an_environment_counts_once_it_is_complete(elsewhere):
     assert python_of("mine") is None, "an installation that broke off is none"
     (elsewhere / "environments" / "mine" / "complete").touch()
     assert python_of("mine") == python
-    assert absent("mine", Foreign.requirements) is None
+    assert reason_not_installed("mine", Foreign.requirements) is None
 
 
 def test_a_packaged_system_runs_in_a_process_of_its_own_even_where_its_packages_are_here(elsewhere):

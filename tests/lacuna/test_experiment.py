@@ -14,7 +14,7 @@ import pytest
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SpendingLimits
-from eirkit.runs.lanes import FAILURES_IN_A_ROW
+from eirkit.runs.run_queue import FAILURES_IN_A_ROW
 from eirkit.runs.runner import Progress
 from eirkit.runs.store import EVENTS, RUNS, read_events, read_failures, scan_runs
 from eirkit.runs.suite import Suite, read_suite

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Item, MemoryCall
 from eirkit.agents.session import Decision
-from eirkit.agents.stores.limited import Limited
+from eirkit.agents.stores.limited import LimitedMemory
 from eirkit.agents.telemetry import Consultation
 from eirkit.eir.demand import ClassCount, DemandCurve
 from eirkit.findings.floor import (
@@ -68,7 +68,7 @@ def test_what_the_store_turns_out_not_to_have_is_not_held():
 @given(st.lists(st.integers(1, 9), max_size=12), st.integers(1, 4))
 def test_the_count_is_that_of_a_store_under_the_same_limit(steps, limit):
     """Another way to the number: a real store, limited as in the strict panel, is asked after every write."""
-    store = Limited(KeyValue(), limit)
+    store = LimitedMemory(KeyValue(), limit)
 
     async def records() -> list[int]:
         counts = []
@@ -102,7 +102,7 @@ def test_what_was_written_counts_where_it_cannot():
 @given(st.lists(st.integers(1, 9), max_size=12), st.integers(1, 4))
 def test_an_honest_system_and_the_harness_count_the_same(steps, limit):
     """Two ways to one number: a limited store's own account, and what is known of its writes."""
-    store = Limited(KeyValue(), limit)
+    store = LimitedMemory(KeyValue(), limit)
 
     async def written_down() -> list[Consultation]:
         found = []

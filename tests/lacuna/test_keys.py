@@ -11,7 +11,7 @@ import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Requirements
-from eirkit.agents.stores.keys import fill_in, refuse_clear
+from eirkit.agents.stores.keys import refuse_plain_secrets, resolve_variables
 from eirkit.errors import UsageError
 from tests.lacuna.running import eirkit
 
@@ -57,7 +57,7 @@ class Packaged(Keyed):
 )
 def test_a_secret_in_clear_is_refused_and_not_repeated(settings):
     with pytest.raises(UsageError, match="holds a secret, and settings are recorded") as refused:
-        refuse_clear("mine", settings)
+        refuse_plain_secrets("mine", settings)
     assert SECRET not in str(refused.value)
     assert "hunter22" not in str(refused.value)
 
@@ -82,24 +82,24 @@ def test_a_secret_in_clear_is_refused_and_not_repeated(settings):
     ],
 )
 def test_what_is_no_secret_is_left_alone(settings):
-    refuse_clear("mine", settings)
+    refuse_plain_secrets("mine", settings)
     variables = {"MINE_API_KEY": "one", "MINE_PASSWORD": "two"}
-    assert fill_in("mine", settings, variables).keys() == settings.keys()
+    assert resolve_variables("mine", settings, variables).keys() == settings.keys()
 
 
 def test_a_variable_whose_name_hides_that_it_is_a_secret_is_refused():
     with pytest.raises(UsageError, match="refers to MINE; call the variable something with KEY"):
-        refuse_clear("mine", {"api_key": "${MINE}"})
+        refuse_plain_secrets("mine", {"api_key": "${MINE}"})
 
 
 def test_variables_are_filled_in_wherever_they_stand():
     settings = {"url": "http://me:${A_KEY}@host", "server": {"variables": {"T": "${A_KEY}"}, "command": ["x", 1]}}
-    assert fill_in("mine", settings, {"A_KEY": "s"}) == {
+    assert resolve_variables("mine", settings, {"A_KEY": "s"}) == {
         "url": "http://me:s@host",
         "server": {"variables": {"T": "s"}, "command": ["x", 1]},
     }
     with pytest.raises(UsageError, match="A_KEY is not set, and memory 'mine' refers to it; export it"):
-        fill_in("mine", settings, {})
+        resolve_variables("mine", settings, {})
 
 
 TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:2", "--no-control")

@@ -10,7 +10,7 @@ from eirkit.agents.memory import MemoryCall, MemoryUsage
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
 from eirkit.findings.causes import Verdict
-from eirkit.findings.fates import FATES, FLOOD, Fate, diagnose, look_up, memory_record
+from eirkit.findings.fates import FATES, FLOOD, Fate, count_fates, diagnose, memory_record
 from tests.lacuna.running import eirkit
 
 STEP, WANTED = 9, 3
@@ -61,7 +61,7 @@ CASES: list[tuple[Fate, list[Consultation], tuple[int, ...], bool]] = [
 
 @pytest.mark.parametrize(("fate", "consultations", "fetched", "follows"), CASES)
 def test_every_missing_result_has_one_fate(fate, consultations, fetched, follows):
-    found = look_up([decision(fetched=fetched)], [verdict(follows)], consultations)
+    found = count_fates([decision(fetched=fetched)], [verdict(follows)], consultations)
     assert {name: count for name, count in found.fates.items() if count} == {fate: 1}
 
 
@@ -84,20 +84,20 @@ UNNAMED = [
 @pytest.mark.parametrize(("fate", "sought", "passages", "follows"), UNNAMED)
 def test_what_comes_back_unasked_is_right_only_with_its_value(fate, sought, passages, follows):
     consultations = [written(), searched(sought=sought, passages=passages)]
-    found = look_up([EARLIER, decision()], [verdict(follows)], consultations)
+    found = count_fates([EARLIER, decision()], [verdict(follows)], consultations)
     assert {name: count for name, count in found.fates.items() if count} == {fate: 1}
 
 
 def test_one_search_for_each_label_is_not_excused_by_the_wrong_values_of_the_others():
     vain = searched(lacking=(WANTED,), held=(WANTED,), passages=("A_4 = 7",))
     other = searched(sought=(4,), passages=("A_3 = 8",))
-    found = look_up([EARLIER, decision()], [verdict(False)], [written(), vain, other])
+    found = count_fates([EARLIER, decision()], [verdict(False)], [written(), vain, other])
     assert {name: count for name, count in found.fates.items() if count} == {"other_value": 1}
 
 
 def test_references_of_one_step_are_counted_apart():
     consultations = [written(3), written(4), searched(sought=(3, 4, 5), lacking=(4, 5), held=(4,))]
-    found = look_up([decision((3, 4, 5), fetched=(3,))], [verdict(True)], consultations)
+    found = count_fates([decision((3, 4, 5), fetched=(3,))], [verdict(True)], consultations)
     assert {name: count for name, count in found.fates.items() if count} == {"used": 1, "not_found": 1, "unwritten": 1}
 
 
@@ -112,11 +112,11 @@ def test_references_of_one_step_are_counted_apart():
     ],
 )
 def test_a_search_that_takes_one_label_for_another_is_confused(one, confused):
-    assert look_up([], [], [one]).confused == confused
+    assert count_fates([], [], [one]).confused == confused
 
 
 def test_floods_are_counted_above_ten_times_what_can_be_shown():
-    assert look_up([], [], [searched(characters=FLOOD), searched(characters=FLOOD + 1)]).flooded == 1
+    assert count_fates([], [], [searched(characters=FLOOD), searched(characters=FLOOD + 1)]).flooded == 1
 
 
 def fates(**counts: int) -> dict[Fate, int]:
@@ -149,7 +149,7 @@ def test_a_system_that_is_held_to_h_records_is_not_blamed_for_what_had_to_leave(
 def test_a_record_of_a_run_adds_up_its_calls():
     consultations = [written(seconds=0.5), written(4, 4, seconds=1.5), searched()]
     used = MemoryUsage(records=2, bytes=16, model_calls=3, input_tokens=40, output_tokens=5, cost_usd=None)
-    record = memory_record(used, consultations, look_up([], [], consultations))
+    record = memory_record(used, consultations, count_fates([], [], consultations))
     assert (record["writes"], record["searches"]) == (2, 1)
     assert (record["write_seconds"], record["search_seconds"], record["slowest_seconds"]) == (2.0, 0.25, 1.5)
     assert (record["records"], record["bytes"], record["model_calls"], record["cost_usd"]) == (2, 16, 3, None)

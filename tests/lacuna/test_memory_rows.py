@@ -9,7 +9,7 @@ import pytest
 from eirkit.cli.memory_table import cost_columns, fate_columns, heading, memory_remarks
 from eirkit.findings.fates import FATES, MEMORY_MEASURES
 from eirkit.runs.cells import Access
-from eirkit.runs.memory_rows import MemoryGathering, panel_of
+from eirkit.runs.memory_rows import MemoryTotals, panel_of
 
 
 def record(**over: Any) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def record(**over: Any) -> dict[str, Any]:
     return plain | over
 
 
-def gathered(*records: dict[str, Any] | None) -> MemoryGathering:
-    memory = MemoryGathering()
+def gathered(*records: dict[str, Any] | None) -> MemoryTotals:
+    memory = MemoryTotals()
     for one in records:
         memory.add(one)
     return memory

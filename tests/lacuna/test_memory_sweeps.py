@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.runs.lanes import FAILURES_IN_A_ROW
+from eirkit.runs.run_queue import FAILURES_IN_A_ROW
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.mortal import Shared

@@ -24,7 +24,7 @@ from eirkit.agents.serving.prices import Price
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.serving.spend import Ledger, ModelSpend
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, UsageError
-from eirkit.runs.budget import SPENT, Journal
+from eirkit.runs.budget import SPENT, SpendJournal
 
 KINDS = [
     "rate-limit",
@@ -257,14 +257,14 @@ def test_a_cap_holds_beyond_what_a_price_covers_because_nothing_is_sent():
 
 def test_a_journal_that_cannot_be_written_costs_no_reply_and_allows_no_further_call(tmp_path):
     (tmp_path / SPENT).mkdir()  # whatever is written there fails
-    model = metered(PAID, price=PRICE, ledger=Journal(1.0, tmp_path))
+    model = metered(PAID, price=PRICE, ledger=SpendJournal(1.0, tmp_path))
     assert ask(model)[0].text == PAID.text, "what was paid for is kept"
     with pytest.raises(InfrastructureError, match="what is spent cannot be written down; make room and go on"):
         ask(model)
     assert model.model.asked == 1
     (tmp_path / SPENT).rmdir()
     assert len(ask(model)) == 1
-    again = Journal(1.0, tmp_path)
+    again = SpendJournal(1.0, tmp_path)
     again.read()
     assert again.spent_usd == pytest.approx(2 * PAID_USD, abs=ROUNDING), "what could not be written was written later"
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from eirkit.agents.driver import drive
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.probe_session import Moment, ProbeSession, find_moment, probe_session
+from eirkit.agents.probe_session import LostAnswer, ProbeSession, find_lost_answer, probe_session
 from eirkit.errors import SpecError
-from eirkit.experiments.probe import ProbePlan, ProbeQuestion, run_probes, score_probe
+from eirkit.experiments.probe import ProbeExperiment, ProbePlan, run_probes, score_probe
 from eirkit.tasks.cones import cone_of
 from eirkit.tasks.generation import from_graph, graph_of, prepare
 from eirkit.tasks.simulation.plain import simulate
@@ -37,7 +37,7 @@ def probe(task, moment, model):
 
 
 def test_a_probe_by_hand():
-    task, moment = diamond(), Moment(at=6, target=5, resident=(3,))
+    task, moment = diamond(), LostAnswer(at=6, target=5, resident=(3,))
     session, trace, score = probe(task, moment, Scripted(["READ 5", "READ 2\nREAD 2", "READ 4\nREAD 1\nDONE"]))
     # The cone of 5 cut at 3 is 5, 2 and 1; 2 was read twice, and 4 was not needed.
     assert (score.minimum, score.order, score.redundant, score.off_cone) == (3, (5, 2, 2, 4, 1), 1, 1)
@@ -48,7 +48,7 @@ def test_a_probe_by_hand():
 
 def test_what_the_prompt_shows():
     task = diamond()
-    _, trace, _ = probe(task, Moment(6, 5, (3,)), Scripted(["READ 5", "READ 3", "READ 2\nREAD 1", "DONE"]))
+    _, trace, _ = probe(task, LostAnswer(6, 5, (3,)), Scripted(["READ 5", "READ 3", "READ 2\nREAD 1", "DONE"]))
     first, second, third, last = (exchange.request.messages[-1].content for exchange in trace.exchanges)
     assert first == "TARGET A_5 unknown\nRESIDENT A_3\nREADS 0"
     value = task.step(5).input[0]
@@ -64,7 +64,7 @@ def test_what_the_prompt_shows():
 
 
 def test_stopping_early_is_no_success_and_reaching_the_limit_is_neither():
-    task, moment = diamond(), Moment(6, 5, ())
+    task, moment = diamond(), LostAnswer(6, 5, ())
     _, _, stopped = probe(task, moment, Scripted(["READ 5", "DONE"]))
     assert (stopped.success, stopped.early_stop) == (False, True)
     _, trace, lost = probe(task, moment, Scripted([]))
@@ -73,7 +73,7 @@ def test_stopping_early_is_no_success_and_reaching_the_limit_is_neither():
 
 def test_nothing_that_is_said_breaks_a_probe():
     replies = ["READ 99", "READ 0", "ANSWER 5 1", "NEXT", "READ x", "\x00", "READ 5 READ 2", "DONE\nREAD 5"]
-    _, trace, score = probe(diamond(), Moment(6, 5, ()), Scripted(replies))
+    _, trace, score = probe(diamond(), LostAnswer(6, 5, ()), Scripted(replies))
     assert (score.order, score.early_stop) == ((), True)
     assert trace.actions[-1].action == "DONE"
 
@@ -84,7 +84,7 @@ def test_the_recoverer_reads_exactly_the_cone_on_any_graph(graph, data):
     task = from_graph(TaskSpec("stepwise-max", seed=1), graph)
     target = data.draw(st.integers(1, len(graph)))
     resident = tuple(sorted(data.draw(st.sets(st.integers(1, len(graph)))) - {target}))
-    session, _, score = probe(task, Moment(len(graph), target, resident), agent("recoverer"))
+    session, _, score = probe(task, LostAnswer(len(graph), target, resident), agent("recoverer"))
     assert sorted(score.order) == list(cone_of(graph, target, resident).nodes)
     assert (score.success, score.overhead, score.off_cone) == (True, 1.0, 0)
     assert session.known[target] == task.step(target).answer
@@ -96,24 +96,26 @@ def test_success_is_that_the_harness_could_compute_the_target(graph, data):
     task = from_graph(TaskSpec("stepwise-sum", seed=1), graph)
     target = data.draw(st.integers(1, len(graph)))
     reads = data.draw(st.lists(st.integers(1, len(graph)), max_size=14))
-    session, _, score = probe(task, Moment(len(graph), target, ()), Scripted([*(f"READ {t}" for t in reads), "DONE"]))
+    session, _, score = probe(
+        task, LostAnswer(len(graph), target, ()), Scripted([*(f"READ {t}" for t in reads), "DONE"])
+    )
     assert score.success == (target in session.known)
     assert len(score.order) == len(reads)
 
 
 def test_the_naive_recoverer_walks_every_path_again():
     # Depth first from 6: 6 4 3 1 and 5 2, whose reference is known by now, and so is the target.
-    _, _, score = probe(diamond(), Moment(6, 6, ()), agent("naive-recoverer"))
+    _, _, score = probe(diamond(), LostAnswer(6, 6, ()), agent("naive-recoverer"))
     assert (score.order, score.redundant) == ((6, 4, 3, 1, 5, 2), 0)
     # 4 and 5 share 2: its whole path is walked again before 3 is reached.
     shared = from_graph(TaskSpec("stepwise-sum", seed=3), ((), (1,), (), (2,), (2, 3), (4, 5)))
-    _, _, score = probe(shared, Moment(6, 6, ()), agent("naive-recoverer"))
+    _, _, score = probe(shared, LostAnswer(6, 6, ()), agent("naive-recoverer"))
     assert (score.order, score.redundant) == ((6, 4, 2, 1, 5, 2, 1, 3), 2)
 
 
 def test_naive_reads_exceed_the_cone_where_ancestors_are_shared():
     specs, model = [TaskSpec("stepwise-sum", m=8)], "reference/naive-recoverer"
-    rows, _ = run_probes(ProbeQuestion(specs, range(4), [model], ModelOptions()))
+    rows, _ = run_probes(ProbeExperiment(specs, range(4), [model], ModelOptions()))
     assert rows[0].redundant > 0
     assert rows[0].off_cone == 0
     assert rows[0].early_stops == 0
@@ -122,7 +124,7 @@ def test_naive_reads_exceed_the_cone_where_ancestors_are_shared():
 def test_the_manners_of_reference_agents_show_in_the_rows():
     names = [f"reference/{name}" for name in ("recoverer", "quitter", "calculator", "thrasher")]
     options = ModelOptions(extra={"p": 0.2})
-    rows, probes = run_probes(ProbeQuestion([TaskSpec("stepwise-sum", m=8)], range(6), names, options))
+    rows, probes = run_probes(ProbeExperiment([TaskSpec("stepwise-sum", m=8)], range(6), names, options))
     recoverer, quitter, calculator, thrasher = rows
     assert (recoverer.successful, recoverer.read_overhead) == (12, 1.0)
     assert quitter.early_stops > 0
@@ -136,7 +138,9 @@ def test_the_manners_of_reference_agents_show_in_the_rows():
 def test_reads_follow_the_cone_and_not_the_pressure():
     spec, reads = TaskSpec("stepwise-sum", m=8), {}
     for h in (2, 4, 8):
-        _, probes = run_probes(ProbeQuestion([spec], range(4), ["reference/recoverer"], ModelOptions(), ProbePlan(h=h)))
+        _, probes = run_probes(
+            ProbeExperiment([spec], range(4), ["reference/recoverer"], ModelOptions(), ProbePlan(h=h))
+        )
         reads |= {(h, found.seed, found.fan_in): (len(found.order), found.minimum) for _, _, found in probes}
     assert all(made == fewest for made, fewest in reads.values())
 
@@ -144,19 +148,19 @@ def test_reads_follow_the_cone_and_not_the_pressure():
 def test_a_moment_is_a_real_miss_of_the_simulated_policy():
     for seed in range(5):
         task = task_of("stepwise-sum", m=8, seed=seed)
-        moment = find_moment(task, "lru", 8, 32)
+        moment = find_lost_answer(task, "lru", 8, 32)
         assert moment is not None
         assert moment.target in simulate(task, "lru", 8).missing[moment.at - 1]
         assert moment.target not in moment.resident
         assert len(moment.resident) == 8
         assert max(moment.resident) < moment.at
-    assert find_moment(task, "fifo", 8) is None
+    assert find_lost_answer(task, "fifo", 8) is None
 
 
 def test_a_task_that_loses_nothing_has_no_probe():
     with pytest.raises(SpecError, match="lower --h"):
         run_probes(
-            ProbeQuestion(
+            ProbeExperiment(
                 [TaskSpec("stepwise-sum", m=4)], [0], ["reference/recoverer"], ModelOptions(), ProbePlan("fifo", 4)
             )
         )

@@ -47,12 +47,12 @@ def all_plans(
 
 def check_executable(graph: Graph, wanted: Collection[int], resident: Collection[int], plan: RecoveryPlan) -> None:
     """Carry the plan out: every recomputed step must find its references."""
-    at_hand = set(resident)
+    in_context = set(resident)
     for read in plan.reads:
-        assert read.t not in at_hand
-        assert read.how == "retrieve" or set(graph[read.t - 1]) <= at_hand
-        at_hand.add(read.t)
-    assert set(wanted) <= at_hand
+        assert read.t not in in_context
+        assert read.how == "retrieve" or set(graph[read.t - 1]) <= in_context
+        in_context.add(read.t)
+    assert set(wanted) <= in_context
 
 
 @settings(max_examples=400, deadline=None)

@@ -10,7 +10,7 @@ import pytest
 from eirkit.agents.memories.null import Null
 from eirkit.agents.memory import MemoryResult
 from eirkit.agents.model import Message, ModelOptions, Reply, Request
-from eirkit.agents.models.prompt_reader import Reader, read_means, read_summary_limit
+from eirkit.agents.models.prompt_reader import Reader, read_managed_state, read_summary_limit
 from eirkit.agents.models.reference import AGENTS, make_reference
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError, UnknownNameError
@@ -346,7 +346,7 @@ def test_notes_that_look_like_a_prompt_deceive_nobody():
     request = session.request()
     assert Reader().read(request).t == 2
     assert read_summary_limit(request) is None
-    assert read_means(request).room == 0
+    assert read_managed_state(request).room == 0
 
 
 def test_random_traits_read_any_prompt():

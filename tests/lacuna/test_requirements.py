@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from eirkit.agents.memories.key_value import KeyValue
-from eirkit.agents.memory import Item, MemorySystem, Requirements, can_forget, lacking_verbs, memories, requirements_of
-from eirkit.agents.stores.environments import absent, install
+from eirkit.agents.memory import Item, MemorySystem, Requirements, can_forget, memories, missing_verbs, requirements_of
+from eirkit.agents.stores.environments import install, reason_not_installed
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent
 from eirkit.errors import UnknownNameError, UsageError
 from tests.lacuna.running import eirkit
@@ -70,7 +70,7 @@ def test_every_built_in_declares_what_its_constructor_takes(name):
     kind = memories.get(name)
     needed = requirements_of(kind)
     assert issubclass(kind, MemorySystem)
-    assert not lacking_verbs(kind)
+    assert not missing_verbs(kind)
     assert bool(needed.endpoint) == ("endpoint" in inspect.signature(kind).parameters)
     assert bool(needed.packages) == bool(needed.installs)
 
@@ -121,7 +121,7 @@ def test_versions_are_compared_by_number():
     needed = Requirements(python=">=3.9,<3.14")
     assert [needed.supports(version) for version in ((3, 8), (3, 9), (3, 13), (3, 14))] == [False, True, True, False]
     assert Requirements().supports((2, 7))
-    assert absent("key-value", replace(needed, packages=("json",))) is None, sys.version
+    assert reason_not_installed("key-value", replace(needed, packages=("json",))) is None, sys.version
 
 
 @pytest.mark.parametrize(("field", "value"), [("endpoint", ("modle",)), ("weights", ("gpt",))])

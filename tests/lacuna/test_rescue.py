@@ -13,7 +13,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.agents.session import inject_nothing
 from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.errors import SpecError
-from eirkit.experiments.rescue import Setup, rescue
+from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.runs.cells import ARMS
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.restoration import Restoration, Sham
@@ -24,7 +24,7 @@ from eirkit.tasks.view import publish
 from tests.lacuna.running import agent, controlled, eirkit, task_of
 from tests.lacuna.strategies import specs
 
-STORE_RECALL = Setup(TaskSpec("store-recall", m=8), 4)
+STORE_RECALL = RescueSetup(TaskSpec("store-recall", m=8), 4)
 OPTIONS = ModelOptions()
 
 
@@ -108,13 +108,13 @@ def test_restoration_repairs_and_the_sham_does_not():
 
 
 def test_all_missing_operands_of_stepwise_maximum_are_restored():
-    found = rows(rescue(Setup(TaskSpec("stepwise-max", m=8), 4), range(6), ["reference/calculator"], OPTIONS))
+    found = rows(rescue(RescueSetup(TaskSpec("stepwise-max", m=8), 4), range(6), ["reference/calculator"], OPTIONS))
     control, oracle, sham = (found["reference/calculator", arm] for arm in ARMS)
     assert oracle.trajectory_accuracy == 1.0 > max(control.trajectory_accuracy, sham.trajectory_accuracy)
 
 
 def test_lru_at_sufficient_capacity_is_rescued_by_what_the_agent_submitted():
-    setup = Setup(TaskSpec("stepwise-sum", m=16), 16, "lru", "submitted", managed=True)
+    setup = RescueSetup(TaskSpec("stepwise-sum", m=16), 16, "lru", "submitted", managed=True)
     found = rows(rescue(setup, range(4), ["reference/calculator"], OPTIONS))
     control, oracle, sham = (found["reference/calculator", arm] for arm in ARMS)
     assert oracle.trajectory_accuracy == 1.0
@@ -126,22 +126,22 @@ def test_lru_at_sufficient_capacity_is_rescued_by_what_the_agent_submitted():
 def test_the_truth_that_was_submitted_does_not_repair_an_earlier_error():
     spec = TaskSpec("store-recall", m=8)
     agents = ["reference/sloppy"]
-    true = rescue(Setup(spec, 4), range(4), agents, OPTIONS)
-    own = rescue(Setup(spec, 4, truth="submitted"), range(4), agents, OPTIONS)
+    true = rescue(RescueSetup(spec, 4), range(4), agents, OPTIONS)
+    own = rescue(RescueSetup(spec, 4, truth="submitted"), range(4), agents, OPTIONS)
     pick = ("reference/sloppy", "oracle")
     assert rows(true)[pick].accuracy > rows(own)[pick].accuracy
     assert rows(own)[pick].self_consistent_accuracy >= rows(own)[pick].trajectory_accuracy
 
 
 def test_where_nothing_is_missing_there_is_nothing_to_compare():
-    found = rescue(Setup(TaskSpec("store-recall", m=8), 8), range(2), ["reference/calculator"], OPTIONS)
+    found = rescue(RescueSetup(TaskSpec("store-recall", m=8), 8), range(2), ["reference/calculator"], OPTIONS)
     assert [row.accuracy for row in found.rows] == [None] * 3
     assert (found.contrasts, found.repair_effect) == ((), None)
 
 
 def test_a_server_that_is_not_there_is_a_failure_and_no_zero():
     options = ModelOptions(base_url="http://127.0.0.1:9/v1", retries=0)
-    found = rescue(Setup(TaskSpec("store-recall", n=4, m=2), 1), range(1), ["openai/nobody"], options)
+    found = rescue(RescueSetup(TaskSpec("store-recall", n=4, m=2), 1), range(1), ["openai/nobody"], options)
     assert [(row.scored, row.attempted, row.accuracy) for row in found.rows] == [(0, 1, None)] * 3
     assert len(found.failures) == 3
 
@@ -153,7 +153,7 @@ def test_the_arms_need_seeds():
 
 def under(name, *, h=4, workload="store-recall", limit=None, **how):
     spec = TaskSpec(workload, n=32, m=8)
-    return Setup(spec, h, "window", managed=True, memory=MemoryPlan(name, {}, limit), **how)
+    return RescueSetup(spec, h, "window", managed=True, memory=MemoryPlan(name, {}, limit), **how)
 
 
 @pytest.mark.parametrize(("name", "fate"), [("broken-drops", "not_stored"), ("broken-labels", "other_value")])

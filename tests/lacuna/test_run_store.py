@@ -21,7 +21,7 @@ from eirkit.runs.store import (
     RUNS,
     FinishedRun,
     RunStore,
-    is_untouched,
+    is_unused_folder,
     read_events,
     read_failures,
     scan_runs,
@@ -217,15 +217,15 @@ def test_failures_are_a_file_of_their_own(tmp_path):
 
 
 def test_an_untouched_folder_is_one_without_records(tmp_path):
-    assert is_untouched(tmp_path / "none")
-    assert is_untouched(tmp_path)
+    assert is_unused_folder(tmp_path / "none")
+    assert is_unused_folder(tmp_path)
     with RunStore(tmp_path):
-        assert is_untouched(tmp_path), "a writer that died before its first record left nothing to keep"
+        assert is_unused_folder(tmp_path), "a writer that died before its first record left nothing to keep"
     (tmp_path / ".manifest.json.unfinished").touch()
-    assert is_untouched(tmp_path)
+    assert is_unused_folder(tmp_path)
     (tmp_path / "notes.txt").touch()
-    assert not is_untouched(tmp_path)
-    assert not is_untouched(tmp_path / "notes.txt")
+    assert not is_unused_folder(tmp_path)
+    assert not is_unused_folder(tmp_path / "notes.txt")
 
 
 def test_the_lock_holds_no_data(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.engine.mapping import Lost, PieceResult
+from eirkit.engine.interface import LostPiece, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
 from eirkit.runs.store import read_events, scan_runs
@@ -64,9 +64,11 @@ def test_memories_travel_too(tmp_path):
 class Unlucky:
     """An engine that loses every second piece of work."""
 
-    def map(self, function: Any, pieces: Any) -> Iterator[PieceResult[Any] | Lost]:
+    def map(self, function: Any, pieces: Any) -> Iterator[PieceResult[Any] | LostPiece]:
         for number, piece in enumerate(pieces):
-            yield Lost(number, "killed its worker (SIGKILL)") if number % 2 else PieceResult(number, function(piece))
+            yield (
+                LostPiece(number, "killed its worker (SIGKILL)") if number % 2 else PieceResult(number, function(piece))
+            )
 
     def close(self) -> None:
         pass

@@ -76,7 +76,7 @@ def test_an_unknown_embedding_is_refused_before_anything_runs(name):
 
 def test_minilm_says_what_is_missing():
     why = reason_absent("vector-minilm")
-    assert why == minilm.absent()
+    assert why == minilm.reason_without_minilm()
     if why is None:
         assert find(remembering(MiniLmVector(), "a cat", "stock prices"), "kittens", 1) == ["a cat"]
     else:

@@ -20,7 +20,7 @@ from eirkit.agents.memories.mcp import Mcp, describe
 from eirkit.agents.memory import Item
 from eirkit.agents.stores.mcp_client import McpClient
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
-from eirkit.diagnosis import examine
+from eirkit.availability import list_availability
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
@@ -223,7 +223,7 @@ def test_without_the_package_of_npm_the_preset_cannot_run_and_another_server_can
         check_plan(MemoryPlan("mcp", {}))
     check_plan(MemoryPlan("mcp", {"preset": "", "server": STDIO}))
     check_plan(MemoryPlan("mcp", {"server": shared("http://127.0.0.1:1/mcp")}))
-    found = next(one for one in examine()["memories"] if one["name"] == "mcp")
+    found = next(one for one in list_availability()["memories"] if one["name"] == "mcp")
     assert found["usable"]
     assert found["reason"].startswith("A memory server that speaks MCP; as it comes it needs a package of npm: ")
     assert lacking in found["reason"]

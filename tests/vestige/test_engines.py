@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.engine.mapping import Lost, PieceResult
+from eirkit.engine.interface import LostPiece, PieceResult
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
 from eirkit.logs.corpus import work_units
@@ -72,13 +72,13 @@ class DyingOnce:
     def __init__(self) -> None:
         self.met: list[Any] = []
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
         for number, piece in enumerate(pieces):
             if piece in self.met:
                 yield PieceResult(number, function(piece))
             else:
                 self.met.append(piece)
-                yield Lost(number, "killed its worker", is_death=True)
+                yield LostPiece(number, "killed its worker", is_death=True)
 
     def close(self) -> None:
         pass

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.engine.mapping import Bounds
+from eirkit.engine.interface import PieceLimits
 from eirkit.engine.processes import Processes
 from eirkit.errors import InputFileError, UsageError
 from eirkit.logs.audits.occupancy import read_windows
@@ -116,7 +116,7 @@ def test_a_record_that_hogs_costs_itself_and_is_named(tmp_path):
     heavy["turns"] = heavy["turns"] * 250_000
     lines[30] = json.dumps(heavy)
     path.write_text("\n".join(lines) + "\n")
-    engine = Processes(2, Bounds(memory_bytes=600 << 20))
+    engine = Processes(2, PieceLimits(memory_bytes=600 << 20))
     found = analyze_in_parts(Corpus((folder,)), tmp_path / "out", OPTIONS, engine)
     assert found["runs"] == 59
     (skipped,) = found["skipped"]

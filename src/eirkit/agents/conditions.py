@@ -33,7 +33,7 @@ class RefusedAction(Exception):  # noqa: N818 - reads as what happened
 
 
 @dataclass(frozen=True, slots=True)
-class AtHand:
+class InContext:
     """What an agent can see without any further action."""
 
     records: tuple[int, ...] = ()  # steps whose records are shown
@@ -49,12 +49,12 @@ class Condition:
     summary_due = False  # True while the text is too long and must be summarised before anything else
     summary_characters = 0  # how long a summary may be
 
-    def at_hand(self) -> AtHand:
-        return AtHand()
+    def in_context(self) -> InContext:
+        return InContext()
 
     def retained(self, records: Values) -> frozenset[int]:
         """The steps whose record is at hand, with these values."""
-        return frozenset(self.at_hand().records)
+        return frozenset(self.in_context().records)
 
     def obtainable(self, t: int) -> bool:
         """True if the condition's own commands may bring a record that is not at hand."""
@@ -90,8 +90,8 @@ class Cache(Condition):
     def __init__(self, retention: Retention) -> None:
         self.retention = retention
 
-    def at_hand(self) -> AtHand:
-        return AtHand(tuple(self.retention.held()))
+    def in_context(self) -> InContext:
+        return InContext(tuple(self.retention.held()))
 
     def consume(self, refs: tuple[int, ...]) -> None:
         self.retention.touch(refs)
@@ -103,7 +103,7 @@ class Cache(Condition):
         return None if t in self.retention else self.retention.admit(t, step)
 
 
-class Stored(Condition):
+class ExternalOnly(Condition):
     """Nothing stays visible: every record must come from an external memory system."""
 
     commands = ("WRITE", "SEARCH")
@@ -125,11 +125,11 @@ class Stored(Condition):
         return super().perform(action, near)
 
 
-class External(Stored, Cache):
+class External(ExternalOnly, Cache):
     """The last h records stay visible; everything else must come from an external memory system."""
 
     def __init__(self, retention: Retention) -> None:
-        Stored.__init__(self)
+        ExternalOnly.__init__(self)
         Cache.__init__(self, retention)
 
     def fetch(self, t: int, values: Payload, step: int) -> int | None:
@@ -145,8 +145,8 @@ class KeyValueStore(Condition):
         self.h = _at_least_one(h)
         self._kept: set[int] = set()
 
-    def at_hand(self) -> AtHand:
-        return AtHand(tuple(sorted(self._kept)), room=f"{len(self._kept)} of {self.h} records used")
+    def in_context(self) -> InContext:
+        return InContext(tuple(sorted(self._kept)), room=f"{len(self._kept)} of {self.h} records used")
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
         match action:
@@ -174,9 +174,9 @@ class Scratch(Condition):
         self.limit = _at_least_one(h) * (len(show_record(spec, spec.n, (0,) * width)) + 1)
         self._lines: list[str] = []
 
-    def at_hand(self) -> AtHand:
+    def in_context(self) -> InContext:
         numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(self._lines, 1))
-        return AtHand(notes=numbered, room=f"{self._used()} of {self.limit} characters used")
+        return InContext(notes=numbered, room=f"{self._used()} of {self.limit} characters used")
 
     def retained(self, records: Values) -> frozenset[int]:
         return records_in("\n".join(self._lines), records)
@@ -238,9 +238,9 @@ class Compaction(Condition):
         self.summary_characters = self.limit_characters // 2
         self._lines: list[str] = []
 
-    def at_hand(self) -> AtHand:
+    def in_context(self) -> InContext:
         notes = "\n".join(self._lines)
-        return AtHand(notes=notes, room=f"{len(notes)} of {self.limit_characters} characters used")
+        return InContext(notes=notes, room=f"{len(notes)} of {self.limit_characters} characters used")
 
     def retained(self, records: Values) -> frozenset[int]:
         return records_in("\n".join(self._lines), records)

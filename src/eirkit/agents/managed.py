@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from eirkit.agents.conditions import Condition, RefusedAction, records_in
+from eirkit.agents.current_step import CurrentStep, RecoveryAllowance
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
@@ -28,7 +29,6 @@ from eirkit.agents.protocol import (
     tools,
 )
 from eirkit.agents.session import ActionTaken, Ending, Injector, Outcome, Session, inject_nothing
-from eirkit.agents.step import Arrival, Supply
 from eirkit.errors import SpecError
 from eirkit.tasks.task import Payload, show_record
 from eirkit.tasks.view import Budgets, PublicTask, Visible
@@ -71,13 +71,13 @@ class ManagedSession(Session):
         reads, recomputations = self.options.reads, self.options.recomputations
         if condition.pages and reads == 0:
             raise SpecError("forced paging shows what is read and nothing else; allow reads, None for no limit")
-        self._supply = Supply(task, reads, recomputations)
+        self._supply = RecoveryAllowance(task, reads, recomputations)
         recovery = (("READ", reads), ("RECOMPUTE", recomputations))
         offered = tuple(word for word, budget in recovery if budget != 0)
         self.commands = ("NEXT", "ANSWER", *offered, *condition.commands, "DONE")
         self._tools = tools(self.commands) if self.options.tool_calls else ()
         self._records: dict[int, Payload] = {}  # what was submitted last, or recomputed since
-        self._arrival: Arrival | None = None
+        self._arrival: CurrentStep | None = None
         self._asked = False
         self._pending: deque[Action | Fault] = deque()
         self._call: MemoryCall | None = None
@@ -194,7 +194,7 @@ class ManagedSession(Session):
         beyond = self._supply.unavailable(missing, retained, self.submitted)
         unwritten = frozenset(r for r in beyond if not self.condition.obtainable(r))
         restored = self.inject(step, missing, self.submitted)
-        self._arrival = Arrival(step, retained, missing, beyond, unwritten, restored)
+        self._arrival = CurrentStep(step, retained, missing, beyond, unwritten, restored)
         self.condition.consume(step.refs)
         return f"step {step.t} of {len(self.task.steps)}"
 
@@ -230,18 +230,18 @@ class ManagedSession(Session):
         arrival.recovery_depth = max(arrival.recovery_depth, done.depth)
         return self._fetched(arrival, t, done.values[t] if t in done.values else near[t])
 
-    def _current(self) -> Arrival:
+    def _current(self) -> CurrentStep:
         if self._arrival is None:
             raise RefusedAction("no-step", "no step has been revealed; write NEXT")
         return self._arrival
 
-    def _recovering(self, t: int) -> Arrival:
+    def _recovering(self, t: int) -> CurrentStep:
         arrival = self._current()
         if not 1 <= t < arrival.step.t:
             raise RefusedAction("not-earlier", f"step {t} is not an earlier step")
         return arrival
 
-    def _fetched(self, arrival: Arrival, t: int, values: Payload) -> tuple[str, int | None]:
+    def _fetched(self, arrival: CurrentStep, t: int, values: Payload) -> tuple[str, int | None]:
         arrival.fetched[t] = self._records[t] = values
         evicted = self.condition.fetch(t, values, arrival.step.t)
         if evicted is not None and evicted in arrival.step.refs and evicted in arrival.retained:
@@ -263,7 +263,7 @@ class ManagedSession(Session):
         near = {t: self._records[t] for t in self.condition.retained(self._records)}
         return near if self._arrival is None else near | self._in_sight(self._arrival)
 
-    def _in_sight(self, arrival: Arrival) -> dict[int, Payload]:
+    def _in_sight(self, arrival: CurrentStep) -> dict[int, Payload]:
         """Return what is shown for this step alone: what was fetched, what that drove out, and the answer."""
         answer = {arrival.step.t: self._records[arrival.step.t]} if arrival.answered else {}
         return arrival.displaced | arrival.fetched | answer
@@ -278,7 +278,7 @@ class ManagedSession(Session):
         self.ending = "finished" if complete and how == "done" else how
 
     def _visible(self) -> Visible:
-        hand, arrival, supply = self.condition.at_hand(), self._arrival, self._supply
+        hand, arrival, supply = self.condition.in_context(), self._arrival, self._supply
         shown = Visible(
             task=self.task,
             step=None,

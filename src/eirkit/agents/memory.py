@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.registry import Registry, load_object, located
+from eirkit.registry import Registry, load_object, locate
 
 SEARCH_LIMIT = 5  # passages a search shows
 LONGEST_PASSAGE = 2_000  # characters of one passage
@@ -141,7 +141,7 @@ class MemorySystem(ABC):
         """Close and stop everything; also after a failure, and where `setup` did not finish."""
 
 
-class Wrapper(MemorySystem):
+class MemoryWrapper(MemorySystem):
     """A system around another, whose verbs it passes on."""
 
     def __init__(self, system: MemorySystem) -> None:
@@ -150,7 +150,7 @@ class Wrapper(MemorySystem):
     @property
     def wrapped_name(self) -> str:
         """The class of the innermost system, which answers for what it raises."""
-        return self.system.wrapped_name if isinstance(self.system, Wrapper) else type(self.system).__name__
+        return self.system.wrapped_name if isinstance(self.system, MemoryWrapper) else type(self.system).__name__
 
     async def setup(self) -> None:
         await self.system.setup()
@@ -186,7 +186,7 @@ OPTIONAL = ("setup", "flush", "usage", "forget", "teardown")
 _FORMER = {"packages": "packages", "installs": "installs", "node_installs": "node", "asks": "endpoint"}
 
 
-def lacking_verbs(kind: type) -> list[str]:
+def missing_verbs(kind: type) -> list[str]:
     """Return the verbs that a memory system needs and a class does not have."""
     abstract: frozenset[str] = getattr(kind, "__abstractmethods__", frozenset())
     return [verb for verb in REQUIRED if verb in abstract or not callable(getattr(kind, verb, None))]
@@ -262,7 +262,7 @@ def _is_system(module: str, name: str) -> bool:
 def _classes_of(name: str) -> str:
     """Return how the classes of a file are named; nothing of it is run."""
     try:
-        body = ast.parse(located(name).read_bytes()).body
+        body = ast.parse(locate(name).read_bytes()).body
     except (OSError, ValueError, SyntaxError) as error:
         raise InputFileError(f"cannot read {name} ({error}); give an existing path/file.py:Name") from error
     classes = [f"{name}:{one.name}" for one in body if isinstance(one, ast.ClassDef) and one.name[0] != "_"]

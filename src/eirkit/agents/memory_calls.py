@@ -21,7 +21,7 @@ from eirkit.agents.memory import (
     MemoryCall,
     MemorySystem,
     MemoryUsage,
-    Wrapper,
+    MemoryWrapper,
     signature_of,
 )
 from eirkit.agents.telemetry import Consultation
@@ -54,16 +54,16 @@ async def consult(
     start = clock()
     if call.verb == "write":
         (step,) = call.steps
-        await within(seconds, "write", memory.write, Item(label_of(step), call.text))
+        await call_with_timeout(seconds, "write", memory.write, Item(label_of(step), call.text))
         took = clock() - start
         if not weigh:
             return Consultation(t, call, (), took)
         used = await usage_of(memory, seconds)
         return Consultation(t, call, (), took, records=used.records, bytes=used.bytes)
-    await within(seconds, "flush", memory.flush)
-    found = await within(seconds, "search", memory.search, call.text, SEARCH_LIMIT)
+    await call_with_timeout(seconds, "flush", memory.flush)
+    found = await call_with_timeout(seconds, "search", memory.search, call.text, SEARCH_LIMIT)
     took = clock() - start
-    texts = texts_of(found)
+    texts = check_passages(found)
     returned = len("".join(texts))
     passages = tuple(texts[:SEARCH_LIMIT])
     if returned > LONGEST_PASSAGE:
@@ -81,7 +81,7 @@ async def consult(
     return Consultation(t, call, passages, took, returned, lacking, tuple(held), mislabelled)
 
 
-async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:
+async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:
     """Return what a verb of a memory system returns.
 
     Raises:
@@ -89,7 +89,7 @@ async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]],
         PluginError: it raises an error of its own.
     """
     try:
-        work = begin(verb, method, arguments)
+        work = start_call(verb, method, arguments)
         if isinstance(work, CoroutineType):
             try:
                 work = _Begun(work, work.send(None))
@@ -109,11 +109,11 @@ async def within(seconds: float, verb: str, method: Callable[..., Awaitable[T]],
         ) from error
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
         owner = getattr(method, "__self__", method)
-        name = owner.wrapped_name if isinstance(owner, Wrapper) else type(owner).__name__
+        name = owner.wrapped_name if isinstance(owner, MemoryWrapper) else type(owner).__name__
         attribute("memory", name, verb, error)
 
 
-def begin(verb: str, method: Callable[..., T], arguments: tuple[object, ...]) -> T:
+def start_call(verb: str, method: Callable[..., T], arguments: tuple[object, ...]) -> T:
     """Call a verb of a memory system.
 
     Raises:
@@ -141,7 +141,7 @@ def _takes(method: Callable[..., object], arguments: tuple[object, ...]) -> bool
 
 async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:
     """Return what a memory system says that it holds; nothing is known where it returns None."""
-    used: object = await within(seconds, "usage", memory.usage)
+    used: object = await call_with_timeout(seconds, "usage", memory.usage)
     if used is None:
         return MemoryUsage()
     if not isinstance(used, MemoryUsage):
@@ -178,7 +178,7 @@ def label_of(step: int) -> str:
     return f"A_{step}"
 
 
-def texts_of(found: object) -> list[str]:
+def check_passages(found: object) -> list[str]:
     """Return what a search returned, if it is a sequence of texts; StoreError if not."""
     if isinstance(found, str) or not isinstance(found, Sequence):
         kind = "None" if found is None else f"a {type(found).__name__}"
@@ -190,9 +190,9 @@ def texts_of(found: object) -> list[str]:
     return list(found)
 
 
-async def text_under(memory: MemorySystem, label: str, seconds: float) -> str | None:
+async def read_stored(memory: MemorySystem, label: str, seconds: float) -> str | None:
     """Return what a memory system has under a label; StoreError if that is neither a text nor None."""
-    text: object = await within(seconds, "read", memory.read, label)
+    text: object = await call_with_timeout(seconds, "read", memory.read, label)
     if text is None or isinstance(text, str):
         return text
     raise StoreError(
@@ -201,5 +201,5 @@ async def text_under(memory: MemorySystem, label: str, seconds: float) -> str | 
 
 
 async def _holds(memory: MemorySystem, step: int, submitted: Mapping[int, Payload], seconds: float) -> bool:
-    text = await text_under(memory, label_of(step), seconds)
+    text = await read_stored(memory, label_of(step), seconds)
     return text is not None and step in records_in(text[:LONGEST_PASSAGE], submitted)

@@ -18,7 +18,7 @@ from eirkit.tasks.view import PublicTask, publish
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LostAnswer:
     """A lost answer, and what is still at hand when it is asked for."""
 
     at: int  # the step that refers to it
@@ -26,14 +26,14 @@ class Moment:
     resident: tuple[int, ...]
 
 
-def find_moment(task: TaskInstance, policy: str, h: int, from_step: int = 1) -> Moment | None:
+def find_lost_answer(task: TaskInstance, policy: str, h: int, from_step: int = 1) -> LostAnswer | None:
     """Return the first miss at or after a step under a policy with h records; the oldest one if several are missing."""
     outlook = outlook_of(task)
     retention = Retention(find_policy(policy).for_task(outlook), h)
     for step, references in enumerate(outlook.future, 1):
         missing = retention.missing(references)
         if missing and step >= from_step:
-            return Moment(step, missing[0], tuple(sorted(record.id for record in retention.records)))
+            return LostAnswer(step, missing[0], tuple(sorted(record.id for record in retention.records)))
         retention.touch(references)
         if outlook.structure.takes_slot[step - 1]:
             retention.admit(step, step)
@@ -135,7 +135,7 @@ class ProbeSession(Session):
         return f"NODE {show_label(spec, t)} input {fresh} refs {refs} {'known' if t in self.known else 'unknown'}"
 
 
-def probe_session(task: TaskInstance, moment: Moment) -> ProbeSession:
+def probe_session(task: TaskInstance, moment: LostAnswer) -> ProbeSession:
     """Return the probe of a moment; residents hold their true values."""
     resident = {r: task.step(r).answer for r in moment.resident}
     return ProbeSession(publish(task, prepare(task.spec)), moment.target, resident)

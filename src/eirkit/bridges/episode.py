@@ -16,9 +16,9 @@ from typing import Any
 from eirkit.agents.model import Reply, Request, ToolCall, Usage
 from eirkit.agents.models.prompt_reader import read_summary_limit
 from eirkit.agents.protocol import LONGEST_REPLY
-from eirkit.agents.stores.pool import Memories
+from eirkit.agents.stores.memory_pool import MemoryPool
 from eirkit.errors import InfrastructureError, ModelError
-from eirkit.runs.attempt import Failure, Stage, attempt
+from eirkit.runs.attempt import CellContext, Failure, attempt
 from eirkit.runs.store import FinishedRun
 from eirkit.tasks.task import TaskInstance
 
@@ -86,7 +86,9 @@ class Episode:
         keep: called once with the outcome, before any caller learns that the run is over.
     """
 
-    def __init__(self, stage: Stage, task: TaskInstance, keep: Keep, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self, stage: CellContext, task: TaskInstance, keep: Keep, clock: Callable[[], float] = perf_counter
+    ) -> None:
         self.model = ExternalModel(clock)
         self.stage, self.task, self.keep = replace(stage, model=self.model), task, keep
         self.outcome: Outcome | None = None
@@ -129,7 +131,7 @@ class Episode:
             self._run = asyncio.create_task(self._live())
 
     async def _live(self) -> None:
-        memories = Memories()
+        memories = MemoryPool()
         try:
             outcome = await attempt(self.stage, self.task, memories)
             self.keep(outcome)
@@ -139,7 +141,7 @@ class Episode:
             await memories.close()
 
 
-async def score_of(stage: Stage, task: TaskInstance, replies: list[Reply]) -> Outcome:
+async def score_of(stage: CellContext, task: TaskInstance, replies: list[Reply]) -> Outcome:
     """Return the outcome of a run whose agent gives these replies and then leaves; nothing is stored."""
     kept: list[Outcome] = []
     episode = Episode(stage, task, kept.append)

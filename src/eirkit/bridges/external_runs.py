@@ -16,17 +16,17 @@ from time import perf_counter
 from typing import Any
 
 from eirkit.agents.model import Request
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.bridges.episode import Episode, ExternalModel, Outcome, as_reply, explain, translate_refusals
 from eirkit.errors import UsageError
 from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED, Cell
 from eirkit.runs.manifest import SystemMessages, describe, read_manifest, refuse_drift
-from eirkit.runs.store import RunStore, is_untouched
+from eirkit.runs.store import RunStore, is_unused_folder
 from eirkit.runs.suite import Suite, load_suite, read_suite
 from eirkit.runs.summary import RunSummary, summarise
 from eirkit.runs.sweep import recorded_suite
-from eirkit.runs.workers import Share, stage_of
+from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.generation import generate
 from eirkit.tasks.task import TaskInstance
 
@@ -78,7 +78,9 @@ class Visits:
         self._left = iter([seed for seed in seeds if self.cell.run_id(seed) not in done])
         self._open: list[Episode] = []
         scrub = Scrubber.of_environment(os.environ)
-        self.stage = stage_of(Share(self.cell, seeds, suite.texts), ExternalModel(clock), SystemMessages(), scrub)
+        self.stage = cell_context_of(
+            CellBatch(self.cell, seeds, suite.texts), ExternalModel(clock), SystemMessages(), scrub
+        )
 
     def begin(self) -> Episode:
         """Return the next episode.
@@ -120,7 +122,7 @@ def open_visits(
     Raises:
         UsageError: the folder is in use.
     """
-    if not is_untouched(folder):
+    if not is_unused_folder(folder):
         raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
     manifest = describe(suite, None, os.environ, folder)
     with RunStore(folder) as store:

@@ -38,19 +38,19 @@ from inspect_ai.util import LimitExceededError
 from eirkit.agents.model import Message, ModelOptions, Reply, Request, Tool, Usage
 from eirkit.agents.models.inspect_ai import InspectModel, as_asked
 from eirkit.agents.serving.model_factory import make_model
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken
-from eirkit.agents.stores.pool import Memories
+from eirkit.agents.stores.memory_pool import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSES, RunScore, read_score
-from eirkit.runs.attempt import carry_out, finish
+from eirkit.runs.attempt import finished_run, run_session
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.sessions import check_access
 from eirkit.runs.store import FinishedRun
 from eirkit.runs.suite import make_cell, read_suite
-from eirkit.runs.workers import Share, stage_of
+from eirkit.runs.workers import CellBatch, cell_context_of
 from eirkit.tasks.generation import generate, generate_many
 from eirkit.tasks.task import TaskInstance, TaskSpec, show_values, without_seed
 
@@ -90,16 +90,18 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
     cell = make_cell({**given, **keys, "model": f"inspect/{state.model}"}, ModelOptions(), options)
     check_access(cell.access)
     model = EvaluatedModel(str(state.model))
-    stage = stage_of(Share(cell, (spec.seed,), True), model, SystemMessages(), Scrubber.of_environment(os.environ))
-    task, trace, memories = generate(spec), Trace(), Memories()
+    stage = cell_context_of(
+        CellBatch(cell, (spec.seed,), True), model, SystemMessages(), Scrubber.of_environment(os.environ)
+    )
+    task, trace, memories = generate(spec), Trace(), MemoryPool()
     try:
-        used = await carry_out(stage, task, memories, trace)
+        used = await run_session(stage, task, memories, trace)
     except LimitExceededError:
-        _keep(state, finish(stage, task, trace), LIMIT)
+        _keep(state, finished_run(stage, task, trace), LIMIT)
         raise
     finally:
         await memories.close()
-    _keep(state, finish(stage, task, trace, used), str(trace.ending))
+    _keep(state, finished_run(stage, task, trace, used), str(trace.ending))
     state.messages = conversation(trace, model.outputs)
     if model.outputs:
         state.output = model.outputs[-1]

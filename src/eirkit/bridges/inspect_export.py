@@ -17,7 +17,7 @@ from eirkit.findings.causes import read_errors
 from eirkit.findings.pooling import deviation, mean
 from eirkit.packages import load_vendor
 from eirkit.runs.manifest import Manifest, read_manifest
-from eirkit.runs.store import RUNS, is_untouched, read_events, scan_runs
+from eirkit.runs.store import RUNS, is_unused_folder, read_events, scan_runs
 
 Record = Mapping[str, Any]
 FEATURE, EXTRA = "writing Inspect logs", "inspect"
@@ -33,7 +33,7 @@ def export_logs(folder: Path, out: Path) -> dict[Path, int]:
     """
     log = load_vendor("inspect_ai.log", FEATURE, EXTRA)
     manifest = read_manifest(folder)
-    if not is_untouched(out):
+    if not is_unused_folder(out):
         raise UsageError(f"{out} is not empty; choose another --out")
     if not (folder / RUNS).is_file():
         raise InputFileError(f"{folder} holds no {RUNS}; give the folder of an `eirkit lacuna run`")

@@ -16,7 +16,7 @@ from eirkit.cli.output import Show, document_options
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityQuestion, Control
+from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control
 from eirkit.runs.results import Results
 from eirkit.show.document import Document
 from eirkit.show.page import Section
@@ -77,7 +77,7 @@ def capability(
     for spec in specs:
         control.tasks(spec)  # what cannot be run at all is wrong usage, not a verdict about a model
 
-    question = CapabilityQuestion(specs, model_names, model_options, control)
+    question = CapabilityExperiment(specs, model_names, model_options, control)
 
     def measure(results: Results) -> CommandResult:
         cells = question.measure(results)

@@ -7,9 +7,9 @@ from typing import Any
 
 import eirkit
 from eirkit.agents.stores.environments import install as install_memory
+from eirkit.availability import list_availability
 from eirkit.cli.command import command, option
 from eirkit.cli.output import Show, document_options, say
-from eirkit.diagnosis import examine
 from eirkit.show.document import Document
 from eirkit.show.page import Section
 from eirkit.show.table import Column, Table
@@ -34,7 +34,7 @@ def doctor(install: tuple[str, ...], show: Show) -> None:
     """List the memory systems, models, log formats and engines that are usable here, and how to get the others."""
     for name in filter(None, ",".join(install).split(",")):
         install_memory(name.strip(), say)
-    show(_document({"python": platform.python_version(), "eirkit": eirkit.__version__, **examine()}))
+    show(_document({"python": platform.python_version(), "eirkit": eirkit.__version__, **list_availability()}))
 
 
 def _document(data: dict[str, Any]) -> Document:

@@ -10,7 +10,7 @@ import click
 
 from eirkit.cli.command import option, options
 from eirkit.engine.engine_factory import ENGINES, make_engine
-from eirkit.engine.mapping import Bounds
+from eirkit.engine.interface import PieceLimits
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Comm
             record_mib: int | None,
             **given: Any,
         ) -> Any:
-            bounds = Bounds(record_seconds or seconds, (record_mib or mib) << 20)
+            bounds = PieceLimits(record_seconds or seconds, (record_mib or mib) << 20)
             bounded = workers or record_seconds or record_mib  # bounds hold in worker processes only
             chosen = engine or ("ray" if address else "local" if bounded else None)
             made = make_engine(chosen, workers=workers, address=address, bounds=bounds) if chosen else None

@@ -16,7 +16,7 @@ from eirkit.cli.options import IntegerList, workload_command
 from eirkit.cli.output import Show, document_options
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
 from eirkit.experiments.evidence_measures import PROBE_MEASURES
-from eirkit.experiments.probe import FAN_INS, ProbePlan, ProbeQuestion, ProbeRow
+from eirkit.experiments.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
 from eirkit.runs.results import Results
 from eirkit.show.document import Document
 from eirkit.show.page import Section
@@ -77,7 +77,7 @@ def probe(
     --m is 8 unless given.
     """
     probes = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
-    question = ProbeQuestion(specs, seeds, model_names, model_options, probes)
+    question = ProbeExperiment(specs, seeds, model_names, model_options, probes)
 
     def measure(results: Results) -> CommandResult:
         rows, found = question.measure(results)

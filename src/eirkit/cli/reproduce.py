@@ -22,7 +22,7 @@ from eirkit.cli.live_line import LiveLine, is_watched
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
 from eirkit.cli.output import Show, document_options, say
 from eirkit.engine.engine_factory import make_engine
-from eirkit.engine.mapping import Bounds, Engine
+from eirkit.engine.interface import Engine, PieceLimits
 from eirkit.errors import UsageError
 from eirkit.paper.page import document_of_all, overview, row_tables, write_overview, write_study
 from eirkit.paper.runner import StudyOutcome, StudyStore, run_studies
@@ -137,7 +137,7 @@ def _run(
     With a model that has a server behind it they run here, where its spending is counted.
     """
     if engine is None and setting.budget is None:
-        engine = make_engine("local", bounds=Bounds(STUDY_SECONDS, STUDY_MIB << 20))
+        engine = make_engine("local", bounds=PieceLimits(STUDY_SECONDS, STUDY_MIB << 20))
     found = {study.id: StudyOutcome(study, None, is_awaited=True) for study in studies}
     with StudyProgress(len(studies)) as progress, closing(engine) if engine else nullcontext():
         running = engine if setting.budget is None else None

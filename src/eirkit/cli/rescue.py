@@ -26,8 +26,8 @@ from eirkit.cli.runner_options import (
 )
 from eirkit.errors import UsageError
 from eirkit.experiments.evidence_measures import ARM_MEASURES
-from eirkit.experiments.rescue import Contrast, Rescue, Setup
-from eirkit.experiments.rescue_document import RescueQuestion, may_claim
+from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup
+from eirkit.experiments.rescue_document import RescueExperiment, may_claim
 from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
 from eirkit.runs.capability import CapabilityCell
@@ -102,7 +102,7 @@ def rescue(
         raise UsageError("rescue takes one workload; run the command again for another")
     setup = _setup(specs[0], h, policy, truth, managed, memory, actions)
 
-    question = RescueQuestion(setup, seeds, model_names, model_options, control)
+    question = RescueExperiment(setup, seeds, model_names, model_options, control)
 
     def measure(results: Results) -> CommandResult:
         found, controls = question.measure(results)
@@ -115,21 +115,23 @@ def rescue(
 
 def _setup(
     spec: TaskSpec, h: int, policy: str | None, truth: Truth, managed: bool, memory: Chosen | None, actions: int
-) -> Setup:
+) -> RescueSetup:
     """Return the condition of all arms, checked."""
     if memory is not None and (policy, managed) != (None, False):
         raise UsageError(
             "with --memory the last h records stay visible, in an action loop; leave out --policy and --managed"
         )
     if memory is None:
-        setup = Setup(spec, h, policy or "fifo", truth, managed, actions=actions)
+        setup = RescueSetup(spec, h, policy or "fifo", truth, managed, actions=actions)
     else:
-        setup = Setup(spec, h, "window", truth, True, memory.plan(h), actions)
+        setup = RescueSetup(spec, h, "window", truth, True, memory.plan(h), actions)
     setup.check()
     return setup
 
 
-def _document(setup: Setup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]) -> Document:
+def _document(
+    setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]
+) -> Document:
     allowed = may_claim(found, controls)
     answer = list(_effects(setup, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
@@ -144,13 +146,13 @@ def _document(setup: Setup, found: Rescue, controls: Mapping[str, CapabilityCell
     return Document("lacuna-rescue", "Does restoring a lost result repair the answer?", said, data, sections, next=then)
 
 
-def _next(setup: Setup, found: Rescue) -> str:
+def _next(setup: RescueSetup, found: Rescue) -> str:
     model = quote(found.rows[0].model) if found.rows else "reference/calculator"
     memory = "" if setup.memory is None else f" --memory {quote(setup.memory.name)}"
     return f"eirkit lacuna run {quote(setup.spec.workload)} --m {setup.spec.m} --h {setup.h} --model {model}{memory}"
 
 
-def _arm_table(setup: Setup, found: Rescue) -> Table:
+def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
     spec = setup.spec
     kept = setup.policy if setup.memory is None else f"{setup.memory.name}, {setup.panel} panel"
     which = "a miss" if setup.memory is None else "a miss that the memory did not fill in the control arm"
@@ -173,7 +175,7 @@ def _arm_table(setup: Setup, found: Rescue) -> Table:
     return Table("arms", title, columns, tuple(rows), note)
 
 
-def _effects(setup: Setup, effects: Sequence[Contrast]) -> Iterator[str]:
+def _effects(setup: RescueSetup, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
     missing = "with a miss" if setup.memory is None else f"where {setup.memory.name} did not return an input"
     for one in effects:
@@ -185,7 +187,7 @@ def _effects(setup: Setup, effects: Sequence[Contrast]) -> Iterator[str]:
         )
 
 
-def _nothing(setup: Setup) -> str:
+def _nothing(setup: RescueSetup) -> str:
     if setup.memory is None:
         return "Nothing was missing in any arm, so there is nothing to repair; lower --h."
     return (

@@ -19,7 +19,7 @@ from eirkit.cli.command import OUTPUT, option, options
 from eirkit.cli.engine_options import engine_options
 from eirkit.cli.output import Show, repeated, say
 from eirkit.cli.sweep_progress import SweepProgress
-from eirkit.engine.mapping import Engine
+from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits

@@ -16,7 +16,7 @@ from eirkit.cli.corpus_progress import CorpusProgress
 from eirkit.cli.engine_options import engine_options
 from eirkit.cli.output import Show, document_options_with, say
 from eirkit.engine.engine_factory import make_engine
-from eirkit.engine.mapping import Engine
+from eirkit.engine.interface import Engine
 from eirkit.errors import UnknownNameError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions

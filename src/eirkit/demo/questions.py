@@ -12,14 +12,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from eirkit.agents.bundled.decoding import remembering
+from eirkit.agents.bundled.decoding import cached_replies
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.prompt_reader import read_records
 from eirkit.eir.closed_forms import final_sum
 from eirkit.eir.demand import pressure
 from eirkit.errors import InputFileError, UsageError
-from eirkit.experiments.rescue import Setup
-from eirkit.experiments.rescue_document import RescueQuestion
+from eirkit.experiments.rescue import RescueSetup
+from eirkit.experiments.rescue_document import RescueExperiment
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measure
 from eirkit.logs.formats.plain import Plain
@@ -29,7 +29,7 @@ from eirkit.logs.tokens import estimating_counter
 from eirkit.runs.budget import Budget
 from eirkit.runs.manifest import read_manifest
 from eirkit.runs.plan_folder import open_plan, write_result
-from eirkit.runs.store import RUNS, is_untouched, read_events, scan_runs
+from eirkit.runs.store import RUNS, is_unused_folder, read_events, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.show.logs.analysed import Analysed, analysed_here
@@ -120,14 +120,14 @@ def run_chain(folder: Path, agent: str = AGENT, seeds: range = SEEDS) -> SweepFo
     """Run the sweep and its rescue into a folder, over an earlier demonstration, and return what they say."""
     _clear(folder)
     axes = {"workload": WORKLOAD, "model": agent, "h": list(CAPACITIES), "seeds": seeds}
-    with remembering({}):  # the rescue repeats many a step of the sweep, and its control whole
+    with cached_replies({}):  # the rescue repeats many a step of the sweep, and its control whole
         start_sweep(read_suite({**axes, "name": NAME}), folder, control=True)
         _rescue(folder / "rescue", agent, seeds)
     return read_sweep(folder)
 
 
 def _rescue(folder: Path, agent: str, seeds: range) -> None:
-    question = RescueQuestion(Setup(TaskSpec(WORKLOAD), RESCUED, POLICY), seeds, [agent], ModelOptions(), True)
+    question = RescueExperiment(RescueSetup(TaskSpec(WORKLOAD), RESCUED, POLICY), seeds, [agent], ModelOptions(), True)
     plan = question.plan()
     with open_plan(plan, folder, Budget()) as runner:
         found, controls = question.measure(runner.complete(plan))
@@ -136,7 +136,7 @@ def _rescue(folder: Path, agent: str, seeds: range) -> None:
 
 def _clear(folder: Path) -> None:
     """Remove an earlier demonstration, and nothing else."""
-    if is_untouched(folder):
+    if is_unused_folder(folder):
         return
     try:
         earlier = read_manifest(folder).suite["name"] == NAME

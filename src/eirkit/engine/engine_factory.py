@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eirkit.engine.mapping import Bounds, Engine
+from eirkit.engine.interface import Engine, PieceLimits
 from eirkit.engine.processes import Processes
 from eirkit.engine.ray_tasks import RayTasks
 from eirkit.errors import UnknownNameError, UsageError
@@ -11,7 +11,12 @@ ENGINES = ("local", "ray")
 
 
 def make_engine(
-    name: str, *, workers: int | None = None, address: str | None = None, bounds: Bounds | None = None, batch: int = 1
+    name: str,
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    bounds: PieceLimits | None = None,
+    batch: int = 1,
 ) -> Engine:
     """Return an engine; nothing is started yet.
 

@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from eirkit.engine.mapping import Bounds, Lost, PieceResult, bound_memory, reason_of
+from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, limit_memory, reason_of
 from eirkit.errors import InfrastructureError
 
 ORPHANED = 1  # exit code, which nobody is left to read
@@ -29,8 +29,8 @@ _CAN_MASK = hasattr(signal, "pthread_sigmask")
 
 
 @contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """Start processes that hear no interrupt until `share_fate`; one that comes meanwhile reaches us afterwards."""
+def deferred_interrupts() -> Iterator[None]:
+    """Start processes that hear no interrupt until `end_with_parent`; one that comes meanwhile reaches us later."""
     if not _CAN_MASK:
         yield
         return
@@ -64,7 +64,7 @@ def _postponed_interrupt() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-def share_fate() -> None:
+def end_with_parent() -> None:
     """Ignore interrupts, and end this worker at once when its parent has ended, whatever it is doing."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _CAN_MASK:
@@ -104,13 +104,13 @@ class Processes:
         workers: how many; the cores of this machine unless given.
     """
 
-    def __init__(self, workers: int | None = None, bounds: Bounds | None = None, batch: int = BATCH) -> None:
-        self.workers = workers or cores()
-        self.bounds, self.batch = bounds or Bounds(), batch
+    def __init__(self, workers: int | None = None, bounds: PieceLimits | None = None, batch: int = BATCH) -> None:
+        self.workers = workers or available_cores()
+        self.bounds, self.batch = bounds or PieceLimits(), batch
         self._crew: list[_Worker] = []
         self._stillborn = 0  # workers in a row that died before they began anything
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
         source = enumerate(pieces)
         returned: deque[_Numbered] = deque()  # of workers that died
         try:
@@ -136,7 +136,7 @@ class Processes:
 
     def _round(
         self, function: Callable[[Any], Any], source: Iterator[_Numbered], returned: deque[_Numbered]
-    ) -> Iterator[PieceResult[Any] | Lost]:
+    ) -> Iterator[PieceResult[Any] | LostPiece]:
         ready = wait([worker.pipe for worker in self._crew], WATCH_SECONDS)
         for position, worker in enumerate(self._crew):
             if worker.pipe in ready:
@@ -163,14 +163,14 @@ class Processes:
         returned: deque[_Numbered],
         reason: str,
         is_death: bool = True,
-    ) -> Iterator[Lost]:
+    ) -> Iterator[LostPiece]:
         """Put a new worker in the place of one that is gone; the piece it had begun is lost, the others are not."""
         gone = self._crew[position]
         yield from _leftovers(gone)
         gone.pipe.close()
         if gone.current is not None:
             self._stillborn = 0
-            yield Lost(gone.current[0], reason, is_death)
+            yield LostPiece(gone.current[0], reason, is_death)
         else:
             self._stillborn += 1
             if self._stillborn >= MOST_STILLBORN:
@@ -191,14 +191,14 @@ class Processes:
                 worker.pipe.send(list(worker.waiting))
 
 
-def _take(worker: _Worker) -> Iterator[PieceResult[Any] | Lost]:
+def _take(worker: _Worker) -> Iterator[PieceResult[Any] | LostPiece]:
     """Take in one message of a worker."""
     kind, number, value = worker.pipe.recv()
     if kind == "begin":
         worker.current, worker.since = worker.waiting.popleft(), time.monotonic()
         return
     worker.current = None
-    yield PieceResult(number, value) if kind == "done" else Lost(number, value)
+    yield PieceResult(number, value) if kind == "done" else LostPiece(number, value)
 
 
 def _leftovers(worker: _Worker) -> Iterator[Any]:
@@ -218,21 +218,21 @@ def _death(worker: _Worker) -> str:
     return f"ended its worker (exit code {code}); leave it out or look into it"
 
 
-def _start(function: Callable[[Any], Any], bounds: Bounds) -> _Worker:
+def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
     # Spawned, not forked: a fork of a process with threads may hang, and workers look the same on every system.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there, function, bounds), daemon=True)
-    with deaf_to_interrupts():
+    with deferred_interrupts():
         process.start()
     there.close()
     return _Worker(process, here)
 
 
-def _work(pipe: Connection, function: Callable[[Any], Any], bounds: Bounds) -> None:
+def _work(pipe: Connection, function: Callable[[Any], Any], bounds: PieceLimits) -> None:
     """Carry out batches until the pipe is closed."""
-    share_fate()
-    bound_memory(bounds.memory_bytes)
+    end_with_parent()
+    limit_memory(bounds.memory_bytes)
     with suppress(EOFError, OSError):  # the parent has closed the pipe, or is gone
         while True:
             for number, piece in pipe.recv():
@@ -240,13 +240,13 @@ def _work(pipe: Connection, function: Callable[[Any], Any], bounds: Bounds) -> N
                 pipe.send(_perform(function, number, piece, bounds))
 
 
-def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: Bounds) -> tuple[str, int, Any]:
+def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: PieceLimits) -> tuple[str, int, Any]:
     try:
         return "done", number, function(piece)
     except Exception as error:  # noqa: BLE001 - a piece that raises costs itself; the parent is told why
         return "lost", number, reason_of(error, bounds)
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from eirkit.engine.mapping import Bounds, Lost, PieceResult, bound_memory, reason_of
+from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, limit_memory, reason_of
 from eirkit.errors import InfrastructureError, MissingExtraError
 
 BATCH = 48  # pieces a task: a task costs Ray about a millisecond
@@ -35,15 +35,15 @@ class RayTasks:
         self,
         address: str | None = None,
         workers: int | None = None,
-        bounds: Bounds | None = None,
+        bounds: PieceLimits | None = None,
         batch: int = BATCH,
         in_flight: int = 3,
     ) -> None:
-        self.address, self.workers, self.bounds = address, workers, bounds or Bounds()
+        self.address, self.workers, self.bounds = address, workers, bounds or PieceLimits()
         self.batch, self.in_flight = batch, in_flight
         self._ray: Any = None
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
         ray = self._connect()
         task = ray.remote(num_cpus=1, max_retries=0)(_perform_all)
         source = enumerate(pieces)
@@ -62,7 +62,7 @@ class RayTasks:
             except ray.exceptions.RayError as error:
                 if len(batch) == 1:
                     reason = f"killed its worker ({type(error).__name__}); leave it out or look into it"
-                    yield Lost(batch[0][0], reason, is_death=True)
+                    yield LostPiece(batch[0][0], reason, is_death=True)
                 else:
                     again.extend((batch[: len(batch) // 2], batch[len(batch) // 2 :]))
 
@@ -94,22 +94,24 @@ class RayTasks:
 
 
 def _perform_all(
-    function: Callable[[Any], Any], batch: list[_Numbered], bounds: Bounds
-) -> list[PieceResult[Any] | Lost]:
+    function: Callable[[Any], Any], batch: list[_Numbered], bounds: PieceLimits
+) -> list[PieceResult[Any] | LostPiece]:
     """Carry out a batch inside a Ray worker."""
-    bound_memory(bounds.memory_bytes)
+    limit_memory(bounds.memory_bytes)
     return [_perform(function, number, piece, bounds) for number, piece in batch]
 
 
-def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: Bounds) -> PieceResult[Any] | Lost:
+def _perform(
+    function: Callable[[Any], Any], number: int, piece: Any, bounds: PieceLimits
+) -> PieceResult[Any] | LostPiece:
     before = signal.signal(signal.SIGALRM, _ring)
     signal.setitimer(signal.ITIMER_REAL, bounds.seconds or 0)
     try:
         return PieceResult(number, function(piece))
     except _LateError:
-        return Lost(number, f"took more than {bounds.seconds:g} s; give it more time or leave it out")
+        return LostPiece(number, f"took more than {bounds.seconds:g} s; give it more time or leave it out")
     except Exception as error:  # noqa: BLE001 - a piece that raises costs itself; whoever asked is told why
-        return Lost(number, reason_of(error, bounds))
+        return LostPiece(number, reason_of(error, bounds))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

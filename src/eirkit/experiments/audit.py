@@ -46,7 +46,7 @@ _RECORD = re.compile(r"^A_(\d+) = (.*)$")
 _LABEL = re.compile(r"A_(\d+)")
 
 
-def shipped(task: PublicTask, h: int) -> Session:
+def shipped_interface(task: PublicTask, h: int) -> Session:
     """The interface that experiments use: Controlled Retention over the last h records."""
     return ControlledSession(task, Retention(Fifo(), h))
 
@@ -144,7 +144,9 @@ class _Tally:
         return tuple(ChannelRow(c, self.checks[c], self.findings[c], tuple(self.examples[c])) for c in CHANNELS)
 
 
-def run_audit(listed: Sequence[Instance], rendered_elsewhere: Digests, interface: Interface = shipped) -> Audit:
+def run_audit(
+    listed: Sequence[Instance], rendered_elsewhere: Digests, interface: Interface = shipped_interface
+) -> Audit:
     """Audit an interface over many instances.
 
     Args:
@@ -278,7 +280,7 @@ def digest(request: Request) -> str:
     return sha256(serialize(request)).hexdigest()
 
 
-def digests(listed: Sequence[Instance], interface: Interface = shipped) -> Digests:
+def digests(listed: Sequence[Instance], interface: Interface = shipped_interface) -> Digests:
     """Return the digests of all requests of the first history, instance by instance."""
     found = []
     for instance in listed:

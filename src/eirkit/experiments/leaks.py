@@ -18,7 +18,7 @@ from eirkit.agents.model import Message
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.session import ControlledSession, Session
 from eirkit.errors import InfrastructureError, UnknownNameError
-from eirkit.experiments.audit import Audit, Digests, Interface, digests, instances, run_audit, shipped
+from eirkit.experiments.audit import Audit, Digests, Interface, digests, instances, run_audit, shipped_interface
 from eirkit.tasks.policies.fifo import Fifo
 from eirkit.tasks.retention import Retention
 from eirkit.tasks.task import Payload, show_label
@@ -88,7 +88,7 @@ LEAKS: dict[str, Callable[[], Renderer]] = {
 }
 
 
-def planted(channel: str) -> Interface:
+def leaky_interface(channel: str) -> Interface:
     """Return the shipped interface with a leak in one channel."""
     if channel not in LEAKS:
         raise UnknownNameError("channel", channel, LEAKS)
@@ -101,7 +101,7 @@ def planted(channel: str) -> Interface:
 
 def audit(count: int, plant: str | None = None) -> Audit:
     """Audit the shipped interface, or one with a planted leak, over so many instances."""
-    interface = shipped if plant is None else planted(plant)
+    interface = shipped_interface if plant is None else leaky_interface(plant)
     return run_audit(instances(count), _elsewhere(count, plant), interface)
 
 
@@ -125,4 +125,4 @@ def _elsewhere(count: int, plant: str | None) -> Digests:
 def print_digests() -> None:
     """Print the digests as JSON; what the second process does."""
     count, plant = int(sys.argv[1]), sys.argv[2]
-    sys.stdout.write(json.dumps(digests(instances(count), planted(plant) if plant else shipped)))
+    sys.stdout.write(json.dumps(digests(instances(count), leaky_interface(plant) if plant else shipped_interface)))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eirkit.agents.model import ModelOptions
-from eirkit.agents.probe_session import Moment, find_moment
+from eirkit.agents.probe_session import LostAnswer, find_lost_answer
 from eirkit.agents.session import ActionTaken
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError
@@ -19,7 +19,7 @@ from eirkit.findings.pooling import mean
 from eirkit.runs.cells import Access, Cell, RecoveryProbe
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.results import Results, counted_losses
-from eirkit.runs.runner import Runner, running
+from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.cones import cone_of
 from eirkit.tasks.generation import generate_many, graph_of
@@ -49,7 +49,7 @@ class ProbeScore:
         return len(self.order) / self.minimum
 
 
-def score_probe(task: TaskInstance, moment: Moment, trace: Trace) -> ProbeScore:
+def score_probe(task: TaskInstance, moment: LostAnswer, trace: Trace) -> ProbeScore:
     """Return what a finished probe amounts to, from its actions and the graph alone."""
     order = tuple(int(a.action.removeprefix("READ ")) for a in trace.actions if _is_read(a))
     graph, read, resident = graph_of(task), set(order), set(moment.resident)
@@ -103,14 +103,14 @@ class ProbePlan:
     fan_ins: tuple[int, ...] = FAN_INS
     from_step: int | None = None  # half of the task unless given
 
-    def moments(self, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, Moment]]:
+    def moments(self, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, LostAnswer]]:
         """Return a lost answer for every fan-in and seed that has one.
 
         Raises:
             SpecError: there is none.
         """
         tasks = (task for fan_in in self.fan_ins for task in generate_many(replace(spec, fan_in=fan_in), seeds))
-        found = ((task, find_moment(task, self.policy, self.h, self._first(spec))) for task in tasks)
+        found = ((task, find_lost_answer(task, self.policy, self.h, self._first(spec))) for task in tasks)
         if moments := [(task, moment) for task, moment in found if moment is not None]:
             return moments
         where = f"{spec.workload} loses nothing so late under {self.policy} with h = {self.h}"
@@ -129,7 +129,7 @@ Probed = tuple[tuple[ProbeRow, ...], tuple[tuple[str, str, ProbeScore], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeQuestion:
+class ProbeExperiment:
     """Probes of some models on some workloads."""
 
     specs: Sequence[TaskSpec]
@@ -139,7 +139,7 @@ class ProbeQuestion:
     probes: ProbePlan = ProbePlan()
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> ProbeQuestion:
+    def read(cls, settings: Mapping[str, Any]) -> ProbeExperiment:
         """Return the probes that the settings of a plan describe."""
         given = settings["plan"]
         probes = ProbePlan(**{**given, "fan_ins": tuple(given["fan_ins"])})
@@ -195,9 +195,9 @@ class ProbeQuestion:
         return self.document(*self.measure(results))
 
 
-def run_probes(question: ProbeQuestion, runner: Runner | None = None) -> Probed:
+def run_probes(question: ProbeExperiment, runner: Runner | None = None) -> Probed:
     """Run all probes and measure them; nothing is kept unless a runner is given."""
-    with running(runner) as chosen:
+    with runner_or_temporary(runner) as chosen:
         return question.measure(chosen.complete(question.plan()))
 
 

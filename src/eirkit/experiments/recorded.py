@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from eirkit.experiments.probe import ProbeQuestion
-from eirkit.experiments.rescue_document import RescueQuestion
-from eirkit.runs.capability import CapabilityQuestion
+from eirkit.experiments.probe import ProbeExperiment
+from eirkit.experiments.rescue_document import RescueExperiment
+from eirkit.runs.capability import CapabilityExperiment
 from eirkit.runs.results import Results
 
 
@@ -19,13 +19,13 @@ class Experiment(Protocol):
 
 
 READERS: Mapping[str, Callable[[Mapping[str, Any]], Experiment]] = {
-    "rescue": RescueQuestion.read,
-    "capability": CapabilityQuestion.read,
-    "probe": ProbeQuestion.read,
+    "rescue": RescueExperiment.read,
+    "capability": CapabilityExperiment.read,
+    "probe": ProbeExperiment.read,
 }
 
 
-def answer_so_far(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def result_so_far(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of an experiment from the runs that have ended; nothing is run and nothing written.
 
     Raises:

@@ -21,16 +21,16 @@ from eirkit.findings.pooling import deviation, mean
 from eirkit.findings.statistics import Interval, bootstrap, mcnemar, sign_flip
 from eirkit.runs.cells import ARMS, EXTERNAL, NATIVE, STRICT, Access, Arm, Cell, RescueArm, Truth
 from eirkit.runs.plan import CellPlan, Planned
-from eirkit.runs.restoration import Lacking, lacking_in
+from eirkit.runs.restoration import Unrecovered, unrecovered_in
 from eirkit.runs.results import Results
-from eirkit.runs.runner import Runner, running
+from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class RescueSetup:
     """The condition that all arms share."""
 
     spec: TaskSpec
@@ -86,7 +86,7 @@ class Setup:
         return {"task": without_seed(self.spec), **how, **self._limit()}
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> Setup:
+    def read(cls, settings: Mapping[str, Any]) -> RescueSetup:
         """Return the condition that `as_json` wrote."""
         how = {name: settings[name] for name in ("h", "policy", "truth", "managed")}
         memory = None
@@ -168,7 +168,7 @@ class Rescue:
 class _Run:
     verdicts: tuple[Verdict, ...]
     score: RunScore
-    lacking: Lacking
+    lacking: Unrecovered
     fates: Mapping[Fate, int] | None  # of an external memory
 
 
@@ -177,16 +177,16 @@ Steps = Mapping[int, Collection[int]]  # by seed
 
 
 def rescue(
-    setup: Setup, seeds: Sequence[int], models: Sequence[str], options: ModelOptions, runner: Runner | None = None
+    setup: RescueSetup, seeds: Sequence[int], models: Sequence[str], options: ModelOptions, runner: Runner | None = None
 ) -> Rescue:
     """Run every arm of every model over the seeds and compare them; nothing is kept unless a runner is given."""
     plan = CellPlan("rescue", tuple(setup.cells(models, options, seeds)))
-    with running(runner) as chosen:
+    with runner_or_temporary(runner) as chosen:
         return measure_rescue(setup, seeds, models, options, chosen.complete(plan))
 
 
 def measure_rescue(
-    setup: Setup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions, results: Results
+    setup: RescueSetup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions, results: Results
 ) -> Rescue:
     """Compare the arms of every model from what was recorded of their runs."""
     rows: list[ArmRow] = []
@@ -204,14 +204,16 @@ def measure_rescue(
     return Rescue(tuple(rows), tuple(contrasts), tuple(failures))
 
 
-def _failures(setup: Setup, model: str, options: ModelOptions, seeds: Sequence[int], results: Results) -> Iterator[str]:
+def _failures(
+    setup: RescueSetup, model: str, options: ModelOptions, seeds: Sequence[int], results: Results
+) -> Iterator[str]:
     """Yield why runs of a model were lost."""
     arms = {setup.cell(arm, model, options).id: arm for arm in ARMS}
     for (cell, seed), why in results.losses(setup.cells([model], options, seeds)).items():
         yield f"{model}, {arms[cell]}, seed {seed}: {why}"
 
 
-def _chosen(setup: Setup, control: Runs) -> Steps | None:
+def _chosen(setup: RescueSetup, control: Runs) -> Steps | None:
     """Return the steps that count, by seed; None where all missed ones do.
 
     A memory brings some of what is missing. Which steps it leaves lacking is a matter of the control arm, so the same
@@ -220,7 +222,7 @@ def _chosen(setup: Setup, control: Runs) -> Steps | None:
     return None if setup.memory is None else {seed: run.lacking for seed, run in control.items()}
 
 
-def _read_arm(setup: Setup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
+def _read_arm(setup: RescueSetup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
     """Return the runs of an arm that have ended, by seed."""
     found = {}
     for task in generate_many(setup.spec, seeds):
@@ -236,7 +238,7 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> _Run | None:
         return None
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
     fates = record["memory"]["fates"] if "memory" in record else None
-    return _Run(verdicts, read_score(record["score"]), lacking_in(trace.decisions), fates)
+    return _Run(verdicts, read_score(record["score"]), unrecovered_in(trace.decisions), fates)
 
 
 def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None) -> ArmRow:

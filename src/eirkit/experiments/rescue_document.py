@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from eirkit.agents.model import ModelOptions
-from eirkit.experiments.rescue import Contrast, Rescue, Setup, measure_rescue
+from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup, measure_rescue
 from eirkit.runs.capability import CapabilityCell
-from eirkit.runs.claims import GATE, controlled, measure_gates
+from eirkit.runs.claims import GATE, measure_gates, models_to_control
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.results import Results
 from eirkit.runs.values import read_seeds, show_seeds
 
 
 @dataclass(frozen=True, slots=True)
-class RescueQuestion:
+class RescueExperiment:
     """One rescue: the condition of its arms, who is rescued, and whether they are controlled first."""
 
-    setup: Setup
+    setup: RescueSetup
     seeds: Sequence[int]
     models: Sequence[str]
     options: ModelOptions
@@ -39,11 +39,11 @@ class RescueQuestion:
         return CellPlan("rescue", (*gates, *arms), settings)
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> RescueQuestion:
+    def read(cls, settings: Mapping[str, Any]) -> RescueExperiment:
         """Return the rescue that the settings of a plan describe."""
         options = ModelOptions(**settings["options"])
         return cls(
-            Setup.read(settings), read_seeds(settings["seeds"]), settings["models"], options, settings["control"]
+            RescueSetup.read(settings), read_seeds(settings["seeds"]), settings["models"], options, settings["control"]
         )
 
     def answer(self, results: Results) -> dict[str, Any]:
@@ -59,10 +59,12 @@ class RescueQuestion:
         return rescue_document(self.setup, len(self.seeds), found, controls)
 
     def _controlled(self) -> list[str]:
-        return controlled(self.models, self.options, self.control)
+        return models_to_control(self.models, self.options, self.control)
 
 
-def rescue_document(setup: Setup, seeds: int, found: Rescue, controls: Mapping[str, CapabilityCell]) -> dict[str, Any]:
+def rescue_document(
+    setup: RescueSetup, seeds: int, found: Rescue, controls: Mapping[str, CapabilityCell]
+) -> dict[str, Any]:
     """Return the result as one document; there is one effect for each model that may carry claims, never a mean."""
     document = found.as_json()
     for row in (*document["rows"], *document["contrasts"]):

@@ -62,7 +62,7 @@ class Behaviour:
         return _rate(self.written, self.correct)
 
 
-def behave(
+def measure_behaviour(
     graph: Graph, actions: Sequence[ActionTaken], decisions: Iterable[Decision], verdicts: Iterable[Verdict] = ()
 ) -> Behaviour:
     """Return the behaviour of one run, from what it did and from which of its answers were correct."""

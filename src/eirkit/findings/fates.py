@@ -136,7 +136,7 @@ class FateCounts:
     flooded: int  # searches that returned far more than can be shown
 
 
-def look_up(
+def count_fates(
     decisions: Sequence[Decision], verdicts: Sequence[Verdict], consultations: Sequence[Consultation]
 ) -> FateCounts:
     """Return what became of each missing reference of a run."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit import __version__
-from eirkit.engine.mapping import Engine, Lost
+from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.paper.study import NEEDS_MEMORY, NEEDS_RUNS, Findings, Setting, Study, findings_from
 from eirkit.records import read_document, write_document
@@ -184,4 +184,4 @@ def _performed(
                 yield number, str(error)
         return
     for outcome in engine.map(perform, pieces):
-        yield outcome.number, outcome.reason if isinstance(outcome, Lost) else outcome.value
+        yield outcome.number, outcome.reason if isinstance(outcome, LostPiece) else outcome.value

@@ -16,20 +16,20 @@ from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import Model
 from eirkit.agents.prompt import Renderer, render
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import Decision
-from eirkit.agents.stores.pool import Memories
+from eirkit.agents.stores.memory_pool import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
-from eirkit.findings.behaviour import behave, continuations
+from eirkit.findings.behaviour import continuations, measure_behaviour
 from eirkit.findings.causes import RunScore, judge, score
-from eirkit.findings.fates import look_up, memory_record
+from eirkit.findings.fates import count_fates, memory_record
 from eirkit.findings.floor import floor_record, holdings
 from eirkit.records import encode
 from eirkit.runs.cells import Cell, RecoveryProbe
 from eirkit.runs.event_lines import event_lines
-from eirkit.runs.restoration import Lacking
-from eirkit.runs.sessions import make_session, moment_of
+from eirkit.runs.restoration import Unrecovered
+from eirkit.runs.sessions import lost_answer_of, make_session
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Structure
@@ -49,7 +49,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class CellContext:
     """What the runs of one cell share."""
 
     cell: Cell
@@ -60,23 +60,23 @@ class Stage:
     texts: bool
     scrub: Scrubber
     coordinates: Mapping[str, Any]  # the cell as every run record repeats it
-    lacking: Mapping[int, Lacking] = field(default_factory=dict)  # by seed, of a cell that follows another
+    lacking: Mapping[int, Unrecovered] = field(default_factory=dict)  # by seed, of a cell that follows another
     renderer: Renderer = render  # found once for all runs: looking up a provider takes as long as many steps
 
 
-async def attempt(stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | Failure:
+async def attempt(stage: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | Failure:
     """Run one task to its end and score it."""
     trace = Trace()
     try:
-        used = await carry_out(stage, task, memories, trace)
-        return finish(stage, task, trace, used)
+        used = await run_session(stage, task, memories, trace)
+        return finished_run(stage, task, trace, used)
     except (SpendCapReached, UsageError):
         raise  # nobody's failure: the user's own limit or input
     except Exception as error:  # noqa: BLE001 - a run that breaks, whoever broke it, is recorded and never a score
         return Failure(_failure_record(stage, task, trace, error))
 
 
-async def carry_out(stage: Stage, task: TaskInstance, memories: Memories, trace: Trace) -> MemoryUsage | None:
+async def run_session(stage: CellContext, task: TaskInstance, memories: MemoryPool, trace: Trace) -> MemoryUsage | None:
     """Run one task to its end into a trace, and return what its memory system held and took, if it has one.
 
     Whatever is raised passes through; the trace keeps what there was until then.
@@ -94,7 +94,7 @@ async def carry_out(stage: Stage, task: TaskInstance, memories: Memories, trace:
         return await usage_of(memory, plan.seconds)
 
 
-def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
+def finished_run(stage: CellContext, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
     """Return the records of a run that came to its end.
 
     Args:
@@ -110,7 +110,7 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | N
     last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
     behaviour = _count(continuations(decisions, exchanges, actions).values())
     if not stage.cell.access.is_controlled:
-        behaviour |= asdict(behave(graph_of(task), actions, decisions, verdicts))
+        behaviour |= asdict(measure_behaviour(graph_of(task), actions, decisions, verdicts))
     record = {
         **_head(stage, task, trace),
         "score": score_record(score(verdicts, decisions, max_turn=trace.ending == "action-limit")),
@@ -124,14 +124,14 @@ def finish(stage: Stage, task: TaskInstance, trace: Trace, used: MemoryUsage | N
         record["injected"] = [[t, sorted(refs)] for t, refs in sorted(lacking.items())]
     if used is not None:
         consultations = trace.consultations
-        lookups = look_up(decisions, verdicts, consultations)
+        lookups = count_fates(decisions, verdicts, consultations)
         limit = None if stage.cell.memory_plan is None else stage.cell.memory_plan.limit
         more = {"limit": limit, "floor": _floor(stage, task, trace, limit)}
         record["memory"] = memory_record(used, consultations, lookups) | more
     return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
 
 
-def _head(stage: Stage, task: TaskInstance, trace: Trace) -> dict[str, Any]:
+def _head(stage: CellContext, task: TaskInstance, trace: Trace) -> dict[str, Any]:
     """Return what all run records begin with."""
     return {
         "run": stage.cell.run_id(task.spec.seed),
@@ -144,14 +144,14 @@ def _head(stage: Stage, task: TaskInstance, trace: Trace) -> dict[str, Any]:
     }
 
 
-def _finish_probe(stage: Stage, task: TaskInstance, trace: Trace, probe: RecoveryProbe) -> FinishedRun:
+def _finish_probe(stage: CellContext, task: TaskInstance, trace: Trace, probe: RecoveryProbe) -> FinishedRun:
     """Return the records of a probe, which answers no step: what was lost in place of a score."""
-    moment = asdict(moment_of(stage.cell.access, probe, task))
+    moment = asdict(lost_answer_of(stage.cell.access, probe, task))
     record = {**_head(stage, task, trace), "moment": moment, "usage": usage_record(trace, trace.exchanges)}
     return FinishedRun(record, event_lines(trace, record["run"], texts=stage.texts), len(trace.log))
 
 
-def _floor(stage: Stage, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:
+def _floor(stage: CellContext, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:
     """Return what was needed and held at each cut, where what is needed follows from the parameters alone."""
     if not stage.workload.closed_form:
         return None
@@ -218,7 +218,7 @@ def failure_kind(error: Exception) -> str:
     return error.side if isinstance(error, PluginError) else "harness"
 
 
-def _remedy(stage: Stage, error: Exception) -> str:
+def _remedy(stage: CellContext, error: Exception) -> str:
     """Return what to do about an error that a plug-in raised; other errors say it themselves."""
     if not isinstance(error, PluginError):
         return ""
@@ -234,7 +234,7 @@ def _remedy(stage: Stage, error: Exception) -> str:
     return _RESUME.get(error.side, "")
 
 
-def _failure_record(stage: Stage, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
+def _failure_record(stage: CellContext, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
     return {
         "run": stage.cell.run_id(task.spec.seed),
         "cell": stage.cell.id,

@@ -29,7 +29,7 @@ class SpendingLimits:
     cache: Path | None = None  # of replies
 
 
-class Journal(Ledger):
+class SpendJournal(Ledger):
     """A ledger that writes down every dollar at once, so that a cap holds over kills and resumes."""
 
     def __init__(self, cap_usd: float | None, folder: Path) -> None:
@@ -74,7 +74,7 @@ class Budget:
 
     def __init__(self, funds: SpendingLimits | None = None, folder: Path | None = None) -> None:
         self.funds = funds or SpendingLimits()
-        self.ledger = Ledger(self.funds.cap_usd) if folder is None else Journal(self.funds.cap_usd, folder)
+        self.ledger = Ledger(self.funds.cap_usd) if folder is None else SpendJournal(self.funds.cap_usd, folder)
         self._cache = None if self.funds.cache is None else ReplyCache(self.funds.cache)
         self._prices = load_prices(self.funds.prices)
 

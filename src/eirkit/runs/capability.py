@@ -17,7 +17,7 @@ from eirkit.findings.pooling import deviation, mean
 from eirkit.runs import cells as runs
 from eirkit.runs.plan import CellPlan, Planned
 from eirkit.runs.results import Results, counted_losses
-from eirkit.runs.runner import Runner, running
+from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
@@ -101,7 +101,7 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class CapabilityQuestion:
+class CapabilityExperiment:
     """The control of some models on some workloads."""
 
     specs: Sequence[TaskSpec]
@@ -110,7 +110,7 @@ class CapabilityQuestion:
     control: Control = Control()
 
     @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> CapabilityQuestion:
+    def read(cls, settings: Mapping[str, Any]) -> CapabilityExperiment:
         """Return the control that the settings of a plan describe."""
         how = {name: settings[name] for name in ("windows", "threshold", "calculator")}
         specs = [TaskSpec(**task) for task in settings["tasks"]]
@@ -154,8 +154,8 @@ def assess(
     runner: Runner | None = None,
 ) -> tuple[CapabilityCell, ...]:
     """Run the control of every model and specification; nothing is kept unless a runner is given."""
-    question = CapabilityQuestion(specs, models, options, control)
-    with running(runner) as chosen:
+    question = CapabilityExperiment(specs, models, options, control)
+    with runner_or_temporary(runner) as chosen:
         return question.measure(chosen.complete(question.plan()))
 
 

@@ -19,7 +19,7 @@ GATE = Control(calculator=False)
 NOT_RUN = "no capability control was run"
 
 
-def gate(model: str, spec: TaskSpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
+def assess_gate(model: str, spec: TaskSpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
     """Return what a model reaches at full information on a workload; `passes` says whether claims may be made."""
     (cell,) = assess([model], [spec], GATE, options, runner)
     return cell
@@ -32,7 +32,7 @@ def measure_gates(
     return {cell.model: cell for cell in measure_capability(models, [spec], GATE, options, results)}
 
 
-def controlled(models: Sequence[str], options: ModelOptions, control: bool | None) -> list[str]:
+def models_to_control(models: Sequence[str], options: ModelOptions, control: bool | None) -> list[str]:
     """Return the models that are to have a control."""
     return [model for model in models if wants_control(model, options, control)]
 

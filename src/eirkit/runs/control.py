@@ -22,17 +22,17 @@ from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.results import NOT_RUN
 from eirkit.runs.runner import Progress, Runner
-from eirkit.runs.store import RUNS, SUMMARY, is_untouched, read_failures, scan_runs
+from eirkit.runs.store import RUNS, SUMMARY, is_unused_folder, read_failures, scan_runs
 from eirkit.runs.suite import Suite
 
 FOLDER = "control"
 SCHEMA = "control/1"
 _SETTINGS = {"windows": list(GATE.windows), "seeds": list(GATE.seeds), "threshold": GATE.threshold}
 
-Standing = Mapping[str, Any]  # accuracy, passes, reason
+ControlVerdict = Mapping[str, Any]  # accuracy, passes, reason
 
 
-def control_plan(suite: Suite, control: bool | None, settled: Mapping[str, Standing] | None = None) -> CellPlan:
+def control_plan(suite: Suite, control: bool | None, settled: Mapping[str, ControlVerdict] | None = None) -> CellPlan:
     """Return the control of a suite, without what is settled already."""
     wanted = [cell for key, cell in _distinct(suite, control) if key not in (settled or {})]
     planned = (one for cell in wanted for one in GATE.plan([cell.model], [cell.task], cell.options))
@@ -94,11 +94,11 @@ def _refuse_other(folder: Path) -> None:
         then = read_document(folder / FILE, PLAN_SCHEMA)
         if (then.get("command"), then.get("settings")) != ("control", _SETTINGS):
             raise UsageError(f"{folder} holds another control; move it away and resume")
-    elif not is_untouched(folder):
+    elif not is_unused_folder(folder):
         raise UsageError(f"{folder} holds something else; move it away and resume")
 
 
-def read_standings(folder: Path) -> dict[str, Standing]:
+def read_verdicts(folder: Path) -> dict[str, ControlVerdict]:
     """Return the verdicts in a sweep's folder by `key_of` their cells; nothing where no control was run."""
     path = folder / FOLDER / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []

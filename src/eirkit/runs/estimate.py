@@ -20,12 +20,12 @@ from eirkit.agents.serving.prices import Estimate, Price, add_up, estimate, load
 from eirkit.agents.telemetry import Exchange, Trace
 from eirkit.runs.cells import Cell
 from eirkit.runs.plan import RunPlan
-from eirkit.runs.restoration import Lacking, lacking_in
+from eirkit.runs.restoration import Unrecovered, unrecovered_in
 from eirkit.runs.sessions import make_session
 from eirkit.runs.summary import coordinates
 from eirkit.tasks.generation import generate, prepare
 
-_Lacked = dict[str, Lacking]  # by run, of control arms that others follow
+_Lacked = dict[str, Unrecovered]  # by run, of control arms that others follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ def _expected(exchanges: Sequence[Exchange], times: int, cell: Cell, price: Pric
 
 def _exchanges(cell: Cell, seed: int, lacked: _Lacked) -> list[Exchange]:
     trace = wait_for(_try(cell, seed, lacked))
-    lacked[cell.run_id(seed)] = lacking_in(trace.decisions)
+    lacked[cell.run_id(seed)] = unrecovered_in(trace.decisions)
     return trace.exchanges
 
 
-async def _try(cell: Cell, seed: int, lacked: Mapping[str, Lacking]) -> Trace:
+async def _try(cell: Cell, seed: int, lacked: Mapping[str, Unrecovered]) -> Trace:
     """Return one run with an agent that recovers what it can; no memory of the user's is touched."""
     spec = cell.task.with_seed(seed)
     lacking = None if cell.follows is None else lacked.get(cell.follows.run_id(seed))

@@ -19,10 +19,10 @@ from eirkit.agents.model import Request
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.model_factory import renderer_of, split_model
 from eirkit.agents.serving.prices import BUILT_IN
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records import read_document, write_document
-from eirkit.registry import located, relocate
+from eirkit.registry import locate, relocate
 from eirkit.runs.cells import Cell
 from eirkit.runs.plan import CellPlan, RunPlan, plan_sha256
 from eirkit.runs.sessions import make_session
@@ -114,7 +114,7 @@ def _facts_of(plan: RunPlan, prices: Path | None) -> dict[str, Any]:
         "prices_sha256": prices_sha256(prices),
         "sources": sources_of(name for cell, _ in plan.plan() for name in _names_of(cell)),
         "rules": texts,
-        **surroundings(),
+        **versions_in_use(),
     }
 
 
@@ -129,7 +129,7 @@ def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> 
         raise UsageError(f"{what} holds a secret of the environment; take it out, keys are read from the environment")
 
 
-def surroundings() -> dict[str, Any]:
+def versions_in_use() -> dict[str, Any]:
     """Return what may change a result and is no choice of the user's."""
     return {
         "eirkit": version("eirkit"),
@@ -149,12 +149,12 @@ def sources_of(names: Iterable[str | None]) -> dict[str, str]:
     given = {name for name in names if name is not None}
     code = {name.partition(".py:")[0] + ".py" for name in given if ".py:" in name}
     paths = sorted(code | {split_model(name)[1] for name in given if name.endswith(".safetensors")})
-    return {path: _file_sha256(located(path)) for path in paths if located(path).is_file()}
+    return {path: _file_sha256(locate(path)) for path in paths if locate(path).is_file()}
 
 
 def places_of(sources: Iterable[str], folder: Path) -> dict[str, str]:
     """Return where files with relative names are, seen from a folder; whole paths need no such help."""
-    seen = {path: os.path.relpath(located(path).resolve(), folder.resolve()) for path in sources}
+    seen = {path: os.path.relpath(locate(path).resolve(), folder.resolve()) for path in sources}
     return {path: Path(place).as_posix() for path, place in seen.items() if not Path(path).is_absolute()}
 
 

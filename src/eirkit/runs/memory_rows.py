@@ -17,7 +17,7 @@ _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not held to a
 
 
 @dataclass(slots=True)
-class MemoryGathering:
+class MemoryTotals:
     """Sums over runs, and the largest of what was held."""
 
     runs: int = 0

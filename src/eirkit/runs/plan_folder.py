@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.exchange import canonical
-from eirkit.engine.mapping import Engine
+from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.records import read_document, write_document
 from eirkit.runs.budget import Budget
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
 from eirkit.runs.model_pool import ModelPool
 from eirkit.runs.plan import CellPlan
-from eirkit.runs.runner import Observer, Runner, watch_nothing
-from eirkit.runs.store import SUMMARY, is_untouched
+from eirkit.runs.runner import Observer, Runner, ignore_progress
+from eirkit.runs.store import SUMMARY, is_unused_folder
 
 _COMPARED = ("command", "settings", "sources", "eirkit")
 
@@ -27,7 +27,7 @@ def open_plan(
     plan: CellPlan,
     folder: Path | None,
     budget: Budget,
-    observe: Observer = watch_nothing,
+    observe: Observer = ignore_progress,
     engine: Engine | None = None,
 ) -> Iterator[Runner]:
     """Yield a runner for a plan, after everything that can be wrong with it has been checked.
@@ -57,7 +57,7 @@ def write_result(plan: CellPlan, folder: Path, document: Mapping[str, Any]) -> N
 def _refuse_other(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Raise UsageError where the folder holds anything but the beginning of this same plan."""
     if not (folder / FILE).exists():
-        if not is_untouched(folder):
+        if not is_unused_folder(folder):
             raise UsageError(f"{folder} holds something else; choose a new or empty --out")
         return
     then = read_document(folder / FILE, PLAN_SCHEMA)

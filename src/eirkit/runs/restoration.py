@@ -10,13 +10,13 @@ from eirkit.seeds import below, words
 from eirkit.tasks.task import Payload, TaskInstance
 from eirkit.tasks.view import PublicStep, Record
 
-Lacking = Mapping[int, frozenset[int]]  # by step: what it missed and nothing brought
+Unrecovered = Mapping[int, frozenset[int]]  # by step: what it missed and nothing brought
 
 
 class Restoration:
     """Restores every missing result, or those of them that nothing else brings: the true one, or the one submitted."""
 
-    def __init__(self, task: TaskInstance, truth: Truth = "true", lacking: Lacking | None = None) -> None:
+    def __init__(self, task: TaskInstance, truth: Truth = "true", lacking: Unrecovered | None = None) -> None:
         self.task, self.truth, self.lacking = task, truth, lacking
 
     def __call__(
@@ -49,7 +49,7 @@ class Sham(Restoration):
         return others[int(below(words([self.task.spec.seed], 1, "sham", t, r)[0, 0], len(others)))]
 
 
-def injector(arm: RescueArm, task: TaskInstance, lacking: Lacking | None = None) -> Injector:
+def injector(arm: RescueArm, task: TaskInstance, lacking: Unrecovered | None = None) -> Injector:
     """Return what an arm injects into a run of a task.
 
     Args:
@@ -60,7 +60,7 @@ def injector(arm: RescueArm, task: TaskInstance, lacking: Lacking | None = None)
     return (Restoration if arm.arm == "oracle" else Sham)(task, arm.truth, lacking)
 
 
-def lacking_in(decisions: list[Decision]) -> Lacking:
+def unrecovered_in(decisions: list[Decision]) -> Unrecovered:
     """Return what steps missed and neither a recovery nor a memory system brought."""
     left = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in decisions}
     return {t: refs for t, refs in left.items() if refs}

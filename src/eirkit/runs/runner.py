@@ -20,20 +20,20 @@ from typing import Any
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Model
 from eirkit.agents.serving.metered import Metered
-from eirkit.agents.serving.scrubbing import Scrubber
-from eirkit.engine.mapping import Engine
+from eirkit.agents.serving.scrubber import Scrubber
+from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
-from eirkit.runs.attempt import Failure, Stage
+from eirkit.runs.attempt import CellContext, Failure
 from eirkit.runs.budget import Budget, is_scripted
 from eirkit.runs.cells import Cell
-from eirkit.runs.lanes import Lane, side_by_side
 from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.model_pool import ModelPool
 from eirkit.runs.plan import RunPlan
-from eirkit.runs.restoration import Lacking, lacking_in
+from eirkit.runs.restoration import Unrecovered, unrecovered_in
 from eirkit.runs.results import Results
+from eirkit.runs.run_queue import RunQueue, run_concurrently
 from eirkit.runs.store import FinishedRun, RunStore
-from eirkit.runs.workers import Share, is_free, spread, stage_of
+from eirkit.runs.workers import CellBatch, cell_context_of, is_free, run_on_engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Progress:
 Observer = Callable[[Progress], None]
 
 
-def watch_nothing(progress: Progress) -> None:
+def ignore_progress(progress: Progress) -> None:
     """The observer of those who only want the result."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class PlanOutcome:
     """How a plan ended: with nothing left to do where nothing is said."""
 
     stopped: tuple[str, ...] = ()  # why runs were left out
@@ -81,7 +81,7 @@ class Runner:
         self,
         folder: Path | None = None,
         budget: Budget | None = None,
-        observe: Observer = watch_nothing,
+        observe: Observer = ignore_progress,
         engine: Engine | None = None,
     ) -> None:
         self.folder, self.budget, self.observe, self.engine = folder, budget or Budget(), observe, engine
@@ -110,7 +110,7 @@ class Runner:
             raise ValueError("the runner was not entered; use it in a with statement")
         return self._store
 
-    def run(self, plan: RunPlan, models: ModelPool | None = None) -> Ended:
+    def run(self, plan: RunPlan, models: ModelPool | None = None) -> PlanOutcome:
         """Run what is left of a plan.
 
         Args:
@@ -118,7 +118,7 @@ class Runner:
         """
         execution = Execution(plan, models or ModelPool(plan, self.budget), self)
         execution.run()
-        return Ended(execution.stopped, execution.cap)
+        return PlanOutcome(execution.stopped, execution.cap)
 
     def progress(self, plan: RunPlan) -> Progress:
         """Return how far a plan is before anything more of it is run."""
@@ -169,7 +169,7 @@ def _misplaced(folder: Path, run: str) -> InputFileError:
 
 
 @contextmanager
-def running(runner: Runner | None) -> Iterator[Runner]:
+def runner_or_temporary(runner: Runner | None) -> Iterator[Runner]:
     """Yield a runner that is in use already, or one that keeps nothing."""
     with Runner() if runner is None else nullcontext(runner) as chosen:
         yield chosen
@@ -198,7 +198,7 @@ class Execution:
         self._show()
         if (engine := self.runner.engine) is not None:
             for following in self._rounds:
-                for outcomes in spread(engine, self._shares(following, is_free)):
+                for outcomes in run_on_engine(engine, self._shares(following, is_free)):
                     self._take(outcomes)
         wait_for(self._run_lanes())
 
@@ -221,26 +221,26 @@ class Execution:
                 try:
                     for lane in [lane for lane, workers in lanes if not workers]:
                         await lane.in_order()
-                    await side_by_side([lane.at_once(workers) for lane, workers in lanes if workers])
+                    await run_concurrently([lane.at_once(workers) for lane, workers in lanes if workers])
                 finally:
                     self._note([lane for lane, _ in lanes])
                 stopped |= {lane.name for lane, _ in lanes if lane.stopped}
         finally:
             await self.pool.close()
 
-    def _lanes(self, following: bool) -> list[tuple[Lane, int]]:
+    def _lanes(self, following: bool) -> list[tuple[RunQueue, int]]:
         """Return the lanes, each with how many runs it may have under way; 0 for reference agents, who need no wait."""
         models = self.pool.all()
         scripted = [model for model in models if is_scripted(model)]
         others = [model for model in models if isinstance(model, Metered)]
 
-        def lane(name: str, asked: Sequence[Model]) -> Lane:
-            return Lane(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
+        def lane(name: str, asked: Sequence[Model]) -> RunQueue:
+            return RunQueue(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
 
         first = (lane("the reference agents", scripted), 0)
         return [first, *((lane(model.name, [model]), model.at_most) for model in others)]
 
-    def _note(self, lanes: Sequence[Lane]) -> None:
+    def _note(self, lanes: Sequence[RunQueue]) -> None:
         """Note why lanes left runs out."""
         self.stopped += tuple(lane.stopped for lane in lanes if lane.stopped)
         self.cap = next((lane.cap for lane in lanes if lane.cap), self.cap)
@@ -249,25 +249,25 @@ class Execution:
             which = one if skipped == 1 else f"{skipped} cells were given up because their"
             self.stopped += (f"{which} memory system kept failing",)
 
-    def _work(self, models: Sequence[Model], following: bool) -> Iterator[tuple[Stage, Sequence[int]]]:
+    def _work(self, models: Sequence[Model], following: bool) -> Iterator[tuple[CellContext, Sequence[int]]]:
         """Yield what is left for some models, in the plan's order."""
         rules, scrub = SystemMessages(), Scrubber.of_environment(os.environ)
         for share in self._shares(following, lambda cell: any(self.pool.of(cell) is model for model in models)):
-            yield stage_of(share, self.pool.of(share.cell), rules, scrub), share.seeds
+            yield cell_context_of(share, self.pool.of(share.cell), rules, scrub), share.seeds
 
-    def _shares(self, following: bool, wanted: Callable[[Cell], bool]) -> Iterator[Share]:
+    def _shares(self, following: bool, wanted: Callable[[Cell], bool]) -> Iterator[CellBatch]:
         for cell, seeds in self.plan.plan():
             if (cell.follows is not None) != following or not wanted(cell):
                 continue
             left = self._seeds_left(cell, seeds)
             lacking = self._lacking(cell.follows, left) if cell.follows is not None else {}
             if ready := [seed for seed in left if seed in lacking] if following else left:
-                yield Share(cell, ready, self.plan.texts, lacking)
+                yield CellBatch(cell, ready, self.plan.texts, lacking)
 
-    def _lacking(self, control: Cell, seeds: Iterable[int]) -> dict[int, Lacking]:
+    def _lacking(self, control: Cell, seeds: Iterable[int]) -> dict[int, Unrecovered]:
         """Return what the runs of a control arm lacked; a run that was lost has nothing to restore by."""
         traces = {seed: self.runner.results.trace(control, seed) for seed in seeds}
-        return {seed: lacking_in(trace.decisions) for seed, trace in traces.items() if trace is not None}
+        return {seed: unrecovered_in(trace.decisions) for seed, trace in traces.items() if trace is not None}
 
     def _seeds_left(self, cell: Cell, seeds: Sequence[int]) -> Sequence[int]:
         done = self._done.get(cell.id, set()) | self._tried.get(cell.id, set())

@@ -15,14 +15,14 @@ from eirkit.agents.conditions import (
     Compaction,
     Condition,
     External,
+    ExternalOnly,
     KeyValueStore,
     Paging,
     Scratch,
     ScratchLru,
-    Stored,
 )
 from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
-from eirkit.agents.probe_session import Moment, find_moment, probe_session
+from eirkit.agents.probe_session import LostAnswer, find_lost_answer, probe_session
 from eirkit.agents.session import ControlledSession, Session
 from eirkit.agents.stores.memory_factory import check_plan
 from eirkit.errors import SpecError, UnknownNameError, UsageError
@@ -37,7 +37,7 @@ from eirkit.runs.cells import (
     RecoveryProbe,
     RescueArm,
 )
-from eirkit.runs.restoration import Lacking, injector
+from eirkit.runs.restoration import Unrecovered, injector
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Outlook, Structure, find_policy, policies
 from eirkit.tasks.retention import Retention
@@ -52,7 +52,7 @@ Maker = Callable[[Access, PublicTask, Outlook], Condition]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ManagedCondition:
     """One agent-managed condition."""
 
     make: Maker
@@ -65,21 +65,21 @@ def _cache(policy: str) -> Maker:
 
 
 def _external(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
-    return Stored() if access.panel == STRICT else External(_retention("window", access, outlook))
+    return ExternalOnly() if access.panel == STRICT else External(_retention("window", access, outlook))
 
 
 def _compaction(access: Access, public: PublicTask, outlook: Outlook) -> Condition:
     return Compaction(public.spec, access.context_tokens or CONTEXT_TOKENS)
 
 
-CONDITIONS: dict[str, Named] = {
-    "floor": Named(_cache("window"), recovery=False),
-    "kv": Named(lambda access, public, outlook: KeyValueStore(access.h)),
-    "scratch": Named(lambda access, public, outlook: Scratch(public.spec, public.width, access.h)),
-    "scratch-lru": Named(lambda access, public, outlook: ScratchLru(public.spec, public.width, access.h)),
-    "paging": Named(lambda access, public, outlook: Paging(), reads=None),
-    "compaction": Named(_compaction),
-    EXTERNAL: Named(_external),
+CONDITIONS: dict[str, ManagedCondition] = {
+    "floor": ManagedCondition(_cache("window"), recovery=False),
+    "kv": ManagedCondition(lambda access, public, outlook: KeyValueStore(access.h)),
+    "scratch": ManagedCondition(lambda access, public, outlook: Scratch(public.spec, public.width, access.h)),
+    "scratch-lru": ManagedCondition(lambda access, public, outlook: ScratchLru(public.spec, public.width, access.h)),
+    "paging": ManagedCondition(lambda access, public, outlook: Paging(), reads=None),
+    "compaction": ManagedCondition(_compaction),
+    EXTERNAL: ManagedCondition(_external),
 }
 
 
@@ -88,14 +88,14 @@ def condition_names() -> list[str]:
     return sorted({CONTROLLED, *CONDITIONS, *policies.names()})
 
 
-def find_condition(name: str) -> Named:
+def find_condition(name: str) -> ManagedCondition:
     """Return the agent-managed condition with this name."""
     if name in CONDITIONS:
         return CONDITIONS[name]
     if ":" not in name and name not in policies.names():
         raise UnknownNameError("condition", name, condition_names())
     find_policy(name)
-    return Named(_cache(name))
+    return ManagedCondition(_cache(name))
 
 
 def default_reads(condition: str) -> int | None:
@@ -157,7 +157,7 @@ def make_session(
     workload: Workload,
     structure: Structure | None = None,
     intervention: Intervention | None = None,
-    lacking: Lacking | None = None,
+    lacking: Unrecovered | None = None,
 ) -> Session:
     """Return the session of one run; only a policy with hindsight is built from the task's future.
 
@@ -166,7 +166,7 @@ def make_session(
         lacking: what alone the arm of a rescue restores; everything that is missing unless given.
     """
     if isinstance(intervention, RecoveryProbe):
-        return probe_session(task, moment_of(access, intervention, task))
+        return probe_session(task, lost_answer_of(access, intervention, task))
     outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))
     public = publish(task, workload)
     if access.is_controlled:
@@ -180,9 +180,9 @@ def make_session(
     return session
 
 
-def moment_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> Moment:
+def lost_answer_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> LostAnswer:
     """Return the loss that a probe is about."""
-    moment = find_moment(task, access.policy or "", access.h, probe.from_step)
+    moment = find_lost_answer(task, access.policy or "", access.h, probe.from_step)
     if moment is None:
         raise SpecError(f"seed {task.spec.seed} loses nothing from step {probe.from_step} on; choose a lower h")
     return moment

@@ -163,7 +163,7 @@ def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def is_untouched(folder: Path) -> bool:
+def is_unused_folder(folder: Path) -> bool:
     """True if a folder is missing, empty, or holds only what a writer leaves before its first record."""
     if not folder.exists():
         return True

@@ -19,8 +19,8 @@ from eirkit.findings.pooling import pool
 from eirkit.measures import Measure, MeasureGroup
 from eirkit.records import write_document
 from eirkit.runs.cells import Cell
-from eirkit.runs.control import Standing, key_of, open_failures, read_standings
-from eirkit.runs.memory_rows import MemoryGathering, panel_of
+from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
+from eirkit.runs.memory_rows import MemoryTotals, panel_of
 from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
 from eirkit.runs.suite import Suite
 from eirkit.runs.values import UNLIMITED
@@ -117,7 +117,7 @@ class _Gathering:
     refusals: Counter[str] = field(default_factory=Counter)
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
-    memory: MemoryGathering = field(default_factory=MemoryGathering)
+    memory: MemoryTotals = field(default_factory=MemoryTotals)
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.scores.append(read_score(record["score"]))
@@ -185,7 +185,7 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
         scored += 1
         if len(gathered.scores) == planned[name]:
             settled[name] = gathering.pop(name).row({})
-    standings = read_standings(folder)
+    standings = read_verdicts(folder)
     rows = tuple(
         {
             **coordinates(cell, len(seeds)),
@@ -222,7 +222,7 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
     }
 
 
-def _claims(standing: Standing | None) -> dict[str, Any]:
+def _claims(standing: ControlVerdict | None) -> dict[str, Any]:
     """Return the verdict of the control, None where it was not run, and whether causes may be read as claims."""
     return {"control": standing, "claims": standing is not None and bool(standing["passes"])}
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.engine.mapping import Engine
+from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.control import run_controls
 from eirkit.runs.manifest import describe, find_sources, read_manifest, refuse_drift
 from eirkit.runs.model_pool import ModelPool
-from eirkit.runs.runner import Observer, Runner, watch_nothing
-from eirkit.runs.store import is_untouched
+from eirkit.runs.runner import Observer, Runner, ignore_progress
+from eirkit.runs.store import is_unused_folder
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.summary import RunSummary, summarise
 
@@ -24,7 +24,7 @@ def start_sweep(
     suite: Suite,
     folder: Path,
     funds: SpendingLimits | None = None,
-    observe: Observer = watch_nothing,
+    observe: Observer = ignore_progress,
     control: bool | None = None,
     engine: Engine | None = None,
 ) -> RunSummary:
@@ -52,7 +52,7 @@ def resume_sweep(
     folder: Path,
     suite: Suite | None = None,
     funds: SpendingLimits | None = None,
-    observe: Observer = watch_nothing,
+    observe: Observer = ignore_progress,
     control: bool | None = None,
     engine: Engine | None = None,
 ) -> RunSummary:
@@ -86,7 +86,7 @@ def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suit
 def _refuse_used(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; choose a new or empty folder for --out")
-    if not is_untouched(folder):
+    if not is_unused_folder(folder):
         raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
 
 

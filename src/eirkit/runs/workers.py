@@ -16,14 +16,14 @@ from typing import Any
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL
-from eirkit.agents.stores.pool import Memories
-from eirkit.engine.mapping import Engine, Lost
-from eirkit.runs.attempt import Failure, Stage, attempt
+from eirkit.agents.stores.memory_pool import MemoryPool
+from eirkit.engine.interface import Engine, LostPiece
+from eirkit.runs.attempt import CellContext, Failure, attempt
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import SystemMessages
-from eirkit.runs.restoration import Lacking
+from eirkit.runs.restoration import Unrecovered
 from eirkit.runs.store import FinishedRun
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.simulation.plain import structure_of
@@ -34,13 +34,13 @@ SHARE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CellBatch:
     """Some runs of one cell."""
 
     cell: Cell
     seeds: Sequence[int]
     texts: bool
-    lacking: Mapping[int, Lacking] = field(default_factory=dict)  # by seed, of a cell that follows another
+    lacking: Mapping[int, Unrecovered] = field(default_factory=dict)  # by seed, of a cell that follows another
 
 
 def is_free(cell: Cell) -> bool:
@@ -50,15 +50,15 @@ def is_free(cell: Cell) -> bool:
     return all(split_model(string)[0] in FREE for string in asked)
 
 
-def stage_of(work: Share, model: Model, rules: SystemMessages, scrub: Scrubber) -> Stage:
+def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
     """Return what runs of a cell share."""
     cell = work.cell
     told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
     facts = (told, work.texts, scrub, cell.as_json(), work.lacking, renderer_of(cell.model, cell.options))
-    return Stage(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
+    return CellContext(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
 
 
-def pieces(work: Iterable[Share]) -> Iterator[Share]:
+def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
     """Yield shares small enough for a worker."""
     for share in work:
         cell = share.cell
@@ -67,15 +67,15 @@ def pieces(work: Iterable[Share]) -> Iterator[Share]:
             yield replace(share, seeds=share.seeds[start : start + size])
 
 
-def perform(share: Share) -> list[FinishedRun | Failure]:
+def run_batch(share: CellBatch) -> list[FinishedRun | Failure]:
     """Run a share; a module-level function, for workers."""
     return wait_for(_perform(share))
 
 
-async def _perform(share: Share) -> list[FinishedRun | Failure]:
+async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
     model = make_model(share.cell.model, share.cell.options)
-    stage = stage_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
-    memories = Memories()
+    stage = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
+    memories = MemoryPool()
     try:
         runs = (attempt(stage, task, memories) for task in generate_many(share.cell.task, share.seeds))
         return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
@@ -84,24 +84,24 @@ async def _perform(share: Share) -> list[FinishedRun | Failure]:
         await close_model(model)
 
 
-def spread(engine: Engine, work: Iterable[Share]) -> Iterator[list[FinishedRun | Failure]]:
+def run_on_engine(engine: Engine, work: Iterable[CellBatch]) -> Iterator[list[FinishedRun | Failure]]:
     """Yield what came of each share; runs whose worker was lost are failures of the harness."""
-    given: list[Share] = []
+    given: list[CellBatch] = []
 
-    def noted() -> Iterator[Share]:
-        for share in pieces(work):
+    def noted() -> Iterator[CellBatch]:
+        for share in split_batches(work):
             given.append(share)
             yield share
 
-    for outcome in engine.map(perform, noted()):
-        if isinstance(outcome, Lost):
+    for outcome in engine.map(run_batch, noted()):
+        if isinstance(outcome, LostPiece):
             share = given[outcome.number]
             yield [Failure(_lost(share, seed, outcome.reason)) for seed in share.seeds]
         else:
             yield outcome.value
 
 
-def _lost(share: Share, seed: int, reason: str) -> dict[str, Any]:
+def _lost(share: CellBatch, seed: int, reason: str) -> dict[str, Any]:
     cell = share.cell
     return {
         "run": cell.run_id(seed),

@@ -8,9 +8,9 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.memory import Item, MemorySystem, Wrapper, can_forget, lacking_verbs
-from eirkit.agents.memory_calls import text_under, texts_of, usage_of, within
-from eirkit.agents.stores.adapting import adapt
+from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, missing_verbs
+from eirkit.agents.memory_calls import call_with_timeout, check_passages, read_stored, usage_of
+from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import UsageError, describe
 from eirkit.testing.conformance import Conformance, Requirement, try_all
 
@@ -49,7 +49,7 @@ def _waiting(requirement: Callable[[Factory, float], Awaitable[None]], seconds: 
 def _refuse_what_makes_nothing(system: object) -> None:
     if not callable(system):
         kind = type(system).__name__
-        if not lacking_verbs(type(system)):
+        if not missing_verbs(type(system)):
             raise UsageError(
                 f"check_memory makes a new system for each requirement; give the class, check_memory({kind})"
             )
@@ -64,7 +64,7 @@ class _Opened:
 
     async def __aenter__(self) -> _Opened:
         try:
-            await within(self.seconds, "setup", self.memory.setup)
+            await call_with_timeout(self.seconds, "setup", self.memory.setup)
         except BaseException as error:
             await self.__aexit__(type(error), error)
             raise
@@ -73,15 +73,15 @@ class _Opened:
     async def __aexit__(self, *error: object) -> None:
         # Where something is wrong already, that is the finding, not what a half-open system says when it is closed.
         with suppress(Exception) if any(error) else nullcontext():
-            await within(self.seconds, "teardown", self.memory.teardown)
+            await call_with_timeout(self.seconds, "teardown", self.memory.teardown)
 
     async def fill(self, scope: str, first: int = 1) -> list[Item]:
         """Write a few records into a new scope and return them."""
-        await within(self.seconds, "reset", self.memory.reset, scope)
+        await call_with_timeout(self.seconds, "reset", self.memory.reset, scope)
         items = [Item(f"A_{t}", f"A_{t:02} = {1000 + 7 * t}") for t in range(first, first + RECORDS)]
         for item in items:
-            await within(self.seconds, "write", self.memory.write, item)
-        await within(self.seconds, "flush", self.memory.flush)
+            await call_with_timeout(self.seconds, "write", self.memory.write, item)
+        await call_with_timeout(self.seconds, "flush", self.memory.flush)
         return items
 
     async def find(self, item: Item) -> list[str]:
@@ -89,20 +89,20 @@ class _Opened:
         return await self.search(label)
 
     async def read(self, label: str) -> str | None:
-        return await text_under(self.memory, label, self.seconds)
+        return await read_stored(self.memory, label, self.seconds)
 
     async def search(self, query: str) -> list[str]:
-        return texts_of(await within(self.seconds, "search", self.memory.search, query, LIMIT))
+        return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, LIMIT))
 
 
 def _new(system: Factory) -> MemorySystem:
     """Return a new system that has every verb, each of which can be awaited."""
-    if isinstance(system, type) and (lacking := lacking_verbs(system)):
+    if isinstance(system, type) and (lacking := missing_verbs(system)):
         raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
     made = _called(system)
     if isinstance(made, type):
         raise UsageError("what was called returned a class and no system; give the class itself")
-    if lacking := lacking_verbs(type(made)):
+    if lacking := missing_verbs(type(made)):
         raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
     return adapt(made)
 
@@ -120,7 +120,7 @@ def _called(system: Factory) -> Any:
 
 
 def _plugin(memory: MemorySystem) -> object:
-    while isinstance(memory, Wrapper):
+    while isinstance(memory, MemoryWrapper):
         memory = memory.system
     return memory
 
@@ -150,8 +150,8 @@ async def _replaces(system: Factory, seconds: float) -> None:
     async with _Opened(system, seconds) as opened:
         item = (await opened.fill("replaces"))[0]
         again = Item(item.label, item.text.replace("1007", "4242"))
-        await within(seconds, "write", opened.memory.write, again)
-        await within(seconds, "flush", opened.memory.flush)
+        await call_with_timeout(seconds, "write", opened.memory.write, again)
+        await call_with_timeout(seconds, "flush", opened.memory.flush)
         assert again.text in (await opened.read(item.label) or ""), "the label still has its old text"
 
 
@@ -159,7 +159,7 @@ async def _isolates(system: Factory, seconds: float) -> None:
     """Nothing written in one scope can be found in the next."""
     async with _Opened(system, seconds) as opened:
         items = await opened.fill("first")
-        await within(seconds, "reset", opened.memory.reset, "second")
+        await call_with_timeout(seconds, "reset", opened.memory.reset, "second")
         for item in items[:3]:
             assert await opened.read(item.label) is None, f"{item.label} of the scope before can still be read"
             assert not any(item.text in passage for passage in await opened.find(item)), f"{item.label} is still found"
@@ -182,7 +182,9 @@ async def _survives(system: Factory, seconds: float) -> None:
         for query in ("?", "A_1' OR 1=1 --", "\x07 \u202e A_2", "A_3 " * 500, '{}[]()*"\\'):
             found = await opened.search(query)
             assert len(found) <= LIMIT, f"more than {LIMIT} passages came back for {query[:20]!r}"
-        await within(seconds, "write", opened.memory.write, Item("A_77", "A_77 = 0001; DROP TABLE records; 'quoted'"))
+        await call_with_timeout(
+            seconds, "write", opened.memory.write, Item("A_77", "A_77 = 0001; DROP TABLE records; 'quoted'")
+        )
 
 
 async def _reports(system: Factory, seconds: float) -> None:
@@ -199,8 +201,8 @@ async def _forgets(system: Factory, seconds: float) -> None:
     async with _Opened(system, seconds) as opened:
         items = await opened.fill("forgets")
         if can_forget(type(_plugin(opened.memory))):
-            await within(seconds, "forget", opened.memory.forget, items[0].label)
-            await within(seconds, "flush", opened.memory.flush)
+            await call_with_timeout(seconds, "forget", opened.memory.forget, items[0].label)
+            await call_with_timeout(seconds, "flush", opened.memory.flush)
             assert await opened.read(items[0].label) is None, "a forgotten record can still be read"
             assert await opened.read(items[1].label) is not None, "another record went with it"
 
@@ -208,10 +210,10 @@ async def _forgets(system: Factory, seconds: float) -> None:
 async def _closes(system: Factory, seconds: float) -> None:
     """It can be torn down at once, twice, and without having been set up."""
     memory = _new(system)
-    await within(seconds, "teardown", memory.teardown)
-    await within(seconds, "setup", memory.setup)
-    await within(seconds, "teardown", memory.teardown)
-    await within(seconds, "teardown", memory.teardown)
+    await call_with_timeout(seconds, "teardown", memory.teardown)
+    await call_with_timeout(seconds, "setup", memory.setup)
+    await call_with_timeout(seconds, "teardown", memory.teardown)
+    await call_with_timeout(seconds, "teardown", memory.teardown)
 
 
 REQUIREMENTS = (

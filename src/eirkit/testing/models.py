@@ -15,7 +15,7 @@ from eirkit.agents.exchange import read_reply_record, reply_record
 from eirkit.agents.model import Message, Model, ModelFactory, ModelOptions, Reply, Request, ask_model, close_model
 from eirkit.agents.prompt import render
 from eirkit.agents.serving.model_factory import make_model
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.boundary import call
 from eirkit.errors import ModelError, PluginError, UsageError, describe
 from eirkit.records import encode

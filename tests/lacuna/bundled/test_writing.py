@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eirkit.agents.bundled import features as f
-from eirkit.agents.bundled.decoding import draft, nothing, write, write_together
+from eirkit.agents.bundled.decoding import decode, decode_together, draft, draft_nothing
 from eirkit.agents.bundled.layout import load_weights
 from eirkit.agents.bundled.network import Attended
 from eirkit.agents.bundled.question import (
@@ -55,19 +55,19 @@ def plain(found):
 
 
 def test_the_same_bytes_on_every_machine():
-    written = write(NETWORK, questions(96))
+    written = decode(NETWORK, questions(96))
     assert sha256(json.dumps(plain(written)).encode()).hexdigest() == DIGEST
 
 
 def test_alone_in_company_and_in_another_order():
     asked = questions(24)
-    together = write(NETWORK, asked)
-    assert [write(NETWORK, [question])[0] for question in asked] == together
-    assert write(NETWORK, asked[::-1])[::-1] == together
+    together = decode(NETWORK, asked)
+    assert [decode(NETWORK, [question])[0] for question in asked] == together
+    assert decode(NETWORK, asked[::-1])[::-1] == together
 
 
 ASKED = questions(24)
-ALONE = write(NETWORK, ASKED, nothing)  # every digit in a pass of its own
+ALONE = decode(NETWORK, ASKED, draft_nothing)  # every digit in a pass of its own
 
 
 @given(seed=st.integers(0, 2**32 - 1), honest=st.floats(0, 1))
@@ -81,7 +81,7 @@ def test_no_guess_changes_what_is_written(seed, honest):
         drawn = rng.integers(0, 10, rng.integers(0, question.length - len(so_far) + 1)).tolist()
         return good if rng.random() < honest else good[: rng.integers(0, len(good) + 1)] + drawn
 
-    assert write(NETWORK, ASKED, guess) == ALONE
+    assert decode(NETWORK, ASKED, guess) == ALONE
 
 
 def test_the_guess_is_good_where_everything_is_there_and_ends_where_it_is_not():
@@ -98,7 +98,7 @@ def test_the_guess_is_good_where_everything_is_there_and_ends_where_it_is_not():
 def test_looking_gives_every_digit_a_pass_of_its_own():
     looks: list[Attended] = []
     some = [question for question in ASKED if question.frame == ASKED[1].frame]
-    assert write_together(NETWORK, some, looks) == write(NETWORK, some)
+    assert decode_together(NETWORK, some, looks) == decode(NETWORK, some)
     assert len(looks) == some[0].length
     assert {layer.shape[2] for look in looks[1:] for layer in look.shares} <= {1, 2}  # a digit, and a line's start
 
@@ -146,7 +146,7 @@ def test_it_has_learned_the_operations(operator):
         refs = tuple(sorted(map(int, rng.choice(np.arange(9, 25), 1 if operator == f.COPY else 2, replace=False))))
         fresh = None if operator == f.COPY else tuple(map(int, rng.integers(0, 10**4, width)))
         asked.append(StepQuestion(operator, 4, width, records, fresh, refs))
-    written = write(NETWORK, asked)
+    written = decode(NETWORK, asked)
     few = 1  # of 40 steps: the card's accuracies lie above 0.999
     assert sum(one.answer != right(question) for one, question in zip(written, asked, strict=True)) <= few
     looked_up = [
@@ -158,14 +158,14 @@ def test_it_has_learned_the_operations(operator):
 def test_of_equal_scores_the_smaller_digit_is_written(tmp_path):
     given_weights = small.parameters(0)
     given_weights["digits"] = np.repeat(given_weights["digits"][:1], 10, axis=0)
-    (written,) = write(small.network(tmp_path, given_weights), questions(1))
+    (written,) = decode(small.network(tmp_path, given_weights), questions(1))
     assert set(written.answer) == {0}
 
 
 def test_a_sum_is_written_from_its_end_and_read_from_its_beginning():
     assert list(f.written_places(f.SUM, 4)) == [0, 1, 2, 3]
     assert list(f.written_places(f.MAX, 4)) == [3, 2, 1, 0]
-    (written,) = write(NETWORK, [StepQuestion(f.SUM, 4, 1, ((1, (1,)), (2, (20,))), (300,), (1, 2))])
+    (written,) = decode(NETWORK, [StepQuestion(f.SUM, 4, 1, ((1, (1,)), (2, (20,))), (300,), (1, 2))])
     assert written.answer == (321,)
 
 

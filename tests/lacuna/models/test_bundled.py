@@ -14,7 +14,7 @@ from eirkit.agents.prompt import render, render_compact
 from eirkit.agents.protocol import read_answers
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.experiments.rescue import Setup, rescue
+from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.runs.cells import Access
 from eirkit.runs.sessions import make_session
 from eirkit.tasks.generation import generate, generate_many, prepare
@@ -105,7 +105,7 @@ def _untimed(trace):
 
 
 def test_a_restored_record_is_used_and_a_sham_believed():
-    found = rescue(Setup(TaskSpec("store-recall", n=24, m=8), 4), range(3), [NAME], ModelOptions())
+    found = rescue(RescueSetup(TaskSpec("store-recall", n=24, m=8), 4), range(3), [NAME], ModelOptions())
     accuracy = {row.arm: row.accuracy for row in found.rows}
     assert (accuracy["oracle"], accuracy["sham"]) == (1.0, 0.0)
 

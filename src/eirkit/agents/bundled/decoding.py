@@ -48,7 +48,7 @@ def draft(question: StepQuestion, so_far: Sequence[int]) -> list[int]:
     return digits[len(so_far) :]
 
 
-def nothing(question: StepQuestion, so_far: Sequence[int]) -> list[int]:
+def draft_nothing(question: StepQuestion, so_far: Sequence[int]) -> list[int]:
     """Guess nothing, so that every digit has a pass of its own."""
     return []
 
@@ -125,11 +125,11 @@ class PartialReply:
         return len(self.digits) == self.question.length
 
 
-def write(weights: Weights, questions: Sequence[StepQuestion], guess: Draft = draft) -> list[WrittenReply]:
+def decode(weights: Weights, questions: Sequence[StepQuestion], guess: Draft = draft) -> list[WrittenReply]:
     """Return what the network writes for each question; equal ones are written once."""
     found: dict[StepQuestion, WrittenReply] = {}
     for some in _groups(questions):
-        found.update(zip(some, write_together(weights, some, guess=guess), strict=True))
+        found.update(zip(some, decode_together(weights, some, guess=guess), strict=True))
     return [found[question] for question in questions]
 
 
@@ -146,7 +146,7 @@ def _groups(questions: Sequence[StepQuestion]) -> Iterator[list[StepQuestion]]:
         yield some
 
 
-def write_together(
+def decode_together(
     weights: Weights, questions: Sequence[StepQuestion], looks: list[Attended] | None = None, guess: Draft = draft
 ) -> list[WrittenReply]:
     """Return what is written for questions that share their passes.
@@ -158,7 +158,7 @@ def write_together(
     # The products are small: threads would wait for one another longer than they work.
     with _libraries().limit(limits=1, user_api="blas"):
         replies = [PartialReply(question) for question in questions]
-        _write(weights, replies, guess if looks is None else nothing, looks)
+        _write(weights, replies, guess if looks is None else draft_nothing, looks)
     return [written(reply.question, reply.digits) for reply in replies]
 
 
@@ -205,7 +205,7 @@ _memory: ContextVar[Memory | None] = ContextVar("what the network wrote", defaul
 
 
 @contextmanager
-def remembering(memory: Memory) -> Iterator[None]:
+def cached_replies(memory: Memory) -> Iterator[None]:
     """Take steps from this memory, and put new ones into it, as long as the block lasts."""
     token = _memory.set(memory)
     try:
@@ -214,14 +214,14 @@ def remembering(memory: Memory) -> Iterator[None]:
         _memory.reset(token)
 
 
-def write_once(weights: Weights, questions: Sequence[StepQuestion]) -> list[WrittenReply]:
+def decode_cached(weights: Weights, questions: Sequence[StepQuestion]) -> list[WrittenReply]:
     """Return what the network writes; inside `remembering`, what it wrote for the same question before."""
     memory = _memory.get()
     if memory is None:
-        return write(weights, questions)
+        return decode(weights, questions)
     keys = [_key(weights, question) for question in questions]
     fresh = {key: question for key, question in zip(keys, questions, strict=True) if key not in memory}
-    made = dict(zip(fresh, write(weights, list(fresh.values())), strict=True))
+    made = dict(zip(fresh, decode(weights, list(fresh.values())), strict=True))
     if len(memory) + len(made) <= MOST:
         memory.update(made)
     return [made[key] if key in made else memory[key] for key in keys]

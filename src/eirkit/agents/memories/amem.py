@@ -14,8 +14,8 @@ from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.minilm import weights_folder
-from eirkit.agents.stores.temporary_directory import Lodging, size_of
-from eirkit.agents.stores.worker_thread import Offloading
+from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
+from eirkit.agents.stores.worker_thread import WorkerThread
 
 # Nothing is looked for outside this machine, and nobody is told.
 _QUIET = {
@@ -45,8 +45,8 @@ class AMem(MemorySystem):
 
     def __init__(self, *, endpoint: str) -> None:
         self.endpoint = endpoint
-        self._thread = Offloading("amem")
-        self._lodging = Lodging("amem")
+        self._thread = WorkerThread("amem")
+        self._lodging = StoreDirectory("amem")
         self._system: Any = None
         self._scopes = 0
         self._ids: dict[str, str] = {}  # label → what A-MEM calls the note

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eirkit.agents.memories.key_value import KeyValue
-from eirkit.agents.memories.texts import words
+from eirkit.agents.memories.text_matching import find_words
 from eirkit.agents.memory import Item, memories
 
 
@@ -35,7 +35,7 @@ class Bm25(KeyValue):
     async def write(self, item: Item) -> None:
         await super().write(item)
         self._words.pop(item.label, None)  # in the order of the records
-        self._words[item.label] = [self._numbers.setdefault(word, len(self._numbers)) for word in words(item.text)]
+        self._words[item.label] = [self._numbers.setdefault(word, len(self._numbers)) for word in find_words(item.text)]
         self._index = None
 
     async def forget(self, label: str) -> None:
@@ -55,7 +55,7 @@ class Bm25(KeyValue):
         await self.flush()
         if self._index is None:
             return ()
-        known = [word for word in words(query) if word in self._index.vocab_dict]
+        known = [word for word in find_words(query) if word in self._index.vocab_dict]
         scores = self._index.get_scores(known) if known else np.zeros(len(self._kept))
         texts, last = list(self._kept.values()), len(self._kept) - 1
         # The newest of equals first, so that a run replays identically.

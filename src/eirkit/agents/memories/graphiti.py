@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.temporary_directory import Lodging
+from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
@@ -63,7 +63,7 @@ class Graphiti(MemorySystem):
             _check_address(url)
         self.endpoint, self.min_score, self.returns = endpoint, min_score, returns
         self.url, self.dimensions = url, dimensions
-        self._lodging = Lodging("graphiti")
+        self._lodging = StoreDirectory("graphiti")
         self._graph: Any = None
         self._group = ""
         self._episodes: dict[str, list[str]] = {}  # label → its episodes, oldest first

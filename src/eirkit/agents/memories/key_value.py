@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.agents.memories.texts import labels, weigh
+from eirkit.agents.memories.text_matching import find_labels, usage_of_texts
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, memories
 
 
@@ -23,7 +23,7 @@ class KeyValue(MemorySystem):
         self._kept[item.label] = item.text
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [self._kept[label] for label in labels(query) if label in self._kept][:limit]
+        return [self._kept[label] for label in find_labels(query) if label in self._kept][:limit]
 
     async def read(self, label: str) -> str | None:
         return self._kept.get(label)
@@ -32,7 +32,7 @@ class KeyValue(MemorySystem):
         self._kept.pop(label, None)
 
     async def usage(self) -> MemoryUsage:
-        return weigh(self._kept.values())
+        return usage_of_texts(self._kept.values())
 
     async def teardown(self) -> None:
         self._kept = {}

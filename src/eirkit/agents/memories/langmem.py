@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from eirkit.agents.memories.texts import weigh
+from eirkit.agents.memories.text_matching import usage_of_texts
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.worker_thread import Offloading
+from eirkit.agents.stores.worker_thread import WorkerThread
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once
@@ -40,7 +40,7 @@ class LangMem(MemorySystem):
 
     def __init__(self, *, endpoint: str, dimensions: int = DIMENSIONS) -> None:
         self.endpoint, self.dimensions = endpoint, dimensions
-        self._thread = Offloading("langmem")
+        self._thread = WorkerThread("langmem")
         self._store: Any = None
         self._manage: Any = None
         self._search: Any = None
@@ -88,7 +88,7 @@ class LangMem(MemorySystem):
 
     async def usage(self) -> MemoryUsage:
         items = await self._thread.run(self._store.search, NAMESPACE, limit=MOST)
-        return weigh([str(item.value["content"]) for item in items])
+        return usage_of_texts([str(item.value["content"]) for item in items])
 
     async def teardown(self) -> None:
         self._thread.stop()

@@ -19,11 +19,11 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memories.texts import labels
+from eirkit.agents.memories.text_matching import find_labels
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.child_environment import inherited
+from eirkit.agents.stores.child_environment import inherited_variables
 from eirkit.agents.stores.mcp_client import McpClient
-from eirkit.agents.stores.temporary_directory import Lodging, size_of
+from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 STORE = "store"  # the file in the scope's folder that {store} stands for
@@ -89,7 +89,7 @@ class Mcp(MemorySystem):
     def __init__(self, *, preset: str = "server-memory", server: Mapping[str, Any] | None = None) -> None:
         self.preset, self.server = preset, server
         self._described = describe(preset, server or {})
-        self._lodging = Lodging("mcp")
+        self._lodging = StoreDirectory("mcp")
         self._client: McpClient | None = None
         self._written: set[str] = set()
         self._scope = ""
@@ -132,7 +132,7 @@ class Mcp(MemorySystem):
         self._written.add(item.label)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        asked = labels(query) if self._described.by_label else []
+        asked = find_labels(query) if self._described.by_label else []
         found = [await self._call(self._described.search, query=one, limit=limit) for one in asked or [query]]
         # The best for each label first, so that none is crowded out by the look-alikes of another.
         merged = dict.fromkeys(text for text in chain.from_iterable(zip_longest(*found)) if text is not None)
@@ -169,7 +169,7 @@ class Mcp(MemorySystem):
             name = Path(missing[0]).relative_to(places["node_modules"])
             raise StoreError(f"{name} is not installed; run eirkit doctor --install mcp, with npm on the path")
         variables = {name: _fill(value, places) for name, value in (self._described.variables or {}).items()}
-        self._client = McpClient(command, {**inherited(os.environ), **variables}, self._described.url)
+        self._client = McpClient(command, {**inherited_variables(os.environ), **variables}, self._described.url)
         await self._client.open()
 
     async def _disconnect(self) -> None:

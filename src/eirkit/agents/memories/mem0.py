@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.temporary_directory import Lodging, size_of
-from eirkit.agents.stores.worker_thread import Offloading
+from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
+from eirkit.agents.stores.worker_thread import WorkerThread
 from eirkit.errors import UnknownNameError
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
@@ -51,8 +51,8 @@ class Mem0(MemorySystem):
             raise UnknownNameError("store", store, STORES)
         self.endpoint, self.infer, self.store = endpoint, infer, store
         self.threshold, self.dimensions = threshold, dimensions
-        self._thread = Offloading("mem0")
-        self._lodging = Lodging("mem0")
+        self._thread = WorkerThread("mem0")
+        self._lodging = StoreDirectory("mem0")
         self._memory: Any = None
         self._scope = ""  # the user whose memories these are
         self._scopes = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eirkit.agents.memories.key_value import KeyValue
-from eirkit.agents.memories.texts import labels
+from eirkit.agents.memories.text_matching import find_labels
 from eirkit.agents.memory import memories
 
 
@@ -23,7 +23,7 @@ class Oracle(KeyValue):
         return cls(records)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [self.records[label] for label in labels(query) if label in self.records][:limit]
+        return [self.records[label] for label in find_labels(query) if label in self.records][:limit]
 
     async def read(self, label: str) -> str | None:
         return self.records.get(label)

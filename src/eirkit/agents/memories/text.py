@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eirkit.agents.memories.texts import newest_first, weigh, words
+from eirkit.agents.memories.text_matching import find_words, newest_first, usage_of_texts
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, memories
 
 
@@ -22,8 +22,8 @@ class Text(MemorySystem):
         self._lines.append(item)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        wanted = set(words(query))
-        return newest_first((line.text for line in self._lines if not wanted.isdisjoint(words(line.text))), limit)
+        wanted = set(find_words(query))
+        return newest_first((line.text for line in self._lines if not wanted.isdisjoint(find_words(line.text))), limit)
 
     async def read(self, label: str) -> str | None:
         return next((line.text for line in reversed(self._lines) if line.label == label), None)
@@ -32,7 +32,7 @@ class Text(MemorySystem):
         self._lines = [line for line in self._lines if line.label != label]
 
     async def usage(self) -> MemoryUsage:
-        return weigh([line.text for line in self._lines])
+        return usage_of_texts([line.text for line in self._lines])
 
     async def teardown(self) -> None:
         self._lines = []

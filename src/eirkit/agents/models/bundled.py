@@ -12,22 +12,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.bundled.decoding import TOGETHER, write_once
+from eirkit.agents.bundled.decoding import TOGETHER, decode_cached
 from eirkit.agents.bundled.features import OPERATORS
 from eirkit.agents.bundled.layout import Weights, load_weights
 from eirkit.agents.bundled.question import StepQuestion, WrittenReply, check
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
-from eirkit.agents.models.prompt_reader import Reader, Sight, is_task, read_probe, read_records, read_summary_limit
+from eirkit.agents.models.prompt_reader import Reader, StepPrompt, is_task, read_probe, read_records, read_summary_limit
 from eirkit.agents.prompt import COMPACT
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.errors import UnknownNameError, UsageError
-from eirkit.registry import located
+from eirkit.registry import locate
 from eirkit.tasks.task import show_values
 
 NAME, SUFFIX = "lacuna-tiny", ".safetensors"
 WEIGHTS = Path(__file__).parent.parent / "bundled" / f"{NAME}{SUFFIX}"
 
-_Waiting = tuple[Sight, StepQuestion, "asyncio.Future[Reply]"]
+_Waiting = tuple[StepPrompt, StepQuestion, "asyncio.Future[Reply]"]
 
 
 class BundledModel:
@@ -83,7 +83,7 @@ class BundledModel:
         waiting = [one for one in self._waiting if not one[2].done()]  # who was cancelled has gone
         self._waiting = []
         try:
-            written = write_once(self.weights(), [question for _, question, _ in waiting])
+            written = decode_cached(self.weights(), [question for _, question, _ in waiting])
         except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
             for _, _, reply in waiting:
                 reply.set_exception(error)
@@ -92,7 +92,7 @@ class BundledModel:
             reply.set_result(Reply(spell(sight, one), usage=_usage(question)))
 
 
-def question_of(sight: Sight, request: Request) -> StepQuestion:
+def question_of(sight: StepPrompt, request: Request) -> StepQuestion:
     """Return a step as the network reads it: every record that stands in the prompt, whoever put it there."""
     rules = sight.rules
     operator = rules.workload.operator
@@ -104,7 +104,7 @@ def question_of(sight: Sight, request: Request) -> StepQuestion:
     return StepQuestion(OPERATORS.index(operator), rules.spec.digits, rules.width, records, sight.input, sight.refs)
 
 
-def spell(sight: Sight, written: WrittenReply) -> str:
+def spell(sight: StepPrompt, written: WrittenReply) -> str:
     """Return a reply: what was looked up for each reference, then the answer."""
     digits = sight.rules.spec.digits
     looked_up = " | ".join(show_values(digits, operand) for operand in written.operands)
@@ -112,7 +112,7 @@ def spell(sight: Sight, written: WrittenReply) -> str:
     return f"{looked_up}\n{answer}" if looked_up else answer
 
 
-def _turn(sight: Sight, request: Request) -> str | None:
+def _turn(sight: StepPrompt, request: Request) -> str | None:
     """Return what a managed run wants besides answers; None where an answer is wanted."""
     if read_summary_limit(request) is not None:
         return ""  # it keeps nothing
@@ -129,7 +129,7 @@ def _usage(question: StepQuestion) -> Usage:
 
 def weights_of(name: str) -> Path:
     """Return the file that holds a network."""
-    return WEIGHTS if name == NAME else located(name)
+    return WEIGHTS if name == NAME else locate(name)
 
 
 @models.add("bundled")

@@ -19,7 +19,7 @@ from typing import Any
 from eirkit.agents.model import ModelOptions, Reply, Request, models
 from eirkit.agents.serving.chat_completion import read_completion, request_body
 from eirkit.agents.serving.model_factory import refuse_settings
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import InputFileError, ModelError, UnknownNameError, UsageError
 from eirkit.packages import load_vendor, require_vendor
 

@@ -40,7 +40,7 @@ class TaskRules:
 
 
 @fact
-class Sight:
+class StepPrompt:
     """What one prompt shows."""
 
     rules: TaskRules
@@ -63,7 +63,7 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeSight:
+class ProbePrompt:
     """What the prompt of a recovery probe shows."""
 
     target: int
@@ -77,7 +77,7 @@ class ProbeSight:
         return tuple(r for r in self.nodes[t] if r not in self.resident)
 
 
-def read_probe(request: Request) -> ProbeSight | None:
+def read_probe(request: Request) -> ProbePrompt | None:
     """Return what a probe's prompt shows; None if the prompt is no probe's."""
     if "\nPROBE " not in request.messages[0].content:
         return None
@@ -86,12 +86,12 @@ def read_probe(request: Request) -> ProbeSight | None:
     if target is None or resident is None or reads is None:
         raise ValueError("the prompt of the probe is incomplete; reference agents read eirkit's own dialect")
     nodes = {int(t): tuple(map(int, _LABEL.findall(refs))) for t, refs in _NODE.findall(text)}
-    at_hand = frozenset(map(int, _LABEL.findall(resident.group(1))))
-    return ProbeSight(int(target.group(1)), target.group(2) == "=", at_hand, int(reads.group(1)), nodes)
+    in_context = frozenset(map(int, _LABEL.findall(resident.group(1))))
+    return ProbePrompt(int(target.group(1)), target.group(2) == "=", in_context, int(reads.group(1)), nodes)
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ManagedState:
     """What a prompt of an agent-managed run says about what can still be done."""
 
     reads: int | None  # left; None: no limit
@@ -102,14 +102,14 @@ class Means:
     searched: bool  # the last reply searched
 
 
-def read_means(request: Request) -> Means:
+def read_managed_state(request: Request) -> ManagedState:
     """Return what is left to an agent that manages its memory."""
     text = request.messages[-1].content
     below = _below_notes(text)
     left, room, kept = _LEFT.search(text, below), _ROOM.search(text, below), _RETAINED.search(text)
     reads, recomputations = left.groups() if left else ("0", "0")
     outcomes = _OUTCOME.findall(text, below)
-    return Means(
+    return ManagedState(
         reads=None if reads == "unlimited" else int(reads),
         recomputations=None if recomputations == "unlimited" else int(recomputations),
         room=int(room.group(2)) - int(room.group(1)) if room else 0,
@@ -138,16 +138,16 @@ class Reader:
         self._text = ""
         self._rules: TaskRules | None = None
 
-    def read(self, request: Request) -> Sight:
+    def read(self, request: Request) -> StepPrompt:
         told, text = request.messages[0].content, request.messages[-1].content
         if self._rules is None or told != self._text:
             self._text, self._rules = told, _read_rules(told)
         commands = self._rules.commands
         step = _read_step(text, _below_notes(text))
         if step is None:
-            return Sight(self._rules, 0, False, False, None, (), read_records(text))
+            return StepPrompt(self._rules, 0, False, False, None, (), read_records(text))
         t, answered, fresh, labels = step
-        return Sight(
+        return StepPrompt(
             rules=self._rules,
             t=t,
             answered=answered,

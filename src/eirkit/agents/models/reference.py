@@ -13,11 +13,11 @@ from typing import Any
 from eirkit.agents.memory import SEARCH_LIMIT
 from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, models
 from eirkit.agents.models.prompt_reader import (
-    Means,
-    ProbeSight,
+    ManagedState,
+    ProbePrompt,
     Reader,
-    Sight,
-    read_means,
+    StepPrompt,
+    read_managed_state,
     read_probe,
     read_records,
     read_summary_limit,
@@ -28,7 +28,7 @@ from eirkit.errors import SpecError, UnknownNameError
 from eirkit.tasks.task import Payload, show_label, show_record
 
 
-def answer_line(sight: Sight, values: Payload) -> str:
+def answer_line(sight: StepPrompt, values: Payload) -> str:
     return f"ANSWER {sight.t} {' '.join(map(str, values))}"
 
 
@@ -60,7 +60,7 @@ class Reference:
     def settings(self) -> Mapping[str, Any]:
         return {"seed": self.options.seed, **self.options.extra}
 
-    def act(self, sight: Sight, request: Request) -> str:
+    def act(self, sight: StepPrompt, request: Request) -> str:
         """Return the reply: in managed runs reveal, recover and answer in turn."""
         commands = sight.rules.commands
         if "CALCULATE" in commands:
@@ -76,28 +76,28 @@ class Reference:
         recovery = self.recover(sight, request) if sight.missing else ""
         return recovery or self.answer(sight, request)
 
-    def probe(self, sight: ProbeSight, request: Request) -> str:
+    def probe(self, sight: ProbePrompt, request: Request) -> str:
         """Return the next reads of a recovery probe; whoever never recovers ends it at once."""
         return "DONE"
 
-    def calculate(self, sight: Sight) -> str:
+    def calculate(self, sight: StepPrompt) -> str:
         """Return the calculator's result as the answer, or ask it for one."""
         if sight.result is not None:
             return answer_line(sight, sight.result)
         return "CALCULATE " + " ".join(str(r) for r in sight.refs if r in sight.values)
 
-    def answer(self, sight: Sight, request: Request) -> str:
+    def answer(self, sight: StepPrompt, request: Request) -> str:
         return answer_line(sight, sight.operate(sight.values))
 
-    def recover(self, sight: Sight, request: Request) -> str:
+    def recover(self, sight: StepPrompt, request: Request) -> str:
         """Return actions that may bring a missing value, or nothing to go on without."""
         return ""
 
-    def keep(self, sight: Sight, request: Request) -> str:
+    def keep(self, sight: StepPrompt, request: Request) -> str:
         """Return actions that store the answer just given, each line ended."""
         return ""
 
-    def summarise(self, sight: Sight, characters: int) -> str:
+    def summarise(self, sight: StepPrompt, characters: int) -> str:
         """Return what is to be kept when the context is full; whoever keeps nothing says nothing."""
         return ""
 
@@ -121,7 +121,7 @@ class Reference:
 class Guesser(Reference):
     """Puts a random value in place of each missing one, injected ones being visible, and continues in silence."""
 
-    def answer(self, sight: Sight, request: Request) -> str:
+    def answer(self, sight: StepPrompt, request: Request) -> str:
         rules = sight.rules
         guesses = {
             r: tuple(int(self.chance(request, f"guess {r} {i}") * rules.spec.q) for i in range(rules.width))
@@ -133,7 +133,7 @@ class Guesser(Reference):
 class Acknowledger(Reference):
     """Says which record is missing, then answers without it."""
 
-    def answer(self, sight: Sight, request: Request) -> str:
+    def answer(self, sight: StepPrompt, request: Request) -> str:
         said = "".join(f"{show_label(sight.rules.spec, r)} is not available to me.\n" for r in sight.missing)
         return said + super().answer(sight, request)
 
@@ -141,11 +141,11 @@ class Acknowledger(Reference):
 class Recoverer(Reference):
     """Keeps what may be asked for again and gets every missing value it can: by search, by reading, by recomputing."""
 
-    def keep(self, sight: Sight, request: Request) -> str:
+    def keep(self, sight: StepPrompt, request: Request) -> str:
         """Store the answer unless it is a copy of a record."""
-        return "" if sight.asks else self.store(sight, read_means(request))
+        return "" if sight.asks else self.store(sight, read_managed_state(request))
 
-    def store(self, sight: Sight, means: Means) -> str:
+    def store(self, sight: StepPrompt, means: ManagedState) -> str:
         """Return actions that store the answer under its label; where room is short, the oldest goes."""
         commands, record = sight.rules.commands, show_record(sight.rules.spec, sight.t, sight.values[sight.t])
         if "SEARCH" in commands:
@@ -156,8 +156,8 @@ class Recoverer(Reference):
             return ("DROP 1\n" if "DROP" in commands and means.room <= len(record) else "") + f"NOTE {record}\n"
         return ""
 
-    def recover(self, sight: Sight, request: Request) -> str:
-        means, commands = read_means(request), sight.rules.commands
+    def recover(self, sight: StepPrompt, request: Request) -> str:
+        means, commands = read_managed_state(request), sight.rules.commands
         if means.refused:
             return ""  # what could be done was done
         if "SEARCH" in commands and not means.searched:
@@ -168,13 +168,13 @@ class Recoverer(Reference):
         rest = [r for r in sight.missing if r not in read] if means.recomputations != 0 else []
         return _lines([*(f"READ {r}" for r in read), *(f"RECOMPUTE {r}" for r in rest)])
 
-    def summarise(self, sight: Sight, characters: int) -> str:
+    def summarise(self, sight: StepPrompt, characters: int) -> str:
         """Keep the newest records that fit."""
         records = [show_record(sight.rules.spec, t, sight.values[t]) for t in sorted(sight.values, reverse=True)]
         fitting = (characters + 1) // (len(records[0]) + 1) if records else 0
         return "\n".join(reversed(records[:fitting]))
 
-    def probe(self, sight: ProbeSight, request: Request) -> str:
+    def probe(self, sight: ProbePrompt, request: Request) -> str:
         """Read each step of the cone once, all that are known to be needed together."""
         needed = {sight.target, *(r for t in sight.nodes for r in sight.needs(t))} - sight.nodes.keys()
         return "DONE" if sight.done else "\n".join(f"READ {t}" for t in sorted(needed, reverse=True)[:MOST_ACTIONS])
@@ -183,14 +183,14 @@ class Recoverer(Reference):
 class NaiveRecoverer(Recoverer):
     """Recovers one value per reply and forgets that it asked: the same reads again and again."""
 
-    def probe(self, sight: ProbeSight, request: Request) -> str:
+    def probe(self, sight: ProbePrompt, request: Request) -> str:
         """Walk every path anew, as recursion without a memory does; its place follows from the number of reads."""
         path = [sight.target]
         for _ in range(sight.reads):
             path.extend(reversed(sight.needs(path.pop())))
         return "DONE" if sight.done else f"READ {path[-1]}"
 
-    def recover(self, sight: Sight, request: Request) -> str:
+    def recover(self, sight: StepPrompt, request: Request) -> str:
         lines = super().recover(sight, request).splitlines()
         return "\n".join(lines[:1] * 2)
 
@@ -198,10 +198,10 @@ class NaiveRecoverer(Recoverer):
 class Quitter(Recoverer):
     """Gives up recovering with probability p (0.5 unless given) each time it should."""
 
-    def recover(self, sight: Sight, request: Request) -> str:
+    def recover(self, sight: StepPrompt, request: Request) -> str:
         return "" if self.gives_up(request) else super().recover(sight, request)
 
-    def probe(self, sight: ProbeSight, request: Request) -> str:
+    def probe(self, sight: ProbePrompt, request: Request) -> str:
         return "DONE" if self.gives_up(request) else super().probe(sight, request)
 
     def gives_up(self, request: Request) -> bool:
@@ -211,7 +211,7 @@ class Quitter(Recoverer):
 class Sloppy(Reference):
     """Errs in arithmetic with probability p (0.1 unless given), although it sees everything."""
 
-    def answer(self, sight: Sight, request: Request) -> str:
+    def answer(self, sight: StepPrompt, request: Request) -> str:
         values = sight.operate(sight.values)
         if self.chance(request, "slip") < self.rate(0.1):
             values = tuple((value + 1) % sight.rules.spec.q for value in values)
@@ -221,10 +221,10 @@ class Sloppy(Reference):
 class Thrasher(Recoverer):
     """Fetches what is missing three times over before it answers."""
 
-    def recover(self, sight: Sight, request: Request) -> str:
+    def recover(self, sight: StepPrompt, request: Request) -> str:
         return _lines(super().recover(sight, request).splitlines() * 3)
 
-    def probe(self, sight: ProbeSight, request: Request) -> str:
+    def probe(self, sight: ProbePrompt, request: Request) -> str:
         first = super().probe(sight, request).partition("\n")[0]
         return "\n".join([first] * 3)
 
@@ -239,9 +239,9 @@ class NoteTaker(Recoverer):
 
     writes = 0.4  # unless p is given
 
-    def keep(self, sight: Sight, request: Request) -> str:
+    def keep(self, sight: StepPrompt, request: Request) -> str:
         written = self.chance(request, "write") < self.rate(self.writes)
-        return self.store(sight, read_means(request)) if written else ""
+        return self.store(sight, read_managed_state(request)) if written else ""
 
 
 class Substituter(NoteTaker):
@@ -253,7 +253,7 @@ class Substituter(NoteTaker):
 
     writes = 1.0
 
-    def answer(self, sight: Sight, request: Request) -> str:
+    def answer(self, sight: StepPrompt, request: Request) -> str:
         if not sight.missing:
             return super().answer(sight, request)
         visible = read_records(request.messages[-1].content)

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any
 
 from eirkit.agents.model import Message, Reply, Request, Tool, ToolCall, Usage
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
 
 MOST_TOKENS = 10**9  # a count beyond this is not one; the reply then counts as unmetered

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.serving.chat_completion import read_body, request_body
 from eirkit.agents.serving.model_factory import refuse_settings
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.serving.server_failure import BodyTooLarge, Refusal, model_error, refusal
 from eirkit.errors import ModelError, UsageError
 from eirkit.packages import load_vendor, require_vendor

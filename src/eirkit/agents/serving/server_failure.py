@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any
 
-from eirkit.agents.serving.scrubbing import Scrubber
+from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
 
 _NO_ROUTE = {

@@ -17,7 +17,7 @@ _LOCALE = "LC_"
 _DIRECT = {"NO_PROXY": "*", "no_proxy": "*"}  # some systems know proxies that stand in no variable
 
 
-def inherited(environment: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
+def inherited_variables(environment: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
     """Return the variables that a store's process may see.
 
     Args:

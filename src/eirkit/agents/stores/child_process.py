@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
-from eirkit.agents.stores.child_environment import inherited
+from eirkit.agents.stores.child_environment import inherited_variables
 from eirkit.errors import StoreError
 
 ADDRESS = "EIRKIT_BRIDGE"  # the variable that tells the child where to call, what to show, and its settings
@@ -27,7 +27,7 @@ START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on
 _SOURCE = Path(__file__).parents[3]  # what holds the package eirkit, for a Python that does not have it installed
 
 
-class Bridged(MemorySystem):
+class ProcessMemory(MemorySystem):
     """The memory system `name`, run by another Python.
 
     Args:
@@ -124,7 +124,7 @@ class Bridged(MemorySystem):
     def _environment(self, address: str) -> dict[str, str]:
         """Return the child's variables; settings go there, since everybody on a machine may read its command lines."""
         own = {ADDRESS: f"{address} {json.dumps(dict(self.settings))}", "PYTHONPATH": str(_SOURCE)}
-        return {**inherited(os.environ, self.variables), **own}
+        return {**inherited_variables(os.environ, self.variables), **own}
 
     async def _listen(self, child: asyncio.subprocess.Process) -> None:
         """Take in what the child says, so that it never waits for a reader, and keep the end of it."""

@@ -26,7 +26,7 @@ def home() -> Path:
     return Path(os.environ.get("EIRKIT_HOME") or Path.home() / ".cache" / "eirkit")
 
 
-def is_here(needed: Requirements) -> bool:
+def is_importable(needed: Requirements) -> bool:
     """True if everything a system needs can be imported in this environment."""
     return all(find_spec(package) is not None for package in needed.packages)
 
@@ -37,9 +37,9 @@ def python_of(name: str) -> Path | None:
     return python if (_folder(name) / "complete").exists() and python.exists() else None
 
 
-def absent(name: str, needed: Requirements) -> str | None:
+def reason_not_installed(name: str, needed: Requirements) -> str | None:
     """Return how to get a system that is neither here nor in an environment of its own."""
-    if is_here(needed) or python_of(name) is not None:
+    if is_importable(needed) or python_of(name) is not None:
         return None
     if not needed.supports(sys.version_info[:2]):
         return (
@@ -48,7 +48,7 @@ def absent(name: str, needed: Requirements) -> str | None:
     return f"its packages are not installed; run eirkit doctor --install {name}"
 
 
-def absent_node(name: str, needed: Requirements) -> str | None:
+def reason_without_node_packages(name: str, needed: Requirements) -> str | None:
     """Return how to get the packages of npm that a system needs; None if they are there."""
     if not _lacking_node(node_folder(name), needed):
         return None

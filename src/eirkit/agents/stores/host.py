@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, find_memory
-from eirkit.agents.stores.adapting import adapt
 from eirkit.agents.stores.child_process import ADDRESS, LONGEST_LINE
+from eirkit.agents.stores.memory_adapter import adapt
 
 
 async def serve(memory: MemorySystem, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from eirkit.agents.serving.scrubbing import Scrubber, names_secret
+from eirkit.agents.serving.scrubber import Scrubber, names_secret
 from eirkit.errors import UsageError
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
@@ -21,7 +21,7 @@ _WHEREABOUTS = ("file", "path", "dir", "name", "env")  # where a secret is, or w
 _LONG = 16  # characters; a user's name in an address is shorter, and a token that stands in its place is not
 
 
-def refuse_clear(memory: str, settings: Mapping[str, Any]) -> None:
+def refuse_plain_secrets(memory: str, settings: Mapping[str, Any]) -> None:
     """Raise UsageError where a setting holds a secret in clear; the message does not repeat it."""
     for name, text in _texts(settings):
         last = name.rpartition(".")[2]
@@ -38,7 +38,7 @@ def refuse_clear(memory: str, settings: Mapping[str, Any]) -> None:
                 )
 
 
-def fill_in(memory: str, settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+def resolve_variables(memory: str, settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings with the variables that they refer to; UsageError where one is not set."""
 
     def value_of(found: re.Match[str]) -> str:

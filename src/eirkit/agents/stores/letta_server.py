@@ -20,10 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
-from eirkit.agents.stores.child_environment import inherited
+from eirkit.agents.stores.child_environment import inherited_variables
 from eirkit.agents.stores.environments import python_of
 from eirkit.agents.stores.postgres import Postgres
-from eirkit.agents.stores.temporary_directory import Lodging
+from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError
 
 PORT = 8283  # Letta's own
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if given.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     _forget_keys()
-    lodging = Lodging("letta")
+    lodging = StoreDirectory("letta")
     try:
         code = _run(lodging.enter(), given.port)
     finally:
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
 
 def _forget_keys() -> None:
     """Leave nothing in the environment that Letta or PostgreSQL have no use for."""
-    kept = inherited(os.environ, (PASSWORD, "PYTHONPATH"))
+    kept = inherited_variables(os.environ, (PASSWORD, "PYTHONPATH"))
     os.environ.clear()
     os.environ.update(kept)
 

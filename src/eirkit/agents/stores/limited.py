@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eirkit.agents.memory import Item, MemorySystem, Wrapper
+from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper
 
 
-class Limited(Wrapper):
+class LimitedMemory(MemoryWrapper):
     """At most h records: the one written longest ago leaves before a new one comes."""
 
     def __init__(self, system: MemorySystem, h: int) -> None:

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import MemorySystem, can_forget, find_memory, lacking_verbs, requirements_of
+from eirkit.agents.memory import MemorySystem, can_forget, find_memory, missing_verbs, requirements_of
 from eirkit.agents.memory_calls import MEMORY_SECONDS
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import minilm
-from eirkit.agents.stores.adapting import adapt
-from eirkit.agents.stores.child_process import Bridged
+from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
-from eirkit.agents.stores.environments import absent, absent_node, python_of
-from eirkit.agents.stores.keys import fill_in, refuse_clear
-from eirkit.agents.stores.limited import Limited
-from eirkit.agents.stores.own_model import Thinking
+from eirkit.agents.stores.environments import python_of, reason_not_installed, reason_without_node_packages
+from eirkit.agents.stores.keys import refuse_plain_secrets, resolve_variables
+from eirkit.agents.stores.limited import LimitedMemory
+from eirkit.agents.stores.memory_adapter import adapt
+from eirkit.agents.stores.metered_memory import MeteredMemory
 from eirkit.errors import UnknownNameError, UsageError, describe
 
 ModelMaker = Callable[[str], Model]
@@ -53,8 +53,8 @@ class MemoryPlan:
 def check_plan(plan: MemoryPlan) -> None:
     """Raise UsageError where a memory system is unknown, cannot run here, or does not take what it is given."""
     kind = find_memory(plan.name)
-    refuse_clear(plan.name, plan.settings)
-    if lacking := lacking_verbs(kind):
+    refuse_plain_secrets(plan.name, plan.settings)
+    if lacking := missing_verbs(kind):
         raise UsageError(
             f"memory {plan.name!r} has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs"
         )
@@ -125,20 +125,20 @@ def make_memory(
     """
     kind = find_memory(plan.name)
     own = {name: value for name, value in plan.settings.items() if name != TIMEOUT}
-    own = fill_in(plan.name, own, os.environ)
+    own = resolve_variables(plan.name, own, os.environ)
     if sees_truth(plan.name):
         made = adapt(kind.for_task(truth or {}))  # type: ignore[attr-defined]
     elif ENDPOINT in _settings_of(kind):
         made = _thinking(plan.name, kind, own, make)
     else:
         made = _made(plan.name, kind, own)
-    return made if plan.limit is None else Limited(made, plan.limit)
+    return made if plan.limit is None else LimitedMemory(made, plan.limit)
 
 
 def _thinking(name: str, kind: type[MemorySystem], settings: dict[str, Any], make: ModelMaker) -> MemorySystem:
     model, embedding = settings.pop(MODEL, EXTRACTOR), settings.pop(EMBEDDING, MINILM)
     endpoint = ModelEndpoint(make(str(model)), find_embedding(str(embedding)))
-    return Thinking(endpoint, lambda address: _made(name, kind, {**settings, ENDPOINT: address}))
+    return MeteredMemory(endpoint, lambda address: _made(name, kind, {**settings, ENDPOINT: address}))
 
 
 def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
@@ -148,7 +148,7 @@ def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> M
     """
     needed = requirements_of(kind)
     if needed.packages:
-        return Bridged(name, settings, python_of(name) or Path(sys.executable), needed.variables)
+        return ProcessMemory(name, settings, python_of(name) or Path(sys.executable), needed.variables)
     return adapt(_construct(name, kind, settings))
 
 
@@ -156,12 +156,12 @@ def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str |
     """Return why a memory system cannot run here and what to do about it; None if it can."""
     kind = find_memory(name)
     needed = requirements_of(kind, settings)
-    if (why := absent(name, needed)) is not None:
+    if (why := reason_not_installed(name, needed)) is not None:
         return why
-    if settings is not None and (why := absent_node(name, needed)) is not None:
+    if settings is not None and (why := reason_without_node_packages(name, needed)) is not None:
         return why
     embedded = EMBEDDING in _asked(name, kind) and (settings or {}).get(EMBEDDING, MINILM) == MINILM
-    return minilm.absent() if embedded or MINILM in needed.weights else None
+    return minilm.reason_without_minilm() if embedded or MINILM in needed.weights else None
 
 
 def model_of(name: str, settings: Mapping[str, Any]) -> str | None:

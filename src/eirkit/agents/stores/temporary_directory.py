@@ -16,7 +16,7 @@ LOCK = ".lock"
 PREFIX = "eirkit-"
 
 
-class Lodging:
+class StoreDirectory:
     """A folder `eirkit-NAME-…` that nobody else uses; `enter` makes it, `leave` removes it."""
 
     def __init__(self, name: str) -> None:
@@ -31,7 +31,7 @@ class Lodging:
 
     def enter(self) -> Path:
         """Remove what dead owners left, make the folder and return it."""
-        sweep()
+        remove_abandoned()
         making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
         self._lock = os.open(making / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -49,7 +49,7 @@ class Lodging:
             os.close(lock)
 
 
-def sweep() -> list[Path]:
+def remove_abandoned() -> list[Path]:
     """Remove the folders of owners that are gone, and return them."""
     found = [path for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*") if _is_ours(path)]
     return [path for path in found if _remove_if_left(path)]

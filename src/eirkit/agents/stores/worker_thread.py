@@ -17,7 +17,7 @@ T = TypeVar("T")
 _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
 
-class Offloading:
+class WorkerThread:
     """One thread, started by the first call; calls are carried out in their order."""
 
     def __init__(self, name: str) -> None:

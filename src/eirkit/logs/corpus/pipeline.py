@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from eirkit.engine.mapping import Engine, Lost
+from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, fewer_collections, measured
 from eirkit.logs.corpus.merge import merge_parts, with_document_notes
@@ -122,7 +122,7 @@ def _make_all(
         given: list[tuple[_Order, WorkUnit]] = []
         for outcome in engine.map(make_part, _told(job, work, given)):
             place, piece = given[outcome.number]
-            if isinstance(outcome, Lost):
+            if isinstance(outcome, LostPiece):
                 left = _left(place, piece, outcome, tried, job)
                 lost += left
                 part = None if left else _given_up(piece, outcome.reason, job)
@@ -143,7 +143,7 @@ def _make_all(
 
 
 def _left(
-    place: _Order, piece: WorkUnit, lost: Lost, tried: set[_Order], job: AnalysisJob
+    place: _Order, piece: WorkUnit, lost: LostPiece, tried: set[_Order], job: AnalysisJob
 ) -> list[tuple[_Order, WorkUnit]]:
     """Return what to retry of a lost work unit: its halves, or the unit itself once if its worker just died."""
     halves = [((*place, n), half) for n, half in enumerate(piece.halves(job.limits))]

@@ -102,8 +102,8 @@ def _turns(events: Sequence[Mapping[str, Any]], digits: int) -> Iterator[Recorde
 
 def _touches(decision: Mapping[str, Any], values: dict[int, str], digits: int) -> Touches:
     restored = {t: _spelt(t, payload, digits) for t, payload in decision["restored"]}
-    at_hand = {*decision["retained"], *restored}
-    seen = sorted({t for t in decision["required"] if t in at_hand} | set(decision["fetched"]))
+    in_context = {*decision["retained"], *restored}
+    seen = sorted({t for t in decision["required"] if t in in_context} | set(decision["fetched"]))
     reads = tuple(FileRead(_path(t), content=restored.get(t, values.get(t))) for t in seen)
     if decision["submitted"] is None:
         return Touches(reads)

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InfrastructureError
-from eirkit.findings.behaviour import Behaviour, behave
+from eirkit.findings.behaviour import Behaviour, measure_behaviour
 from eirkit.findings.causes import RunScore, Verdict, judge
 from eirkit.findings.pooling import mean
 from eirkit.paper.studies.comparison import THREE, By, compare, trait
@@ -20,7 +20,7 @@ from eirkit.paper.study import Setting, StudyRow
 from eirkit.runs.cells import Access, Cell
 from eirkit.runs.plan import CellPlan, Planned
 from eirkit.runs.results import Results
-from eirkit.runs.runner import Runner, running
+from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.tasks.generation import generate_many, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 
@@ -87,7 +87,7 @@ def commands(setting: Setting, *studies: str) -> tuple[str, ...]:
 def run_cell(spec: TaskSpec, access: Access, agent: StudyAgent, seeds: Sequence[int]) -> list[Run]:
     """Return the runs of one agent in the order of the seeds, without those lost to infrastructure failures."""
     cell, tasks = agent.cell(spec, access), list(generate_many(spec, seeds))
-    with running(agent.runner) as runner:
+    with runner_or_temporary(agent.runner) as runner:
         results = runner.complete(study_plan((cell, seeds)))
         found = [_read_run(task, cell, results) for task in tasks]
         lost = list(results.losses([(cell, seeds)]).values())
@@ -108,7 +108,7 @@ def _read_run(task: TaskInstance, cell: Cell, results: Results) -> Run | None:
     if trace is None or score is None:
         return None
     verdicts = judge(task, prepare(task.spec), trace.decisions, trace.actions)
-    return Run(score, verdicts, behave(graph_of(task), trace.actions, trace.decisions, verdicts))
+    return Run(score, verdicts, measure_behaviour(graph_of(task), trace.actions, trace.decisions, verdicts))
 
 
 def in_threes(runs: Iterable[Run], figure: Callable[[Run], float | None]) -> list[float]:

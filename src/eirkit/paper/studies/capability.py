@@ -22,7 +22,7 @@ from eirkit.paper.studies.agents import (
 from eirkit.paper.studies.comparison import sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.capability import CapabilityCell, Control, measure_capability
-from eirkit.runs.runner import running
+from eirkit.runs.runner import runner_or_temporary
 from eirkit.tasks.task import TaskSpec
 
 SEEDS = 18
@@ -76,7 +76,7 @@ def _unaided(
 
 def _threes(agent: StudyAgent, seeds: Sequence[int]) -> list[dict[str, CapabilityCell]]:
     specs, found = [TaskSpec(name) for name in WORKLOADS], []
-    with running(agent.runner) as runner:
+    with runner_or_temporary(agent.runner) as runner:
         planned = Control(seeds=seeds).plan([agent.model], specs, agent.options)
         results = runner.complete(study_plan(*planned))
         for group in groups(seeds):

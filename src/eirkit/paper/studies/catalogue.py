@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from eirkit.agents.bundled.decoding import Memory, remembering
+from eirkit.agents.bundled.decoding import Memory, cached_replies
 from eirkit.errors import UnknownNameError
 from eirkit.paper.study import Setting, Study
 from eirkit.runs.runner import Runner
@@ -127,5 +127,5 @@ def perform(piece: tuple[str, Setting]) -> dict[str, Any]:
     Runs go to the setting's folder, if it has one, from which a study that was killed goes on.
     """
     identity, setting = piece
-    with remembering(_STEPS), Runner(setting.runs, setting.budget) as runner:
+    with cached_replies(_STEPS), Runner(setting.runs, setting.budget) as runner:
         return find_study(identity).run(replace(setting, runner=runner)).as_json()

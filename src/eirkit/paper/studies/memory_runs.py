@@ -11,7 +11,7 @@ from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
 from eirkit.runs.cells import Access
-from eirkit.runs.runner import running
+from eirkit.runs.runner import runner_or_temporary
 from eirkit.tasks.task import TaskSpec
 
 MANY_ACTIONS = 10_000  # so that the action limit does not affect the results
@@ -42,7 +42,7 @@ def run_memories(cells: Sequence[Cell], seeds: Sequence[int], agent: StudyAgent 
     """
     agent = agent or reference("recoverer")
     planned = [(agent.cell(spec, access), seeds) for spec, access in cells]
-    with running(agent.runner) as runner:
+    with runner_or_temporary(agent.runner) as runner:
         results = runner.complete(study_plan(*planned))
         for cell, own in planned:
             for why in results.losses([(cell, own)]).values():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eirkit.experiments.probe import Probed, ProbePlan, ProbeQuestion, ProbeRow, ProbeScore, run_probes
+from eirkit.experiments.probe import Probed, ProbeExperiment, ProbePlan, ProbeRow, ProbeScore, run_probes
 from eirkit.findings.prediction import Recovery, reads_given_cone
 from eirkit.paper.studies.agents import (
     FOUR,
@@ -26,7 +26,7 @@ from eirkit.paper.studies.agents import (
 )
 from eirkit.paper.studies.comparison import in_section, listed
 from eirkit.paper.study import Findings, Setting, StudyRow
-from eirkit.runs.runner import Runner, running
+from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.task import TaskSpec
@@ -50,8 +50,8 @@ def quitters(runner: Runner | None) -> tuple[StudyAgent, ...]:
 
 def _probed(agent: StudyAgent, specs: Sequence[TaskSpec], seeds: Sequence[int]) -> list[Probed]:
     """Return the probes of each group of seeds."""
-    question = ProbeQuestion(specs, seeds, [agent.model], agent.options)
-    with running(agent.runner) as runner:
+    question = ProbeExperiment(specs, seeds, [agent.model], agent.options)
+    with runner_or_temporary(agent.runner) as runner:
         results = runner.complete(study_plan(*question.plan().cells))
         return [replace(question, seeds=group).measure(results) for group in groups(seeds)]
 
@@ -109,7 +109,7 @@ def _independence(runner: Runner | None) -> Table:
     agent, recoveries = reference("recoverer", runner=runner), []
     for h in (8, 4, 2):
         _, probes = run_probes(
-            ProbeQuestion(SPECS[:1], range(24), [agent.model], agent.options, ProbePlan(h=h)), runner
+            ProbeExperiment(SPECS[:1], range(24), [agent.model], agent.options, ProbePlan(h=h)), runner
         )
         recoveries += [Recovery(p.minimum, 8 / h, len(p.order)) for _, _, p in probes]
     test = reads_given_cone(recoveries)

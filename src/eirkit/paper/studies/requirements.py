@@ -13,12 +13,12 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.closed_forms import full_lookup, running_maximum, stepwise_sum, store_recall
 from eirkit.eir.enumeration import count_contract, count_signatures
 from eirkit.errors import InfrastructureError
-from eirkit.experiments.rescue import Setup, rescue
+from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
 from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, numbers, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import ARMS
-from eirkit.runs.runner import running
+from eirkit.runs.runner import runner_or_temporary
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.tasks.generation import generate, graph_of, prepare
 from eirkit.tasks.task import TaskSpec, fingerprint
@@ -216,12 +216,12 @@ def _required(answers: dict[str, str]) -> Series:
     return Series("required", "cells", x, y, value=value)
 
 
-def _asked(setup: Setup, agent: StudyAgent) -> Iterator[tuple[tuple[int, ...], ...]]:
+def _asked(setup: RescueSetup, agent: StudyAgent) -> Iterator[tuple[tuple[int, ...], ...]]:
     """Yield what every step asked for, as each arm's own session recorded it, under two policies and two interfaces."""
     for policy, managed in product(("fifo", "lru"), (False, True)):
         condition = replace(setup, policy=policy, managed=managed)
         planned = list(condition.cells([agent.model], agent.options, [setup.spec.seed]))
-        with running(agent.runner) as runner:
+        with runner_or_temporary(agent.runner) as runner:
             results = runner.complete(study_plan(*planned))
             for why in results.losses(planned).values():
                 raise InfrastructureError(why)
@@ -231,7 +231,7 @@ def _asked(setup: Setup, agent: StudyAgent) -> Iterator[tuple[tuple[int, ...], .
 
 def framework(setting: Setting) -> Findings:
     """Walk once through the framework: fix a task, restrict access, see a miss, restore and compare."""
-    agent, setup = reference("guesser"), Setup(TaskSpec("store-recall", n=16, m=8), 3)
+    agent, setup = reference("guesser"), RescueSetup(TaskSpec("store-recall", n=16, m=8), 3)
     task = generate(setup.spec)
     asked = {fingerprint(setup.spec, references) for references in _asked(setup, agent)}
     found = {row.arm: row for row in rescue(setup, [setup.spec.seed], [agent.model], agent.options).rows}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from eirkit.experiments.rescue import ArmRow, Setup, measure_rescue
+from eirkit.experiments.rescue import ArmRow, RescueSetup, measure_rescue
 from eirkit.paper.studies.agents import (
     GPT,
     HAIKU,
@@ -23,8 +23,8 @@ from eirkit.paper.studies.agents import (
 from eirkit.paper.studies.comparison import in_section, listed, trait
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import Arm
-from eirkit.runs.claims import gate
-from eirkit.runs.runner import running
+from eirkit.runs.claims import assess_gate
+from eirkit.runs.runner import runner_or_temporary
 from eirkit.show.table import Table
 from eirkit.tasks.task import TaskSpec
 
@@ -51,10 +51,10 @@ Figure = Callable[[ArmRow], float | None]
 Arms = dict[str, list[float]]
 
 
-def in_arms(setup: Setup, agent: StudyAgent, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
+def in_arms(setup: RescueSetup, agent: StudyAgent, seeds: Sequence[int]) -> dict[Arm, list[ArmRow]]:
     """Return the arms of one agent for every group of three seeds; of fewer than two groups, for every seed."""
     found: dict[Arm, list[ArmRow]] = {"control": [], "oracle": [], "sham": []}
-    with running(agent.runner) as runner:
+    with runner_or_temporary(agent.runner) as runner:
         results = runner.complete(study_plan(*setup.cells([agent.model], agent.options, seeds)))
         for group in groups(seeds):
             for row in measure_rescue(setup, group, [agent.model], agent.options, results).rows:
@@ -72,7 +72,7 @@ def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
 
 def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
-    cell = gate(agent.model, spec, agent.options, agent.runner)
+    cell = assess_gate(agent.model, spec, agent.options, agent.runner)
     line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.standing()}
     words = (
         () if cell.passes else (f"{agent.name} fails the full-information control: its arms claim nothing about loss.",)
@@ -81,7 +81,7 @@ def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...
 
 
 def store_recall_arms(agent: StudyAgent, seeds: Sequence[int]) -> Arms:
-    arms = in_arms(Setup(TaskSpec("store-recall", m=8), 4), agent, seeds)
+    arms = in_arms(RescueSetup(TaskSpec("store-recall", m=8), 4), agent, seeds)
     return {arm: figures(rows, lambda row: row.accuracy) for arm, rows in arms.items()}
 
 
@@ -110,7 +110,7 @@ def store_recall_rescue(setting: Setting) -> Findings:
 def maximum_rescue(setting: Setting) -> Findings:
     """Compare Stepwise Maximum under the same arms, over whole trajectories."""
     agent = agents_for(setting, "calculator")[0]
-    arms = in_arms(Setup(TaskSpec("stepwise-max", m=8), 4), agent, seeds_of(setting, SEEDS))
+    arms = in_arms(RescueSetup(TaskSpec("stepwise-max", m=8), 4), agent, seeds_of(setting, SEEDS))
     right = {arm: figures(rows, lambda row: row.trajectory_accuracy) for arm, rows in arms.items()}
     effect = [a - b for a, b in zip(right["oracle"], right["sham"], strict=True)]
     rows = [
@@ -148,7 +148,7 @@ def sufficient_rows(agent: StudyAgent, seeds: Sequence[int]) -> Iterator[StudyRo
     made: dict[tuple[str, int], dict[Arm, list[ArmRow]]] = {}
     for (policy, h, arm), (accuracy, consistent, missed) in SUFFICIENT.items():
         if (policy, h) not in made:
-            setup = Setup(TaskSpec("stepwise-sum"), h, policy, "submitted", managed=True)
+            setup = RescueSetup(TaskSpec("stepwise-sum"), h, policy, "submitted", managed=True)
             made[policy, h] = in_arms(setup, agent, seeds)
         rows = made[policy, h][arm]
         name = f"{'exact window' if policy == 'window' else 'LRU'}, h = {h}{RESTORED[arm]}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
-from eirkit.experiments.recorded import READERS, answer_so_far
+from eirkit.experiments.recorded import READERS, result_so_far
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
 from eirkit.findings.pooling import pool
@@ -180,7 +180,7 @@ def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
             f"{folder} is not finished, and {named[0]} is code beside the run; add --plugins to run it"
         )
     try:
-        document = answer_so_far(folder, manifest)
+        document = result_so_far(folder, manifest)
     except UsageError as error:
         raise InputFileError(f"{folder} is not finished and cannot be summed up ({error})") from error
     ended = sum(1 for _ in scan_runs(folder / RUNS)) if (folder / RUNS).exists() else 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from eirkit.experiments.rescue import Setup
+from eirkit.experiments.rescue import RescueSetup
 from eirkit.runs.cells import Access
 
 
@@ -29,4 +29,4 @@ def _done(trial: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
         return {"access": access, **({"intervention": {"kind": "calculator"}} if trial["calculator"] else {})}
     arm = {"kind": "rescue", "arm": trial["arm"], "truth": trial["truth"], "only_lacking": "memory" in trial}
     injected = {"injected": trial["injected"]} if "injected" in trial else {}
-    return {"access": asdict(Setup.read({**trial, "task": task}).access), "intervention": arm, **injected}
+    return {"access": asdict(RescueSetup.read({**trial, "task": task}).access), "intervention": arm, **injected}

@@ -16,12 +16,12 @@ from typing import Any
 from eirkit.agents.exchange import prompt_hash
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, ToolCall
-from eirkit.agents.probe_session import Moment, probe_session
+from eirkit.agents.probe_session import LostAnswer, probe_session
 from eirkit.agents.prompt import DIALECTS, Renderer
 from eirkit.agents.session import Session
 from eirkit.errors import EirkitError
 from eirkit.runs.cells import CONTROLLED, Access, read_intervention
-from eirkit.runs.restoration import Lacking
+from eirkit.runs.restoration import Unrecovered
 from eirkit.runs.sessions import make_session
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.generation import prepare
@@ -54,12 +54,12 @@ def session_of(run: LacunaRun, task: TaskInstance) -> Session:
     """Return the session that a run was driven through, before its first request."""
     record = run.record
     if run.is_probe:
-        return probe_session(task, Moment(**{**run.moment, "resident": tuple(run.moment["resident"])}))
+        return probe_session(task, LostAnswer(**{**run.moment, "resident": tuple(run.moment["resident"])}))
     access, done = Access(**record["access"]), read_intervention(record.get("intervention"))
     return make_session(access, task, prepare(task.spec), intervention=done, lacking=lacking_of(record))
 
 
-def lacking_of(record: Mapping[str, Any]) -> Lacking | None:
+def lacking_of(record: Mapping[str, Any]) -> Unrecovered | None:
     """Return what alone was injected into an arm; None where that was all that it missed."""
     if "injected" not in record:
         return None

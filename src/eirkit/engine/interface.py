@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class PieceLimits:
     """What one piece may take; None: no bound."""
 
     seconds: float | None = 300.0
@@ -32,7 +32,7 @@ class PieceResult(Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostPiece:
     """A piece that gave nothing."""
 
     number: int
@@ -46,14 +46,14 @@ class Engine(Protocol):
     The function is a module-level one, and pieces and values can be pickled. Exceptions of the function become losses.
     """
 
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | Lost]:
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
         """Yield what came of each piece, once; pieces are taken from their iterator as workers get free."""
         ...
 
     def close(self) -> None: ...
 
 
-def reason_of(error: BaseException, bounds: Bounds) -> str:
+def reason_of(error: BaseException, bounds: PieceLimits) -> str:
     """Return why a piece was lost, in one line."""
     if isinstance(error, MemoryError) and bounds.memory_bytes is not None:
         return f"needs more than {bounds.memory_bytes >> 20} MiB of memory; give it more or leave it out"
@@ -67,7 +67,7 @@ except ImportError:  # pragma: no cover - Windows has no such limits; pieces are
     resource = None  # type: ignore[assignment]
 
 
-def bound_memory(extra_bytes: int | None) -> None:
+def limit_memory(extra_bytes: int | None) -> None:
     """Let this process have so much address space more than it has now; what needs more raises MemoryError."""
     if resource is None or extra_bytes is None:
         return

@@ -19,7 +19,7 @@ from eirkit.agents.models.reference import Reference
 from eirkit.agents.stores.embeddings import embed_ngrams
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
-from eirkit.agents.stores.own_model import Thinking
+from eirkit.agents.stores.metered_memory import MeteredMemory
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UnknownNameError, UsageError
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
@@ -89,11 +89,13 @@ class Failing:
 failing = Failing()
 
 
-def thinking(error: Exception | None = None, bears: bool = False) -> Thinking:
-    return Thinking(ModelEndpoint(Model(error), embed_ngrams), lambda address: Asking(endpoint=address, bears=bears))
+def thinking(error: Exception | None = None, bears: bool = False) -> MeteredMemory:
+    return MeteredMemory(
+        ModelEndpoint(Model(error), embed_ngrams), lambda address: Asking(endpoint=address, bears=bears)
+    )
 
 
-def use(memory: Thinking, *texts: str) -> tuple[MemoryUsage, Sequence[str]]:
+def use(memory: MeteredMemory, *texts: str) -> tuple[MemoryUsage, Sequence[str]]:
     async def run() -> tuple[MemoryUsage, Sequence[str]]:
         await memory.setup()
         try:
@@ -193,7 +195,7 @@ def test_the_endpoint_is_stopped_although_the_system_cannot_be():
             raise OSError("will not go")
 
     async def run() -> Any:
-        memory = Thinking(ModelEndpoint(Model(), embed_ngrams), lambda address: Stubborn(endpoint=address))
+        memory = MeteredMemory(ModelEndpoint(Model(), embed_ngrams), lambda address: Stubborn(endpoint=address))
         await memory.setup()
         with pytest.raises(OSError, match="will not go"):
             await memory.teardown()
@@ -217,7 +219,7 @@ def test_the_model_and_the_embedding_are_settings_where_they_are_asked_for():
     with pytest.raises(UnknownNameError, match="'endpoint'"):
         check_plan(MemoryPlan(name_of(Asking), {"endpoint": "http://127.0.0.1:1", "embedding": "ngrams"}))
     assert "langmem" in memories.names()
-    assert isinstance(make_memory(MemoryPlan(name_of(Asking), {"embedding": "ngrams"})), Thinking)
+    assert isinstance(make_memory(MemoryPlan(name_of(Asking), {"embedding": "ngrams"})), MeteredMemory)
 
 
 @pytest.mark.parametrize(("model", "kind"), [("busy", "rate-limit"), ("odd", "model"), ("well", None)])

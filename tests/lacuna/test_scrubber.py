@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.serving.scrubbing import HIDDEN, LONGEST_EXCERPT, Scrubber
+from eirkit.agents.serving.scrubber import HIDDEN, LONGEST_EXCERPT, Scrubber
 
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 SECRET = "sk-canary-0123456789"

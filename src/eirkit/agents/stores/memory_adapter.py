@@ -11,9 +11,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, Wrapper
-from eirkit.agents.memory_calls import begin
-from eirkit.agents.stores.worker_thread import Offloading
+from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
+from eirkit.agents.memory_calls import start_call
+from eirkit.agents.stores.worker_thread import WorkerThread
 
 _AWAITABLE = ("Awaitable", "Coroutine", "Future", "Task")
 
@@ -21,12 +21,12 @@ _AWAITABLE = ("Awaitable", "Coroutine", "Future", "Task")
 def adapt(system: Any) -> MemorySystem:
     """Return a system whose verbs can all be awaited; one that is such a system already is returned as it is."""
     verbs = [getattr(system, verb, None) for verb in (*REQUIRED, *OPTIONAL)]
-    if isinstance(system, MemorySystem) and not any(map(is_plain, verbs)):
+    if isinstance(system, MemorySystem) and not any(map(is_synchronous, verbs)):
         return system
-    return Adapted(system)
+    return AdaptedMemory(system)
 
 
-def is_plain(verb: object) -> bool:
+def is_synchronous(verb: object) -> bool:
     """True for a function that neither is async nor says that it returns something to await."""
     if not callable(verb) or inspect.iscoroutinefunction(verb):
         return False
@@ -34,12 +34,12 @@ def is_plain(verb: object) -> bool:
     return not any(word in says for word in _AWAITABLE)
 
 
-class Adapted(Wrapper):
+class AdaptedMemory(MemoryWrapper):
     """An object with the verbs of a memory system, as a memory system."""
 
     def __init__(self, system: Any) -> None:
         super().__init__(system)
-        self._thread = Offloading(type(system).__name__)
+        self._thread = WorkerThread(type(system).__name__)
 
     async def setup(self) -> None:
         await self._perform("setup")
@@ -78,12 +78,12 @@ class Adapted(Wrapper):
         method: Callable[..., Any] | None = getattr(self.system, verb, None)
         if method is None:
             return await getattr(MemorySystem, verb)(self, *arguments)
-        if not is_plain(method):
-            return await begin(verb, method, arguments)
+        if not is_synchronous(method):
+            return await start_call(verb, method, arguments)
         try:
-            done = await self._thread.run(begin, verb, method, arguments)
+            done = await self._thread.run(start_call, verb, method, arguments)
         except asyncio.CancelledError:
             self._thread.stop()  # whatever comes next does not wait behind a call that hangs
-            self._thread = Offloading(type(self.system).__name__)
+            self._thread = WorkerThread(type(self.system).__name__)
             raise
         return await done if inspect.isawaitable(done) else done

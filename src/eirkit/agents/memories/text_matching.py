@@ -11,17 +11,17 @@ _LABEL = re.compile(r"A_0*(\d+)")
 _WORD = re.compile(r"[^\W_]+(?:_[^\W_]+)*")
 
 
-def labels(text: str) -> list[str]:
+def find_labels(text: str) -> list[str]:
     """Return the labels in a text, each as A_7 whatever zeros it was written with, in order and once."""
     return list(dict.fromkeys(f"A_{number}" for number in _LABEL.findall(text)))
 
 
-def words(text: str) -> list[str]:
+def find_words(text: str) -> list[str]:
     """Return the words of a text in lower case, labels as they are compared: without leading zeros."""
     return [_LABEL.sub(r"A_\1", word).lower() for word in _WORD.findall(text)]
 
 
-def weigh(texts: Collection[str]) -> MemoryUsage:
+def usage_of_texts(texts: Collection[str]) -> MemoryUsage:
     """Return how many records there are and how many bytes of text."""
     return MemoryUsage(len(texts), sum(len(text.encode("utf-8", "surrogatepass")) for text in texts))
 

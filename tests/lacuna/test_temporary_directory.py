@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.stores.temporary_directory import LOCK, Lodging, size_of, sweep
+from eirkit.agents.stores.temporary_directory import LOCK, StoreDirectory, remove_abandoned, size_of
 from tests.processes import running
 
 OWNER = """
@@ -41,7 +41,7 @@ def lodged(place: Path) -> Iterator[Path]:
 
 
 def test_a_folder_is_named_after_its_store_and_removed_by_its_owner(place):
-    lodging = Lodging("mine")
+    lodging = StoreDirectory("mine")
     lodging.leave()
     path = lodging.enter()
     assert path.parent == place
@@ -56,7 +56,7 @@ def test_what_a_killed_owner_left_goes_when_the_next_one_comes(place):
     with lodged(place) as left:
         pass
     assert (left / "data").exists()
-    lodging = Lodging("mine")
+    lodging = StoreDirectory("mine")
     path = lodging.enter()
     assert list(place.iterdir()) == [path]
     lodging.leave()
@@ -64,9 +64,9 @@ def test_what_a_killed_owner_left_goes_when_the_next_one_comes(place):
 
 def test_whose_owner_lives_is_left_alone(place):
     with lodged(place) as used:
-        assert sweep() == []
+        assert remove_abandoned() == []
         assert (used / "data").exists()
-    assert sweep() == [used]
+    assert remove_abandoned() == [used]
 
 
 def test_what_is_not_one_of_these_folders_is_left_alone(place):
@@ -76,7 +76,7 @@ def test_what_is_not_one_of_these_folders_is_left_alone(place):
     elsewhere.mkdir()
     (elsewhere / LOCK).touch()
     (place / "eirkit-mine-link").symlink_to(elsewhere)
-    assert sweep() == []
+    assert remove_abandoned() == []
     assert {one.name for one in place.iterdir()} >= {"eirkit-home-of-mine", "eirkit-mine-file", "elsewhere"}
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from typing import Any
 
 from eirkit.agents.stores.memory_factory import ModelMaker, make_free_model
-from eirkit.agents.stores.pool import Memories
+from eirkit.agents.stores.memory_pool import MemoryPool
 from eirkit.errors import SpendCapReached
-from eirkit.runs.attempt import Failure, Stage, attempt
+from eirkit.runs.attempt import CellContext, Failure, attempt
 from eirkit.runs.store import FinishedRun, RunStore
 from eirkit.tasks.generation import generate_many
 from eirkit.tasks.task import TaskInstance
@@ -20,13 +20,13 @@ from eirkit.tasks.task import TaskInstance
 BATCH = 16  # runs of reference agents written together: about a twentieth of a second of work
 FAILURES_IN_A_ROW = 16  # after so many a model is left alone
 
-Work = tuple[Stage, TaskInstance]
+Work = tuple[CellContext, TaskInstance]
 
 
 Report = Callable[[Sequence[Mapping[str, Any]]], None]  # is told the records of runs that ended, scored or not
 
 
-class Lane:
+class RunQueue:
     """The runs of one model.
 
     Args:
@@ -38,7 +38,7 @@ class Lane:
     def __init__(
         self,
         name: str,
-        work: Iterable[tuple[Stage, Sequence[int]]],
+        work: Iterable[tuple[CellContext, Sequence[int]]],
         store: RunStore,
         report: Report,
         make: ModelMaker = make_free_model,
@@ -52,7 +52,7 @@ class Lane:
 
     async def in_order(self) -> None:
         """Run everything one after the other; several runs are written together."""
-        memories, finished = Memories(self.make), []
+        memories, finished = MemoryPool(self.make), []
         try:
             for stage, task in self._stream:
                 outcome = await self._attempt(stage, task, memories)
@@ -68,10 +68,10 @@ class Lane:
 
     async def at_once(self, workers: int) -> None:
         """Run as many at a time as there are workers; each run is written as soon as it ends."""
-        await side_by_side([self._worker() for _ in range(workers)])
+        await run_concurrently([self._worker() for _ in range(workers)])
 
     async def _worker(self) -> None:
-        memories = Memories(self.make)
+        memories = MemoryPool(self.make)
         try:
             for stage, task in self._stream:
                 outcome = await self._attempt(stage, task, memories)
@@ -89,7 +89,7 @@ class Lane:
                     break
                 yield stage, task
 
-    async def _attempt(self, stage: Stage, task: TaskInstance, memories: Memories) -> FinishedRun | None:
+    async def _attempt(self, stage: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | None:
         try:
             outcome = await attempt(stage, task, memories)
         except SpendCapReached as reached:
@@ -101,7 +101,7 @@ class Lane:
         self._failures_in_a_row = 0
         return outcome
 
-    def _fail(self, stage: Stage, failure: Failure) -> None:
+    def _fail(self, stage: CellContext, failure: Failure) -> None:
         self.store.fail(failure.record)
         self._failures_in_a_row += 1
         if self._failures_in_a_row >= FAILURES_IN_A_ROW and failure.kind == "memory":
@@ -121,7 +121,7 @@ class Lane:
         self.report([run.record for run in finished])
 
 
-async def side_by_side(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def run_concurrently(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Wait for all; where one fails the others are cancelled and its error is raised."""
     try:
         async with asyncio.TaskGroup() as group:

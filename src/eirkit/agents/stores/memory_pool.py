@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from eirkit.agents.memory import MemorySystem
-from eirkit.agents.memory_calls import label_of, within
+from eirkit.agents.memory_calls import call_with_timeout, label_of
 from eirkit.agents.stores.memory_factory import MemoryPlan, ModelMaker, make_free_model, make_memory, sees_truth
 from eirkit.errors import PluginError, StoreError
 from eirkit.tasks.task import TaskInstance, show_record
@@ -20,7 +20,7 @@ SETUP_SECONDS = 600.0  # a first start may load a model or make a database
 TEARDOWN_SECONDS = 30.0
 
 
-class Memories:
+class MemoryPool:
     """What is open; use `scope` for each run and `close` at the end.
 
     Args:
@@ -40,7 +40,7 @@ class Memories:
             memory = self._open[key] = make_memory(plan, _truth(task), self.make)
             await self._set_up(key, memory)
         try:
-            await within(plan.seconds, "reset", memory.reset, run)
+            await call_with_timeout(plan.seconds, "reset", memory.reset, run)
             yield memory
         except BaseException as error:
             if _leaves_it_unsound(error):
@@ -49,7 +49,7 @@ class Memories:
 
     async def _set_up(self, key: str, memory: MemorySystem) -> None:
         try:
-            await within(SETUP_SECONDS, "setup", memory.setup)
+            await call_with_timeout(SETUP_SECONDS, "setup", memory.setup)
         except BaseException:
             await self._leave(key)
             raise
@@ -57,7 +57,7 @@ class Memories:
     async def _leave(self, key: str) -> None:
         memory = self._open.pop(key)
         with suppress(Exception):  # what it failed with is already on its way
-            await within(TEARDOWN_SECONDS, "teardown", memory.teardown)
+            await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
     async def close(self) -> None:
         for key in list(self._open):

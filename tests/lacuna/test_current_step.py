@@ -2,13 +2,13 @@
 
 import pytest
 
-from eirkit.agents.step import Arrival
+from eirkit.agents.current_step import CurrentStep
 from eirkit.tasks.view import PublicStep
 
 
 def arrival(**more):
     step = PublicStep(9, "compute", (1,), (3, 5))
-    return Arrival(step, frozenset(), (3, 5), (3, 5), frozenset(), (), **more)
+    return CurrentStep(step, frozenset(), (3, 5), (3, 5), frozenset(), (), **more)
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def test_a_result_is_unavailable_once_it_was_sought_by_number_and_not_found(soug
 
 def test_what_no_memory_was_given_is_unavailable():
     step = PublicStep(9, "compute", (1,), (3, 5))
-    assert Arrival(step, frozenset(), (3, 5), (3, 5), frozenset({5}), ()).unavailable == (5,)
+    assert CurrentStep(step, frozenset(), (3, 5), (3, 5), frozenset({5}), ()).unavailable == (5,)

@@ -14,7 +14,7 @@ from eirkit.tasks.view import PublicStep, PublicTask, Record
 
 
 @dataclass(slots=True)
-class Arrival:
+class CurrentStep:
     """What is known about the current step since it was revealed."""
 
     step: PublicStep
@@ -74,7 +74,7 @@ class Recomputed:
     depth: int  # of them on the longest chain
 
 
-class Supply:
+class RecoveryAllowance:
     """The two budgets of a run. A limit of None is no limit."""
 
     def __init__(self, task: PublicTask, reads: int | None, recomputations: int | None) -> None:

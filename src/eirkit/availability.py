@@ -13,7 +13,7 @@ from typing import Any
 from eirkit.agents.memory import memories, requirements_of
 from eirkit.agents.model import ModelOptions, models
 from eirkit.agents.serving.model_factory import preflight
-from eirkit.agents.stores.environments import absent_node
+from eirkit.agents.stores.environments import reason_without_node_packages
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.errors import EirkitError
 from eirkit.extras import install_command
@@ -46,7 +46,7 @@ class Availability:
     requirements: Mapping[str, Any] | None = None  # of a memory system, whether they are met or not
 
 
-def examine() -> dict[str, list[dict[str, Any]]]:
+def list_availability() -> dict[str, list[dict[str, Any]]]:
     """Return the findings of each family, as `eirkit doctor --json` prints them."""
     families: dict[str, list[Availability]] = {
         "memories": [_try(_memory, name) for name in memories.names()],
@@ -74,7 +74,7 @@ def _memory(name: str) -> Availability:
     declared = {field: value for field, value in asdict(needed).items() if value}
     if (why := reason_absent(name)) is not None:
         return Availability(name, False, why, declared)
-    lacks = absent_node(name, needed)  # unless settings say otherwise
+    lacks = reason_without_node_packages(name, needed)  # unless settings say otherwise
     more = f"; as it comes it needs a package of npm: {lacks}" if lacks else ""
     return Availability(name, True, _purpose(kind) + more, declared)
 

@@ -17,7 +17,7 @@ from eirkit.errors import ModelError, StoreError
 T = TypeVar("T")
 
 
-class Thinking(MemorySystem):
+class MeteredMemory(MemorySystem):
     """A system behind its metered endpoint; it is made once the address is known.
 
     Args:
