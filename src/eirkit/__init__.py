@@ -88,7 +88,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'eirkit' has no attribute {name!r}")
-    globals()[name] = getattr(import_module(_HOMES[name]), name)  # the next use finds it without asking
+    globals()[name] = getattr(import_module(_HOMES[name]), name)  # cached: later lookups do not come here
     return globals()[name]
 
 

@@ -1,6 +1,6 @@
-"""What can be used on this machine: every registered memory, model, format and engine, with what is missing for it.
+"""Lists which memories, models, formats and engines can be used here and what is missing (`eirkit doctor`).
 
-Nothing is opened, asked or installed; packages are looked for, not imported, as far as their adapters allow.
+Nothing is opened, contacted or installed. Packages are located without importing them where adapters allow it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eirkit.errors import EirkitError
 from eirkit.extras import install_command
 from eirkit.logs.trajectory import formats
 
-# A name that a provider knows, for those that do not take any.
+# An example name, for providers that do not accept arbitrary names.
 _SAMPLES = {
     "bundled": "lacuna-tiny",
     "reference": "calculator",
@@ -28,22 +28,22 @@ _SAMPLES = {
     "inspect": "mockllm/model",
 }
 _MODELS = {
-    "bundled": "bundled/lacuna-tiny: a small learned agent, whose weights come with the package",
-    "reference": "agents with exact habits, such as reference/recoverer; no model is asked",
-    "replay": "replay/DIR: the replies of a run that was recorded",
-    "scripted": "scripted/extractor: answers what memory systems ask of a model, without one",
-}  # of providers whose factory is a function, which says what it returns
+    "bundled": "bundled/lacuna-tiny: a small trained agent whose weights ship with the package",
+    "reference": "scripted agents with known behaviour, such as reference/recoverer; no model is called",
+    "replay": "replay/DIR: the replies of a recorded run",
+    "scripted": "scripted/extractor: answers the model calls of memory systems without a model",
+}  # for providers whose factory is a function, where no class docstring describes the model
 _READING = ("orjson", "pyarrow", "splintr", "tree_sitter", "tree_sitter_bash", "zstandard")
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """One thing and whether it can be used here."""
+    """One plug-in or engine and whether it can be used here."""
 
     name: str
     usable: bool
-    reason: str  # what is missing and how to get it; what it is where nothing is missing
-    requirements: Mapping[str, Any] | None = None  # of a memory system, whether they are met or not
+    reason: str  # what is missing and how to install it; a description if nothing is
+    requirements: Mapping[str, Any] | None = None  # of a memory system, met or not
 
 
 def list_availability() -> dict[str, list[dict[str, Any]]]:
@@ -62,7 +62,7 @@ def _try(look: Callable[[str], Availability], name: str) -> Availability:
         return look(name)
     except EirkitError as error:
         return Availability(name, False, str(error))
-    except Exception as error:  # noqa: BLE001 - a stranger's plug-in must not hide all others
+    except Exception as error:  # noqa: BLE001 - one broken third-party plug-in must not hide the others
         return Availability(
             name, False, f"its own check failed ({type(error).__name__}: {error}); report it to its author"
         )
@@ -74,8 +74,8 @@ def _memory(name: str) -> Availability:
     declared = {field: value for field, value in asdict(needed).items() if value}
     if (why := reason_absent(name)) is not None:
         return Availability(name, False, why, declared)
-    lacks = reason_without_node_packages(name, needed)  # unless settings say otherwise
-    more = f"; as it comes it needs a package of npm: {lacks}" if lacks else ""
+    lacks = reason_without_node_packages(name, needed)  # with default settings
+    more = f"; with default settings it needs an npm package: {lacks}" if lacks else ""
     return Availability(name, True, _purpose(kind) + more, declared)
 
 
@@ -97,11 +97,11 @@ def _format(name: str) -> Availability:
 
 def _engines() -> list[Availability]:
     extras = (
-        ("numba", "fast", "counts and simulates in compiled loops"),
-        ("torch", "gpu", "counts on a GPU"),
-        ("duckdb", "query", "answers `eirkit vestige query`: SQL over analysed runs"),
+        ("numba", "fast", "compiled counting and simulation"),
+        ("torch", "gpu", "counting on a GPU"),
+        ("duckdb", "query", "`eirkit vestige query`: SQL over analysed runs"),
     )
-    found = [Availability("numpy", True, "counts and simulates; always there")]
+    found = [Availability("numpy", True, "counting and simulation; always installed")]
     for package, extra, what in extras:
         usable = find_spec(package) is not None
         found.append(Availability(package, usable, what if usable else install_command(extra)))

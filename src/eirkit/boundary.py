@@ -1,7 +1,7 @@
-"""The boundary between eirkit and its plug-ins: whatever a plug-in raises arrives as a PluginError that names its side.
+"""Calls plug-ins and turns whatever they raise into a PluginError that names the plug-in and the method.
 
-A failure is attributed where the plug-in is called. An error that is typed already passes unchanged, so a memory that
-asks a model which fails reports the model's failure. Ctrl-C and a cancellation from outside belong to no plug-in.
+A failure is attributed where the plug-in is called. Errors that are already attributed pass unchanged, so a memory
+system whose model fails reports the model's failure. Ctrl-C and cancellation from outside are nobody's failure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eirkit.registry import USER_MODULE
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# Errors that say whose they are, and those that only the user can do something about.
+# Errors that are already attributed, and those that only the user can resolve.
 _TYPED = (PluginError, ModelError, SpendCapReached, UsageError)
 
 
@@ -36,14 +36,14 @@ def call(side: Side, method: Callable[P, T], *arguments: P.args, **named: P.kwar
 
 
 def attribute(side: Side, name: str, verb: str, error: BaseException) -> NoReturn:
-    """Raise what a verb of a plug-in raised as a PluginError, or as it is where it is typed already or nobody's."""
+    """Raise an error of a plug-in's method as a PluginError; attributed errors and interrupts are raised unchanged."""
     if _passes(side, error):
         raise error
     raise PluginError(side, name, verb, describe(error), _place_in_user_file(error)) from error
 
 
 def guard_verbs(kind: type, side: Side, verbs: Iterable[str]) -> None:
-    """Attribute what the verbs raise that a class defines itself; called by `__init_subclass__` of a family's base."""
+    """Wrap the methods that a class defines so that their errors are attributed; called by `__init_subclass__`."""
     for verb in verbs:
         own = kind.__dict__.get(verb)
         if isinstance(own, classmethod | staticmethod):
@@ -64,7 +64,7 @@ def _guarded(side: Side, name: str, function: Callable[..., Any]) -> Callable[..
 
 
 def _passes(side: Side, error: BaseException) -> bool:
-    """True for an error that is not this plug-in's to answer for, or that says whose it is."""
+    """True for an error that is already attributed or that this plug-in did not cause."""
     if isinstance(error, _TYPED):
         return True
     if isinstance(error, StoreError):
@@ -75,7 +75,7 @@ def _passes(side: Side, error: BaseException) -> bool:
 
 
 def _is_cancelled_from_outside(error: BaseException) -> bool:
-    """True while somebody else asks the current task to stop; a plug-in that raises CancelledError itself fails."""
+    """True if the current task is being cancelled; a plug-in that raises CancelledError itself has failed."""
     import asyncio  # not needed by commands without an event loop
 
     if not isinstance(error, asyncio.CancelledError):
@@ -88,7 +88,7 @@ def _is_cancelled_from_outside(error: BaseException) -> bool:
 
 
 def _place_in_user_file(error: BaseException) -> str | None:
-    """Return `file.py:line` of the last frame inside a user's `file.py:Name`; it says where, never whose fault."""
+    """Return `file.py:line` of the last frame inside a user's `file.py:Name`; used for the location only."""
     trace, place = error.__traceback__, None
     while trace is not None:
         if str(trace.tb_frame.f_globals.get("__name__", "")).startswith(USER_MODULE):

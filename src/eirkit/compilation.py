@@ -1,4 +1,4 @@
-"""Kernels as machine code where numba is installed, as plain Python where not: the same results, at another speed."""
+"""Compiles kernels with numba if it is installed and runs them as plain Python otherwise, with equal results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from eirkit.extras import install_command
 
-PATIENCE_SECONDS = 2.0  # a shorter wait is worth no advice
+PATIENCE_SECONDS = 2.0  # do not suggest numba for shorter waits
 
 Kernel = TypeVar("Kernel", bound=Callable[..., object])
 
@@ -30,7 +30,7 @@ def has_compiler() -> bool:
 def hint_if_slow(
     clock: Callable[[], float] = perf_counter, is_compiled: Callable[[], bool] = has_compiler
 ) -> Iterator[None]:
-    """Say what to install where work was interpreted and somebody had to wait for it."""
+    """Suggest numba if interpreted work took noticeably long."""
     started = clock()
     yield
     if not is_compiled() and clock() - started > PATIENCE_SECONDS:
@@ -39,14 +39,14 @@ def hint_if_slow(
 
 @cache
 def advise() -> None:
-    """Say what makes simulation fast, once in a process however often somebody waits."""
+    """Suggest numba, at most once per process."""
     logging.getLogger("eirkit").warning(
-        f"numba is not installed, so simulation is interpreted; some 100 times faster: {install_command('fast')}"
+        f"numba is not installed, so simulation is interpreted, about 100 times slower; run {install_command('fast')}"
     )
 
 
 def compiled(kernel: Kernel, **how: object) -> Kernel:
-    """Return the kernel, compiled if possible; the machine code is kept between processes where a folder allows it.
+    """Return the kernel, compiled if possible; machine code is cached on disk if numba finds a writable folder.
 
     Args:
         how: further settings of numba.
@@ -58,9 +58,9 @@ def compiled(kernel: Kernel, **how: object) -> Kernel:
 def _machine_code(kernel: Callable[..., object], how: tuple[tuple[str, object], ...]) -> Callable[..., object]:
     import numba
 
-    jit: Any = numba.njit  # its stubs know no settings by name
+    jit: Any = numba.njit  # its type stubs lack the keyword settings
     try:
         made: Callable[..., object] = jit(cache=True, **dict(how))(kernel)
-    except RuntimeError:  # no folder in which numba may keep the code
+    except RuntimeError:  # no writable folder for numba's cache
         made = jit(**dict(how))(kernel)
     return made

@@ -2,19 +2,19 @@
 
     EirkitError
     ├── UsageError            wrong usage, configuration or input: exit code 2
-    │   ├── UnknownNameError  a name that no registry knows; also a LookupError
-    │   ├── SpecError         parameters that no task can have; also a ValueError
+    │   ├── UnknownNameError  a name that is not registered; also a LookupError
+    │   ├── SpecError         parameters that are invalid or contradictory; also a ValueError
     │   ├── ContractError     a contract that cannot be evaluated
-    │   ├── TooLargeError     exact work refused before memory or time is spent
-    │   ├── InputFileError    a file that is missing, malformed or not what it claims
+    │   ├── TooLargeError     an exact computation that would take too much memory or time
+    │   ├── InputFileError    a file that is missing, malformed or of another format
     │   └── MissingExtraError an optional dependency that is not installed
-    ├── InfrastructureError   the world failed, not the input and not the agent: exit code 1
-    │   ├── ModelError        a model gave no usable reply; its kind says whether trying again can help
-    │   └── StoreError        a memory system did not answer in time, or not as one
-    ├── PluginError           a plug-in raised: it says whose it is, its name and the call; exit code 2
-    └── SpendCapReached       the money the user allowed is used up: a clean stop, exit code 1
+    ├── InfrastructureError   a server, disk or process failed, not the input or the agent: exit code 1
+    │   ├── ModelError        a model gave no usable reply; `kind` says whether a retry can help
+    │   └── StoreError        a memory system timed out or returned something invalid
+    ├── PluginError           a plug-in raised an error; names the plug-in and the method: exit code 2
+    └── SpendCapReached       the next call could exceed the user's spending cap: exit code 1
 
-A message says what is wrong and ends in what to do about it.
+Every message says what is wrong and ends with what to do about it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Side = Literal["memory", "model", "policy", "workload", "format"]  # the familie
 
 
 class EirkitError(Exception):
-    """Root of the tree; catch it to catch everything that is ours."""
+    """Base class of all errors that eirkit raises."""
 
     exit_code = 2
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Python rebuilds an exception from its message alone, whatever else its class takes. Worker processes send
-        # errors home, so ours are rebuilt without the constructor.
+        # Pickle would call the constructor with the message alone, which fails for errors that take more arguments.
+        # Worker processes send errors to their parent, so ours are rebuilt without the constructor.
         return _rebuild, (type(self), self.args), self.__dict__
 
 
@@ -66,15 +66,15 @@ class ContractError(UsageError):
 
 
 class TooLargeError(UsageError):
-    """An exact computation that would not finish here: the size, the limit, and what to do."""
+    """An exact computation that is too large; the message gives its size and the limit."""
 
 
 class InputFileError(UsageError):
-    """A file whose content cannot be used; the message names the file and the place in it."""
+    """A file whose content cannot be used; the message names the file and, if known, the line."""
 
 
 class MissingExtraError(UsageError, ImportError):
-    """A feature whose optional dependency is absent."""
+    """A feature whose optional dependency is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
         self.feature, self.extra = feature, extra
@@ -82,7 +82,7 @@ class MissingExtraError(UsageError, ImportError):
 
 
 class InfrastructureError(EirkitError):
-    """A server, store or device failed; never counted as a wrong answer."""
+    """A server, store or device failed. Never counted as a wrong answer."""
 
     exit_code = 1
 
@@ -91,9 +91,9 @@ class ModelError(InfrastructureError):
     """A model that gave no usable reply.
 
     Args:
-        kind: rate-limit | server | timeout | unreachable | dropped | malformed (may pass) or too-large | rejected |
-            unrecorded (will not).
-        retry_after_seconds: what the server asked callers to wait, if it did.
+        kind: rate-limit | server | timeout | unreachable | dropped | malformed (a retry may succeed) or too-large |
+            rejected | unrecorded (a retry will not).
+        retry_after_seconds: how long the server asked callers to wait, if it did.
     """
 
     def __init__(self, message: str, kind: str, retry_after_seconds: float | None = None) -> None:
@@ -102,7 +102,7 @@ class ModelError(InfrastructureError):
 
 
 class StoreError(InfrastructureError):
-    """A memory system that is late, gone, or returns what no memory system returns."""
+    """A memory system that timed out, is not running, or returned something invalid."""
 
 
 class PluginError(EirkitError):
@@ -110,9 +110,9 @@ class PluginError(EirkitError):
 
     Args:
         name: of the plug-in's class or function.
-        call: the verb that raised.
+        call: the method that raised.
         reason: what was raised, in one line.
-        place: `file.py:line` inside the user's own file, where the plug-in is one.
+        place: `file.py:line`, if the plug-in is a user's file.
     """
 
     def __init__(self, side: Side, name: str, call: str, reason: str, place: str | None = None) -> None:
@@ -124,14 +124,14 @@ class PluginError(EirkitError):
         super().__init__(message)
 
 
-class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked for, not a fault
-    """The next call could cost more than what is left under the user's cap; nothing was sent."""
+class SpendCapReached(EirkitError):  # noqa: N818 - a stop that the user asked for, not an error
+    """The next call could cost more than the user's cap leaves; nothing was sent."""
 
     exit_code = 1
 
 
 def describe(error: BaseException) -> str:
-    """Return what an error says in one line: ours and failed assertions by their message, others with their type."""
+    """Return an error as one line: the message alone for our errors and assertions, with the type for all others."""
     if isinstance(error, PluginError):
         return f"{error.reason} (raised by {error.call})"
     said = " ".join(str(error).split())

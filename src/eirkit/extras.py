@@ -1,4 +1,4 @@
-"""How an optional dependency is installed here: the name of an extra comes in, the command to type goes out."""
+"""Gives the pip command that installs an optional extra, for an installed package or a source checkout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: of the checkout where the package runs from one, else by its name."""
+    """Return the command that installs an extra, editable if eirkit runs from a checkout."""
     return f"pip install -e '.[{extra}]' in the checkout" if _runs_from_checkout() else f"pip install 'eirkit[{extra}]'"
 
 
@@ -17,10 +17,10 @@ def _runs_from_checkout() -> bool:
     try:
         return is_of_folder(distribution("eirkit"))
     except PackageNotFoundError:
-        return True  # nothing is installed, so the sources themselves are on the path
+        return True  # not installed, so the sources themselves are on the path
 
 
 def is_of_folder(installed: Distribution) -> bool:
-    """True if a distribution was installed from a folder, editable or not; an index or a wheel has no such note."""
+    """True if a distribution was installed from a local folder, editable or not."""
     note = installed.read_text("direct_url.json")
     return note is not None and "dir_info" in json.loads(note)

@@ -1,4 +1,4 @@
-"""What eirkit measures, as data: each quantity has one identifier, one label, one meaning, one unit and one colour.
+"""Declares measures as data: one identifier, label, meaning, unit and colour for each quantity eirkit reports.
 
 A measure is declared beside the type that computes it, in a group of measures that are shown together. Terminal tables,
 pages, comparisons, the viewer and exports take their words and colours from these declarations;
@@ -47,7 +47,7 @@ class Measure:
 
     id: str  # its key in JSON documents and CSV files
     label: str  # its name on every surface
-    meaning: str  # one sentence, without capital letter and full stop: it also stands in lists behind a colon
+    meaning: str  # one sentence without capital letter and full stop, because lists show it after a colon
     unit: Unit = "count"
     of: str = ""  # of a share: what it is a share of
     better: Better | None = None  # None: neither direction is better
@@ -56,20 +56,20 @@ class Measure:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise ValueError(f"measure {self.id!r}: an identifier has lower-case letters, digits and underscores")
+            raise ValueError(f"measure {self.id!r}: use lower-case letters, digits and underscores")
         if not self.label or not self.meaning or self.meaning.endswith(".") or ";" in self.meaning:
             raise ValueError(f"measure {self.id!r}: give a label, and a meaning without full stop and semicolon")
         if (self.unit == "share") != bool(self.of):
-            raise ValueError(f"measure {self.id!r}: a share says of what (`of`), and only a share does")
+            raise ValueError(f"measure {self.id!r}: a share needs a denominator (`of`), and other units take none")
 
     @property
     def heading(self) -> str:
-        """The label, with the unit where a bare figure would not tell it."""
+        """The label, with the unit if a bare number would be ambiguous."""
         return f"{self.label}, {UNITS[self.unit]}" if self.unit in _NAMED_IN_HEADINGS else self.label
 
     @property
     def description(self) -> str:
-        """The meaning; of a share also what it is a share of."""
+        """The meaning and, for a share, its denominator."""
         return f"{self.meaning} (share of {self.of})" if self.of else self.meaning
 
     def as_json(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Glossary:
                 if one.id in self._places:
                     raise ValueError(f"two measures have the identifier {one.id!r}; rename one")
                 if (other := labels.setdefault(one.label.casefold(), one.id)) != one.id:
-                    raise ValueError(f"measures {other!r} and {one.id!r} have one label, {one.label!r}; rename one")
+                    raise ValueError(f"measures {other!r} and {one.id!r} share the label {one.label!r}; rename one")
                 self._places[one.id] = group, one
 
     def __iter__(self) -> Iterator[Measure]:

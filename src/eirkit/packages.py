@@ -1,4 +1,4 @@
-"""Optional packages, looked for and imported when a plug-in first needs them."""
+"""Imports optional third-party packages on first use, with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eirkit.errors import MissingExtraError
 
 
 def require_vendor(module: str, feature: str, extra: str) -> None:
-    """Raise MissingExtraError where the package is not installed; nothing of it is run."""
+    """Raise MissingExtraError if the package is not installed, without importing it."""
     if find_spec(module.partition(".")[0]) is None:
         raise MissingExtraError(feature, extra)
 

@@ -1,6 +1,6 @@
-"""Append-only, versioned JSON lines: the files between stages.
+"""Reads and writes record files: append-only, versioned JSON lines, and single JSON documents.
 
-A record exists once its newline is on disk. A writer that died in the middle of a line leaves a torn tail, which
+A record exists once its newline is on disk. A writer that dies in the middle of a line leaves a torn tail, which
 readers ignore and the next writer removes. Several processes and threads may append to one file; each append is one
 locked write.
 """
@@ -49,13 +49,13 @@ class RecordWriter:
             self._descriptor = None
 
     def append(self, *records: Mapping[str, Any]) -> None:
-        """Write the records as one unit with respect to other writers."""
+        """Append the records in one write, so that other writers cannot interleave."""
         if self._descriptor is None:
             raise ValueError("the writer is closed; use it in a with statement")
         payload = b"".join(encode(self.schema, record) for record in records)
         with self._threads:
             if self._process != os.getpid():
-                # A lock belongs to an opened file, and a forked process shares its parent's: open our own.
+                # A forked process shares the open file, and with it the lock, with its parent: open our own.
                 os.close(self._descriptor)
                 self._open()
             _append_locked(self._descriptor, payload, self.fsync)
@@ -74,14 +74,14 @@ class RecordWriter:
 
 
 def encode(schema: str, record: Mapping[str, Any]) -> bytes:
-    """Return the one line that stands for the record, newline included; its keys keep their order."""
+    """Return the record as one line of JSON, newline included, with its keys in order."""
     if SCHEMA in record:
-        raise ValueError(f"the key {SCHEMA!r} is the file's own; rename the record's")
+        raise ValueError(f"the key {SCHEMA!r} is reserved; rename that key of the record")
     document = {SCHEMA: schema, **record}
     try:
         return _dump(document, _UTF8)
     except UnicodeEncodeError:
-        # Half of a surrogate pair has no UTF-8; escaped, it stays a file that every JSON reader accepts.
+        # A lone surrogate cannot be encoded as UTF-8; escaped, every JSON reader accepts it.
         return _dump(document, _ASCII)
 
 
@@ -110,14 +110,14 @@ def read_records(path: Path, schema: str, *, limit_bytes: int = 1 << 26) -> Iter
         while line := stream.readline(limit_bytes + 1):
             number += 1
             if len(line) > limit_bytes:
-                raise InputFileError(f"{path}:{number}: longer than {limit_bytes} bytes; give a file of records")
+                raise InputFileError(f"{path}:{number}: line longer than {limit_bytes} bytes; give a file of records")
             if not line.endswith(b"\n"):
-                return  # torn tail: its record was never finished
+                return  # torn tail: this record was never completed
             yield _decode(line, schema, path, number)
 
 
 def write_document(path: Path, schema: str, document: Mapping[str, Any]) -> None:
-    """Put one JSON document in a file, all of it or nothing: whoever reads meanwhile finds the old one or the new."""
+    """Replace a file with one JSON document atomically: concurrent readers see the old or the new document."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     body = json.dumps({SCHEMA: schema, **document}, ensure_ascii=False, allow_nan=False, indent=1)
     with unfinished.open("wb") as stream:
@@ -162,7 +162,7 @@ def _append_locked(descriptor: int, payload: bytes, fsync: bool) -> None:
             while view:
                 view = view[os.write(descriptor, view) :]
         except BaseException:
-            os.ftruncate(descriptor, end)  # a full disk or an interrupt: all of the records or none
+            os.ftruncate(descriptor, end)  # full disk or interrupt: write all of the records or none
             raise
         if fsync:
             os.fsync(descriptor)
@@ -176,8 +176,8 @@ def _lock(descriptor: int, held: bool) -> None:
 
 
 def _drop_torn_tail(descriptor: int) -> int:
-    """Remove bytes after the last newline and return where the file ends."""
-    # Under the lock nobody is writing, so such bytes belong to a writer that died.
+    """Remove bytes after the last newline and return the length of the file."""
+    # We hold the lock, so such bytes belong to a writer that died.
     end = position = os.lseek(descriptor, 0, os.SEEK_END)
     size = 1  # almost always the last byte is a newline
     while position:
@@ -194,7 +194,7 @@ def _drop_torn_tail(descriptor: int) -> int:
 
 
 def _refuse_foreign(descriptor: int, path: Path, schema: str) -> None:
-    """Refuse a file that does not begin as ours do: appending would mix versions or cut somebody's last line."""
+    """Refuse a file that does not start with our schema: appending would mix versions or truncate foreign data."""
     ours = encode(schema, {})[:-2]
     head = os.read(descriptor, len(ours) + 1)
     if head[: len(ours)] != ours[: len(head)] or head[len(ours) :] not in (b"", b",", b"}"):
@@ -202,7 +202,7 @@ def _refuse_foreign(descriptor: int, path: Path, schema: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    # A new file survives a power cut only once the folder that names it is on disk too.
+    # A new file survives a power failure only once its directory entry is on disk too.
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

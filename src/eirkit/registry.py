@@ -1,4 +1,4 @@
-"""One plug-in mechanism for every family: a table of built-ins, entry points, and `module:Name` or `path/file.py:Name`.
+"""Finds plug-ins by name: built-ins, entry points of other packages, `module:Name` and `path/file.py:Name`.
 
 A plug-in is imported when its name is first used, so a command loads the plug-ins it needs and no others.
 """
@@ -20,30 +20,30 @@ from eirkit.errors import InputFileError, UnknownNameError, UsageError
 
 T = TypeVar("T")
 
-USER_MODULE = "eirkit_user_"  # how the modules made of users' files begin
-# Code that is not ours may raise anything while it is loaded, and a script without a main guard may even exit.
+USER_MODULE = "eirkit_user_"  # prefix of the module names given to users' files
+# Loading third-party code may raise anything, and a script without a main guard may even exit.
 _FOREIGN = (Exception, SystemExit)
 
 
-_moved: dict[str, Path] = {}  # files named from another working directory, and where they are
+_moved: dict[str, Path] = {}  # paths recorded in another working directory, and where the files are now
 
 
 def relocate(name: str, place: Path) -> None:
-    """Take a file that is named by this path from another place from now on."""
+    """Load the file with this recorded path from another place from now on."""
     _moved[name] = place
 
 
 def locate(name: str) -> Path:
-    """Return where a file is that was named by this path."""
+    """Return where the file with this recorded path is now."""
     return _moved.get(name, Path(name))
 
 
 def load_object(reference: str, family: str = "object") -> Any:
-    """Return what `package.module:Name` or `path/file.py:Name` refers to; the module's code is run, once."""
+    """Import what `package.module:Name` or `path/file.py:Name` refers to; the module runs once."""
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
         raise UsageError(f"{reference!r} is not a reference; write package.module:Name or path/file.py:Name")
-    # A document on stdout must stay one, whatever a plug-in says while it is loaded.
+    # A plug-in that prints while it is loaded must not corrupt a JSON document on stdout.
     with redirect_stdout(sys.stderr):
         module = _load_file(locate(module_name)) if module_name.endswith(".py") else _load_module(module_name)
     try:
@@ -66,7 +66,7 @@ def _load_file(path: Path) -> ModuleType:
         place, state = path.resolve(), path.stat()
     except (OSError, ValueError) as error:
         raise InputFileError(f"cannot read {path}; give an existing path/file.py:Name") from error
-    # One module for each content of each file: asking again runs nothing, an edited file is read anew.
+    # One module per file and content: an unchanged file is not run again, an edited one is.
     name = f"{USER_MODULE}{path.stem}_{_digest(place)}_{_digest(state.st_mtime_ns, state.st_size)}"
     if name not in sys.modules:
         _run_file(name, place)
@@ -82,7 +82,7 @@ def _run_file(name: str, path: Path) -> None:
     if specification is None or specification.loader is None:
         raise InputFileError(f"{path} cannot be loaded as Python; give a .py file")
     module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module  # dataclasses look their own module up while the file runs
+    sys.modules[name] = module  # dataclasses look up their own module while the file runs
     try:
         specification.loader.exec_module(module)
     except _FOREIGN as error:
@@ -96,7 +96,7 @@ class Registry(Generic[T]):
     def __init__(self, family: str, *, group: str, package: str, table: str = "PLUGINS") -> None:
         self.family = family
         self.group = group
-        self.package, self.table = package, table  # where the built-ins are named, each with its module
+        self.package, self.table = package, table  # package and name of the table of built-ins and their modules
         self._known: dict[str, T] = {}
 
     def add(self, name: str) -> Callable[[T], T]:
@@ -105,7 +105,7 @@ class Registry(Generic[T]):
         def register(plugin: T) -> T:
             home = self._built_in().get(name, plugin.__module__)
             present = self._known.get(name)
-            # The same definition again is a reloaded module or an edited file, not a second plug-in.
+            # A second registration of the same definition is a reloaded module or an edited file.
             taken = present is not None and _defined_at(present) != _defined_at(plugin)
             if taken or home != plugin.__module__:
                 raise UsageError(f"another {self.family} is already named {name!r}; rename one of them")
@@ -115,11 +115,11 @@ class Registry(Generic[T]):
         return register
 
     def names(self) -> list[str]:
-        """All names, sorted; nothing is loaded for that."""
+        """All names, sorted; no plug-in is loaded."""
         return sorted({*self._built_in(), *self._known, *(point.name for point in entry_points(group=self.group))})
 
     def loaded(self) -> list[str]:
-        """The names whose plug-ins are in memory already, sorted."""
+        """The names of the plug-ins that are already loaded, sorted."""
         return sorted(self._known)
 
     def get(self, name: str) -> T:

@@ -25,15 +25,15 @@ _ROUNDS = 10
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MASK = (1 << 64) - 1
-_LARGEST_BOUND = 1 << 32  # beyond it the products in `below` would leave 64 bits
-_BLOCK_WORDS = 1 << 15  # words a chunk: the working set of one chunk stays in cache
+_LARGEST_BOUND = 1 << 32  # beyond it the products in `below` would overflow 64 bits
+_BLOCK_WORDS = 1 << 15  # words per chunk, so that the working set of a chunk stays in cache
 
 
 def name_key(*names: str | int) -> int:
     """Return the 64-bit key of a stream's name; "3" and 3 differ, 3 and numpy's 3 do not."""
     text = "\x1f".join(f"str:{name}" if isinstance(name, str) else f"int:{index(name)}" for name in names)
     if text.count("\x1f") >= max(1, len(names)):
-        raise ValueError("a stream's name contains the separator U+001F, so two names could be one; leave it out")
+        raise ValueError("the name of a stream contains the separator U+001F, so names could collide; remove it")
     return int.from_bytes(sha256(f"eirkit/stream/1\x1f{text}".encode()).digest()[:8], "little")
 
 
@@ -53,11 +53,11 @@ def below(drawn: Words, bound: int | NDArray[Any]) -> NDArray[np.int64]:
     """Map words to integers in [0, bound) by multiplication: ⌊word · bound / 2^64⌋, and 0 where the bound is 0.
 
     One word gives one integer, whatever the bound, so positions never shift; a value's probability differs from
-    1/bound by less than 2^-64, which no sample can show.
+    1/bound by less than 2^-64, which is undetectable.
     """
     limits = np.asarray(bound)
     if limits.size and not 0 <= int(limits.min()) <= int(limits.max()) <= _LARGEST_BOUND:
-        raise ValueError(f"a bound lies outside 0 … 2^32: {bound}; draw in two parts")
+        raise ValueError(f"bound {bound} is outside 0 … 2^32; draw in two parts")
     limit = limits.astype(np.uint64)
     high = (drawn >> _HALF) * limit
     low = ((drawn & _LOW) * limit) >> _HALF
@@ -68,7 +68,7 @@ def below(drawn: Words, bound: int | NDArray[Any]) -> NDArray[np.int64]:
 def _as_words(seeds: Sequence[int] | NDArray[Any]) -> Words:
     if isinstance(seeds, np.ndarray):
         if seeds.dtype.kind not in "iu":
-            raise TypeError(f"seeds are integers, not {seeds.dtype}; convert them first")
+            raise TypeError(f"seeds must be integers, not {seeds.dtype}; convert them first")
         lowest, highest = (int(seeds.min()), int(seeds.max())) if seeds.size else (0, 0)
     else:
         lowest, highest = min(seeds, default=0), max(seeds, default=0)
@@ -79,7 +79,7 @@ def _as_words(seeds: Sequence[int] | NDArray[Any]) -> Words:
 
 def _philox(key_name: int, key_seed: Words, blocks: int) -> Words:
     shape = (len(key_seed), blocks)
-    # numpy.random.Philox counts from 1; so do we, so that it can check us.
+    # Counting starts at 1 as in numpy.random.Philox, so that tests can compare with it.
     x0 = np.broadcast_to(np.arange(1, blocks + 1, dtype=np.uint64), shape)
     x1 = x2 = x3 = np.zeros(shape, dtype=np.uint64)
     for round_number in range(_ROUNDS):

@@ -118,7 +118,7 @@ def test_an_agent_cannot_be_asked_to_come(tmp_path, capsys):
     options = ("--workload", "store-recall", "--n", "4", "--model", "agent/someone", "--seeds", "0", "--no-control")
     assert eirkit("lacuna", "run", *options, "--out", str(tmp_path / "out"), "--json") == 1
     (failure,) = json.loads(capsys.readouterr().out)["failures"]
-    assert "comes by itself and cannot be asked; go on with eirkit mcp serve --resume" in failure["message"]
+    assert "is an external agent and cannot be called; continue with eirkit mcp serve --resume" in failure["message"]
 
 
 def test_a_score_so_far_keeps_nothing(tmp_path):

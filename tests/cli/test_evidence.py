@@ -153,7 +153,7 @@ def test_what_is_given_with_resume_must_be_what_was_given_then(call):
     code, _, complaint = resume(call, "rescue", "--h", 3)
     assert (code, complaint) == (
         2,
-        "eirkit: out was begun with other settings; repeat that command or choose another --out\n",
+        "eirkit: out was started with other settings; repeat that command or choose another --out\n",
     )
     assert "continue with `eirkit lacuna rescue --resume out`" in resume(call, "probe")[2]
     assert "nothing was recorded there; start anew with --out nowhere" in resume(call, "probe", folder="nowhere")[2]
@@ -216,18 +216,18 @@ def test_another_command_in_the_same_folder_is_refused_in_one_line(call):
     for other in (("probe", *reference), ("rescue", *reference, "--h", 3), ("rescue", *reference, "--seeds", "0:4")):
         code, output, complaint = call(*other)
         assert (code, output) == (2, "")
-        assert complaint.startswith("eirkit: out was begun with other ")
+        assert complaint.startswith("eirkit: out was started with other ")
         assert complaint.endswith("; repeat that command or choose another --out\n")
     Path("mine").mkdir()
     Path("mine/notes.txt").write_text("mine")
     code, _, complaint = call("rescue", "--model", "reference/recoverer", "--out", "mine")
-    assert (code, complaint) == (2, "eirkit: mine holds something else; choose a new or empty --out\n")
+    assert (code, complaint) == (2, "eirkit: mine contains other files; choose a new or empty --out\n")
 
 
 def test_without_a_price_no_cap_can_hold(call, served):
     code, _, complaint = call("rescue", "--model", "openai/other", "--base-url", served.url, "--cap-usd", 1)
     assert (code, served.received) == (2, [])
-    assert "no price is known for openai/other" in complaint
+    assert "the price of openai/other is unknown" in complaint
 
 
 def test_a_key_in_a_setting_is_refused_before_it_is_written(call, monkeypatch):

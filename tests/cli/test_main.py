@@ -94,7 +94,7 @@ COMPLAINTS = [
     (("lacuna", "generate", "stepwise-sum", "--sed", 3), r"--sed.* Did you mean '?--seed.* see `eirkit lacuna gen"),
     (("lacuna", "generate", "stepwise-smu"), "no workload named 'stepwise-smu'; did you mean 'stepwise-sum'"),
     (("lacuna", "generate", "stepwise-sum", "--n", "many"), "'many' is not a valid integer; see `eirkit lacuna"),
-    (("lacuna", "generate", "stepwise-sum", "--n", 0), "n = 0 is impossible; choose 1 "),
+    (("lacuna", "generate", "stepwise-sum", "--n", 0), "n = 0 is out of range; choose 1 "),
     (("lacuna", "generate", "stepwise-sum", "--graph", "no.json"), "cannot read no.json: No such file.*; check the"),
     (("lacuna", "generate", "no.py:Mine"), r"cannot read no\.py; give an existing path/file\.py:Name"),
     (("eir", "curve", "stepwise-sum", "--cuts", "1,x"), "'1,x' is not a list such as 16,12,8; see"),

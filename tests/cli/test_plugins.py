@@ -66,7 +66,7 @@ def test_a_workload_with_moods_is_refused_in_one_line(tmp_path):
         assert done.returncode == 2
         assert done.stderr.startswith("eirkit: ")
         assert done.stderr.count("\n") == 1
-        assert "gives other answers for the same seed; let them depend on the arguments alone" in done.stderr
+        assert "gives different answers for the same seed; make them depend on the arguments alone" in done.stderr
 
 
 def test_what_a_plug_in_prints_does_not_end_up_in_the_document(tmp_path):

@@ -121,7 +121,7 @@ COMPLAINTS = [
     ((*SMALL, "--model", "opnai/gpt"), "did you mean 'openai'"),
     ((*SMALL, "--model", "openai/gpt"), "set the environment variable OPENAI_API_KEY"),
     ((*SMALL, "--policy", "lur"), "did you mean 'lru'"),
-    ((*SMALL, "--b-oracle", "many"), "is no budget; give a number or 'unlimited'"),
+    ((*SMALL, "--b-oracle", "many"), "is not a budget; give a number or 'unlimited'"),
     ((*SMALL, "--set", "p"), "--set p has no value; write it like --set p=0.2"),
     ((*SMALL, "--set", "body={1"), "--set body={1 is no JSON object; write it like --set 'body={\"seed\": 1}'"),
     ((*SMALL, "--cap-usd", "-1"), "-1"),
@@ -159,7 +159,7 @@ def test_resume_alone_is_enough_and_a_drifted_one_is_refused(tmp_path, call, ans
     assert (out / "runs.jsonl").read_bytes() == b"".join(lines)
     drifted = call("--resume", out, "--seeds", "0:10")
     assert drifted.returncode == 2
-    assert "the suite is not the one in" in drifted.stderr
+    assert "the suite differs from that in" in drifted.stderr
 
 
 def interrupted(command: list[str], out: Path) -> Done:
@@ -306,4 +306,4 @@ def test_what_is_no_class_is_no_memory_system(tmp_path, call):
     Path("mine.py").write_text("def make():\n    ...")
     done = call(*SMALL, "--h", "2", "--memory", "mine.py:make")
     assert done.returncode == 2
-    assert "memory 'mine.py:make' is no class; name the class of a memory system" in done.stderr
+    assert "memory 'mine.py:make' is not a class; name the class of a memory system" in done.stderr

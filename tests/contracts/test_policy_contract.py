@@ -81,7 +81,7 @@ class Broken(Policy):
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (Elsewhere, r"policy Elsewhere chose 1000, which is no candidate; .* \(5 requirements fail for it\)"),
+        (Elsewhere, r"policy Elsewhere chose 1000, which is not a candidate; .* \(5 requirements fail for it\)"),
         (Moody, "when it was asked again"),
         (Prophet, "depend on later steps; extend Hindsight"),
         (Stingy, "records are granted"),
@@ -95,5 +95,5 @@ def test_what_is_wrong_is_named(kind, reason):
 
 
 def test_what_is_no_policy_is_told_in_one_line():
-    with pytest.raises(ContractError, match="is no policy"):
+    with pytest.raises(ContractError, match="is not a policy"):
         check_policy("builtins:dict")

@@ -106,9 +106,9 @@ class Picky(StepwiseSum):
     [
         (WrongDemand, "The EIR that it states is the one that counting", r"after step 1 \(values = 2, n = 2, m = 1"),
         (Forgetful, "operate_batch gives what operate gives", "they differ at"),
-        (Moody, "", "Moody gives other references for the same seed"),
+        (Moody, "", "Moody gives different references for the same seed"),
         (Expiring, "no later than last_use says", "whose last_use"),
-        (Unbounded, "", "gave an answer outside 0"),
+        (Unbounded, "", "answered outside 0"),
         (ByValue, "does not depend on the values", "its references depend on the values"),
         (Broken, "It says in words", r"ZeroDivisionError: no words \(raised by rule\)"),
     ],

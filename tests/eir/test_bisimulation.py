@@ -145,15 +145,15 @@ def test_an_infinite_process_is_refused_with_numbers() -> None:
     [
         ({"moves": lambda s: 1 / 0}, r"\(0\) raised ZeroDivisionError"),
         ({"moves": lambda s: (1 / m for m in (1, 0))}, r"\(0\) raised ZeroDivisionError"),
-        ({"moves": lambda s: ([],)}, r"\(0\) gave the non-hashable \[\]"),
+        ({"moves": lambda s: ([],)}, r"\(0\) returned \[\]"),
         ({"step": lambda s, m: {}[m]}, r"\(0, 1\) raised KeyError: 1"),
-        ({"step": lambda s, m: s}, r"\(0, 1\) gave 0; give \(output, next state\)"),
-        ({"step": lambda s, m: (s, [s])}, r"\(0, 1\) gave the non-hashable \[0\]"),
-        ({"step": lambda s, m: ([s], s)}, r"\(0, 1\) gave .*\[0\]"),
+        ({"step": lambda s, m: s}, r"\(0, 1\) returned 0; return \(output, next state\)"),
+        ({"step": lambda s, m: (s, [s])}, r"\(0, 1\) returned \[0\]"),
+        ({"step": lambda s, m: ([s], s)}, r"\(0, 1\) returned .*\[0\]"),
         ({"step": lambda s, m: (float("nan"), s)}, r"nan"),
-        ({"step": lambda s, m: (object(), s)}, r"\(0, 1\) gave .*, then .*; make it depend"),
+        ({"step": lambda s, m: (object(), s)}, r"\(0, 1\) returned .*, then .*; make it depend"),
         ({"states": []}, "states is empty"),
-        ({"states": [[1]]}, r"states gave the non-hashable \[1\]"),
+        ({"states": [[1]]}, r"states returned \[1\]"),
     ],
 )
 def test_a_broken_process_is_one_line_with_a_remedy(changes: dict[str, Any], complaint: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eirkit.agents.managed import ManagedOptions
 from eirkit.agents.session import ActionTaken, Decision
-from eirkit.agents.telemetry import decisions_of, event_records
+from eirkit.agents.telemetry import event_records, trace_of
 from eirkit.findings.causes import judge, score
 from eirkit.findings.pooling import deviation, mean, pool
 from eirkit.tasks.generation import from_graph, generate, prepare
@@ -220,7 +220,7 @@ def test_every_wrong_step_has_exactly_one_cause(spec, data):
     assert scored.correct + sum(scored.errors.values()) == scored.steps
     assert sum(scored.kinds.values()) == sum(scored.errors.values())
     # What was written to a file and read back is judged the same.
-    assert judge(task, workload, decisions_of(event_records(trace, "run"))) == verdicts
+    assert judge(task, workload, trace_of(event_records(trace, "run"), None).decisions) == verdicts
 
 
 def test_pooling_by_hand():

@@ -43,10 +43,10 @@ def test_just_in_time_redundant_and_prefetch_by_hand():
     # At step 4 (references 1, 2): 1 twice, and 3, which step 5 needs; at step 5 also 2, which nobody needs any more.
     found = counted("READ 1", "READ 1", "READ 3", "ANSWER 4 0", "NEXT", "READ 2", "ANSWER 5 0", t=4)
     assert (found.retrievals, found.just_in_time, found.redundant) == (4, 2, 1)
-    assert (found.read_ahead, found.prefetched, found.prefetch_precision) == (2, 1, 0.5)
+    assert (found.read_ahead, found.prefetched) == (2, 1)
     assert (found.just_in_time_rate, found.redundant_rate) == (0.5, 0.25)
     nothing = counted("NEXT", "ANSWER 1 0")
-    assert (nothing.just_in_time_rate, nothing.prefetch_precision, nothing.write_through_rate) == (None, None, None)
+    assert (nothing.just_in_time_rate, nothing.write_through_rate) == (None, None)
 
 
 def test_a_prefetch_counts_within_four_steps_and_not_beyond():

@@ -64,7 +64,7 @@ def test_a_process_that_is_killed_is_reported_and_a_new_one_can_be_started():
         await memory.reset("x")
         assert memory._child is not None
         os.kill(memory._child.pid, signal.SIGKILL)
-        with pytest.raises(StoreError, match=r"(ended during|is gone)"):
+        with pytest.raises(StoreError, match=r"(died during|is not reachable)"):
             await memory.write(Item("A_1", "A_1 = 5"))
         await memory.teardown()
         await memory.setup()

@@ -84,10 +84,10 @@ def test_many_graphs_are_surveyed_as_few_are() -> None:
 
 
 def test_no_seeds_are_refused() -> None:
-    with pytest.raises(SpecError, match="give at least one seed"):
+    with pytest.raises(SpecError, match="give at least one"):
         survey_cones(TaskSpec("stepwise-sum"), [])
 
 
 def test_a_step_outside_is_refused() -> None:
-    with pytest.raises(SpecError, match="from_step = 65 is impossible; choose 1 … n = 64"):
+    with pytest.raises(SpecError, match="from_step = 65 is out of range; choose 1 … n = 64"):
         survey_cones(TaskSpec("stepwise-sum"), range(3), 65)

@@ -119,25 +119,25 @@ def test_what_nobody_answered_is_not_lacking():
 
 @pytest.mark.parametrize("verb", ["flush", "search", "read"])
 def test_a_search_has_its_time_and_no_more(verb):
-    with pytest.raises(StoreError, match=rf"did not finish its {verb} within 0.02 s; give it more with timeout_sec"):
+    with pytest.raises(StoreError, match=rf"did not finish {verb} within 0.02 s; raise timeout_sec"):
         search(Hanging(verb), seconds=LATE)
 
 
 def test_a_write_has_its_time_and_no_more():
     call = MemoryCall("write", "A_1 = 5", (1,))
-    with pytest.raises(StoreError, match=r"did not finish its write within 0.02 s"):
+    with pytest.raises(StoreError, match=r"did not finish write within 0.02 s"):
         asyncio.run(consult(Hanging("write"), 1, call, SUBMITTED, ticking(0.0), LATE))
 
 
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (None, r"search returned None; return a list of texts, \[\] if nothing is found"),
-        ("A_1 = 5", "search returned a str; return a list of texts"),
-        ({"A_1": "A_1 = 5"}, "search returned a dict; return a list of texts"),
-        (iter(["A_1 = 5"]), "search returned a list_iterator; return a list of texts"),
-        ([b"A_1 = 5"], "search returned a list with a bytes in it; return a list of texts"),
-        (["A_1 = 5", None], "search returned a list with a NoneType in it; return a list of texts"),
+        (None, r"search returned None; return a list of strings, \[\] if nothing is found"),
+        ("A_1 = 5", "search returned a str; return a list of strings"),
+        ({"A_1": "A_1 = 5"}, "search returned a dict; return a list of strings"),
+        (iter(["A_1 = 5"]), "search returned a list_iterator; return a list of strings"),
+        ([b"A_1 = 5"], "search returned a list that contains a bytes; return a list of strings"),
+        (["A_1 = 5", None], "search returned a list that contains a NoneType; return a list of strings"),
     ],
 )
 def test_what_is_no_sequence_of_texts_is_the_memorys_failure(found, said):
@@ -155,7 +155,7 @@ def test_what_is_read_is_a_text_or_nothing():
         async def read(self, label: str) -> str | None:
             return {"text": "A_1 = 5"}  # type: ignore[return-value]
 
-    with pytest.raises(StoreError, match="read returned a dict; return the text under the label, None without one"):
+    with pytest.raises(StoreError, match="read returned a dict; return the text under the label, or None"):
         search(Odd())
 
 
@@ -189,7 +189,7 @@ def test_a_verb_that_exits_ends_its_run_alone(waits):
             await asyncio.sleep(0)
         sys.exit(3)
 
-    with pytest.raises(StoreError, match=r"write ended the program \(SystemExit: 3\); let it raise an error"):
+    with pytest.raises(StoreError, match=r"write raised SystemExit \(3\); raise another error"):
         asyncio.run(call_with_timeout(5.0, "write", exits))
 
 
@@ -197,7 +197,7 @@ def test_a_timeout_of_the_systems_own_is_its_own_failure():
     async def fails() -> None:
         raise TimeoutError("inside")
 
-    with pytest.raises(StoreError, match="did not finish its search"):
+    with pytest.raises(StoreError, match="did not finish search"):
         asyncio.run(call_with_timeout(5.0, "search", fails))
 
 

@@ -13,8 +13,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SpendingLimits
-from eirkit.runs.capability import Control, assess
-from eirkit.runs.claims import GATE, assess_gate, wants_control
+from eirkit.runs.capability import GATE, Control, assess, assess_gate, wants_control
 from eirkit.runs.control import FOLDER, key_of
 from eirkit.runs.store import EVENTS, RUNS, scan_runs
 from eirkit.runs.suite import read_suite
@@ -59,7 +58,7 @@ def test_rows_say_what_their_control_found(tmp_path):
     passes, fails = found.rows[0]["control"], found.rows[-1]["control"]
     assert passes == {"accuracy": 1.0, "passes": True, "reason": passes["reason"]}
     expected = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=12), ModelOptions())
-    assert fails == expected.standing()
+    assert fails == expected.verdict()
     assert fails["reason"].startswith("excluded: only 0.")
     assert found.excluded == (("reference/sloppy", "stepwise-sum", fails["reason"]),)
     assert found.rows[-1]["errors"]["state_supply"] > 0, "scripts still find the raw counts"
@@ -156,6 +155,6 @@ def test_a_control_folder_of_something_else_is_refused(tmp_path):
     start_sweep(suite(), tmp_path / "out", control=False)
     (tmp_path / "out" / FOLDER).mkdir()
     (tmp_path / "out" / FOLDER / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds something else"):
+    with pytest.raises(UsageError, match="contains other files"):
         resume_sweep(tmp_path / "out", control=True)
     assert Path(tmp_path / "out" / FOLDER / "notes.txt").read_text() == "mine"

@@ -10,9 +10,8 @@ from eirkit.agents.memory import MemoryCall
 from eirkit.agents.model import Message, Reply, Request, ToolCall, Usage
 from eirkit.agents.models.reference import AGENTS
 from eirkit.agents.session import ActionTaken, Decision
-from eirkit.agents.telemetry import SCHEMA, Consultation, Exchange, Trace, event_records
+from eirkit.agents.telemetry import SCHEMA, Consultation, Exchange, Trace, event_lines, event_records
 from eirkit.records import encode
-from eirkit.runs.event_lines import event_lines
 from tests.lacuna.sessions import CONDITIONS, controlled, managed, run_reference, task_of
 
 

@@ -145,16 +145,16 @@ def test_a_sweep_that_died_before_its_manifest_is_simply_started_again(tmp_path)
 @pytest.mark.parametrize("change", [{"seeds": "0:21"}, {"h": [4, 3]}, {"texts": False}, {"n": 13}], ids=repr)
 def test_another_suite_is_refused(tmp_path, change):
     start_sweep(suite(), tmp_path)
-    with pytest.raises(UsageError, match=r"the suite is not the one in .*; resume with --resume .* alone, or choose"):
+    with pytest.raises(UsageError, match=r"the suite differs from that in .*; use --resume .* alone, or choose"):
         resume_sweep(tmp_path, suite(**change))
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("eirkit", "0.0.9", r"was begun with eirkit 0.0.9, this is .*; finish it there or start anew"),
+        ("eirkit", "0.0.9", r"was started with eirkit 0.0.9, this is .*; use that version or another --out"),
         ("prompt_sha256", "0" * 64, "the prompts have changed since .*; start anew with another --out"),
-        ("suite_sha256", "0" * 64, "the suite is not the one in "),
+        ("suite_sha256", "0" * 64, "the suite differs from that in "),
     ],
 )
 def test_another_version_or_prompt_is_refused(tmp_path, key, value, message):
@@ -179,7 +179,7 @@ def test_records_that_do_not_belong_are_refused(tmp_path, fault):
     line = {"schema": "run/1", **first, "run": name, "events": {"offset": end, "bytes": 0, "count": 0}}
     with (tmp_path / RUNS).open("a") as stream:
         stream.write(json.dumps(line) + "\n")
-    with pytest.raises(InputFileError, match="is there twice or not planned; restore the folder"):
+    with pytest.raises(InputFileError, match="is duplicated or not planned; restore the folder"):
         resume_sweep(tmp_path)
 
 

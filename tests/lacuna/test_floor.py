@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eirkit.agents.memories.key_value import KeyValue
 from eirkit.agents.memory import Item, MemoryCall
 from eirkit.agents.session import Decision
-from eirkit.agents.stores.limited import LimitedMemory
+from eirkit.agents.stores.memory_factory import LimitedMemory
 from eirkit.agents.telemetry import Consultation
 from eirkit.eir.demand import ClassCount, DemandCurve
 from eirkit.findings.floor import (
@@ -126,7 +126,8 @@ def test_gaps_by_hand():
     cuts = cuts_of(CURVE, (0, 1, 2, 3, 3), 4.0)
     assert [cut.t for cut in cuts] == [0, 1, 3, 4]
     assert cuts[1].needed_bits == pytest.approx(6.643856, abs=1e-6)  # as many digits as are written here
-    assert cuts[1].gap_bits < 0 < cuts[2].gap_bits
+    assert cuts[1].held_bits < cuts[1].needed_bits
+    assert cuts[2].held_bits > cuts[2].needed_bits
     assert cuts[2] == Cut(3, 2.0, 3, 12.0)
     assert floor_of(cuts) == Floor(cuts[1].needed_bits, 12.0, 1)
 

@@ -56,7 +56,7 @@ class Packaged(Keyed):
     ],
 )
 def test_a_secret_in_clear_is_refused_and_not_repeated(settings):
-    with pytest.raises(UsageError, match="holds a secret, and settings are recorded") as refused:
+    with pytest.raises(UsageError, match="contains a secret, and settings are recorded") as refused:
         refuse_plain_secrets("mine", settings)
     assert SECRET not in str(refused.value)
     assert "hunter22" not in str(refused.value)
@@ -88,7 +88,7 @@ def test_what_is_no_secret_is_left_alone(settings):
 
 
 def test_a_variable_whose_name_hides_that_it_is_a_secret_is_refused():
-    with pytest.raises(UsageError, match="refers to MINE; call the variable something with KEY"):
+    with pytest.raises(UsageError, match="refers to MINE; choose a name with KEY"):
         refuse_plain_secrets("mine", {"api_key": "${MINE}"})
 
 
@@ -137,7 +137,7 @@ def test_a_key_in_clear_ends_the_command_before_anything_is_written(tmp_path, ca
     out = tmp_path / "out"
     assert eirkit(*RUN, "--memory", KEYED, "--memory-set", f"{KEYED}.api_key={SECRET}", "--out", str(out)) == 2
     error = capsys.readouterr().err
-    assert "give '${MY_KEY}' in its place" in error
+    assert "give '${MY_KEY}' instead" in error
     assert SECRET not in error
     assert not out.exists()
 

@@ -132,7 +132,7 @@ def fates(**counts: int) -> dict[Fate, int]:
         ({"used": 4, "not_found": 2}, 0, {}, ["does not find what it holds (2 of 6 lookups)"]),
         ({"unwritten": 9, "other_value": 1}, 0, {}, ["returns another label's value (1 of 1 lookups)"]),
         ({}, 2, {}, ["returns far more than can be read (2 searches above 100,000 characters)"]),
-        ({}, 0, {"it did not finish its search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),
+        ({}, 0, {"it did not finish search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),
         ({}, 0, {"ConnectionError: gone": 2, "KeyError: x": 1}, ["raises (3 runs lost)"]),
         ({}, 0, {"did not finish": 1, "gone": 1}, ["answers late (1 run lost)", "raises (1 run lost)"]),
     ],

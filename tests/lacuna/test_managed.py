@@ -187,7 +187,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "session.md"
 
 
 def test_every_reason_is_documented():
-    names = ("protocol", "session", "managed", "step", "conditions")
+    names = ("protocol", "session", "managed", "current_step", "conditions")
     code = "".join((SOURCE / f"{name}.py").read_text("utf-8") for name in names)
     reasons = {*re.findall(r'(?:RefusedAction|Fault)\(\s*"([a-z-]+)"', code), "late", "unanswered"}
     assert len(reasons) > 15

@@ -60,8 +60,8 @@ def test_killing_a_stores_process_costs_one_run_and_resuming_brings_it_back(tmp_
     assert (other["scored"], other["accuracy"]) == (3, 1)
     (failure,) = document["failures"]
     assert failure["kind"] == "memory"
-    assert "ended during write" in failure["message"]
-    assert failure["message"].endswith("resume when it is well")
+    assert "died during write" in failure["message"]
+    assert failure["message"].endswith("fix it and resume")
 
     assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 0
     document = json.loads(capsys.readouterr().out)

@@ -30,15 +30,15 @@ def diamond():
     return from_graph(TaskSpec("stepwise-sum", seed=3), DIAMOND)
 
 
-def probe(task, moment, model):
-    session = probe_session(task, moment)
+def probe(task, lost, model):
+    session = probe_session(task, lost)
     trace = asyncio.run(drive(session, model))
-    return session, trace, score_probe(task, moment, trace)
+    return session, trace, score_probe(task, lost, trace)
 
 
 def test_a_probe_by_hand():
-    task, moment = diamond(), LostAnswer(at=6, target=5, resident=(3,))
-    session, trace, score = probe(task, moment, Scripted(["READ 5", "READ 2\nREAD 2", "READ 4\nREAD 1\nDONE"]))
+    task, lost = diamond(), LostAnswer(at=6, target=5, resident=(3,))
+    session, trace, score = probe(task, lost, Scripted(["READ 5", "READ 2\nREAD 2", "READ 4\nREAD 1\nDONE"]))
     # The cone of 5 cut at 3 is 5, 2 and 1; 2 was read twice, and 4 was not needed.
     assert (score.minimum, score.order, score.redundant, score.off_cone) == (3, (5, 2, 2, 4, 1), 1, 1)
     assert (score.success, score.early_stop, score.overhead) == (True, False, 5 / 3)
@@ -64,10 +64,10 @@ def test_what_the_prompt_shows():
 
 
 def test_stopping_early_is_no_success_and_reaching_the_limit_is_neither():
-    task, moment = diamond(), LostAnswer(6, 5, ())
-    _, _, stopped = probe(task, moment, Scripted(["READ 5", "DONE"]))
+    task, lost = diamond(), LostAnswer(6, 5, ())
+    _, _, stopped = probe(task, lost, Scripted(["READ 5", "DONE"]))
     assert (stopped.success, stopped.early_stop) == (False, True)
-    _, trace, lost = probe(task, moment, Scripted([]))
+    _, trace, lost = probe(task, lost, Scripted([]))
     assert (lost.success, lost.early_stop, trace.ending, lost.order) == (False, False, "action-limit", ())
 
 
@@ -148,12 +148,12 @@ def test_reads_follow_the_cone_and_not_the_pressure():
 def test_a_moment_is_a_real_miss_of_the_simulated_policy():
     for seed in range(5):
         task = task_of("stepwise-sum", m=8, seed=seed)
-        moment = find_lost_answer(task, "lru", 8, 32)
-        assert moment is not None
-        assert moment.target in simulate(task, "lru", 8).missing[moment.at - 1]
-        assert moment.target not in moment.resident
-        assert len(moment.resident) == 8
-        assert max(moment.resident) < moment.at
+        lost = find_lost_answer(task, "lru", 8, 32)
+        assert lost is not None
+        assert lost.target in simulate(task, "lru", 8).missing[lost.at - 1]
+        assert lost.target not in lost.resident
+        assert len(lost.resident) == 8
+        assert max(lost.resident) < lost.at
     assert find_lost_answer(task, "fifo", 8) is None
 
 

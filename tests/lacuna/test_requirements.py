@@ -98,10 +98,10 @@ def test_only_a_system_that_defines_forget_can_forget():
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (Old, r"Old declares `asks` by itself; write requirements = Requirements\(endpoint=…\) instead"),
-        (Undeclared, "takes an endpoint and does not say what for; add requirements = Requirements"),
-        (Overdeclared, "requires an endpoint; let its constructor take"),
-        (Wrong, "requirements of Wrong is no Requirements"),
+        (Old, r"Old declares `asks`, which has no effect; write requirements = Requirements\(endpoint=…\)"),
+        (Undeclared, "takes an endpoint but does not declare its use; add requirements = Requirements"),
+        (Overdeclared, r"declares an endpoint; add \*, endpoint: str"),
+        (Wrong, "requirements of Wrong is not a Requirements object"),
         (TooNew, r"its packages need Python >=9\.0, and this is 3\."),
     ],
 )

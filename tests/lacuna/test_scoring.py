@@ -70,7 +70,7 @@ def test_equal_scores_go_by_who_entered_first():
 )
 def test_a_file_that_holds_no_tables_is_refused_in_one_line(tmp_path, text):
     (tmp_path / "tables.json").write_text(text, "utf-8")
-    with pytest.raises(SpecError, match=r"tables\.json holds no score tables; give a file") as refused:
+    with pytest.raises(SpecError, match=r"tables\.json does not hold score tables; give a file") as refused:
         Tables.read(tmp_path / "tables.json")
     assert "\n" not in str(refused.value)
 

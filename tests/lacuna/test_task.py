@@ -38,7 +38,7 @@ SHARING_THE_BASE_GRAPH = ("stepwise-sum", "stepwise-max", "stepwise-topk")
     ],
 )
 def test_an_impossible_parameter_is_refused_with_the_possible_ones(parameter: str, value: int) -> None:
-    with pytest.raises(SpecError, match=rf"{parameter} = -?{abs(value)} is impossible; choose"):
+    with pytest.raises(SpecError, match=rf"{parameter} = -?{abs(value)} is out of range; choose"):
         TaskSpec("stepwise-sum", **{parameter: value})
 
 

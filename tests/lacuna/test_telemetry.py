@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eirkit.agents.exchange import prompt_hash
 from eirkit.agents.model import Message, Reply, Request, ToolCall, Usage
 from eirkit.agents.session import ActionTaken, Decision
-from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, decisions_of, event_records
+from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records, trace_of
 from eirkit.records import append_records, encode, read_records
 from eirkit.runs.attempt import usage_record
 from tests.lacuna.sessions import CONDITIONS, controlled, managed, run_reference, task_of
@@ -33,7 +33,7 @@ def test_records_survive_a_file_and_decisions_come_back(condition, tmp_path):
         path = tmp_path / f"{number}.jsonl"
         append_records(path, SCHEMA, event_records(trace, "a-run"))
         read = list(read_records(path, SCHEMA))
-        assert decisions_of(read) == trace.decisions
+        assert trace_of(read, None).decisions == trace.decisions
         assert {record["run"] for record in read} == {"a-run"}
         assert len(read) == len(trace.log)
 

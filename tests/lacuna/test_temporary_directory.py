@@ -16,10 +16,10 @@ from tests.processes import running
 
 OWNER = """
 import sys
-from eirkit.agents.stores.temporary_directory import Lodging
-lodging = Lodging("mortal")
-(lodging.enter() / "data").write_text("x" * 100)
-print(lodging.path, flush=True)
+from eirkit.agents.stores.temporary_directory import StoreDirectory
+directory = StoreDirectory("mortal")
+(directory.create() / "data").write_text("x" * 100)
+print(directory.path, flush=True)
 sys.stdin.read()
 """
 
@@ -41,14 +41,14 @@ def lodged(place: Path) -> Iterator[Path]:
 
 
 def test_a_folder_is_named_after_its_store_and_removed_by_its_owner(place):
-    lodging = StoreDirectory("mine")
-    lodging.leave()
-    path = lodging.enter()
+    directory = StoreDirectory("mine")
+    directory.remove()
+    path = directory.create()
     assert path.parent == place
     assert path.name.startswith("eirkit-mine-")
-    assert lodging.path == path
-    lodging.leave()
-    lodging.leave()
+    assert directory.path == path
+    directory.remove()
+    directory.remove()
     assert list(place.iterdir()) == []
 
 
@@ -56,10 +56,10 @@ def test_what_a_killed_owner_left_goes_when_the_next_one_comes(place):
     with lodged(place) as left:
         pass
     assert (left / "data").exists()
-    lodging = StoreDirectory("mine")
-    path = lodging.enter()
+    directory = StoreDirectory("mine")
+    path = directory.create()
     assert list(place.iterdir()) == [path]
-    lodging.leave()
+    directory.remove()
 
 
 def test_whose_owner_lives_is_left_alone(place):

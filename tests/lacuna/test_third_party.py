@@ -121,10 +121,10 @@ def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_draw
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Needs", "memory 'mine.py:Needs' is made with path; give --memory-set Needs.path=VALUE"),
+        ("Needs", "memory 'mine.py:Needs' requires path; give --memory-set Needs.path=VALUE"),
         ("Bare", "has no reset, write, read; see docs/add-a-memory.md"),
         ("Mien", "no memory in mine.py named 'Mien'; did you mean 'Mine'? known: Bare, Mine, Needs\n"),
-        ("Leaves", "memory 'mine.py:Leaves' cannot be made (SystemExit: 3); correct its settings"),
+        ("Leaves", "memory 'mine.py:Leaves' cannot be constructed (SystemExit: 3); correct its settings"),
     ],
 )
 def test_a_class_that_cannot_be_used_is_told_what_it_lacks(mine, capsys, tmp_path, name, said):
@@ -138,7 +138,7 @@ def test_a_class_that_cannot_be_used_is_told_what_it_lacks(mine, capsys, tmp_pat
 def test_a_size_that_is_none_of_ours_is_told_what_to_return(mine):
     _, found, _ = mine("--out", "out", "--memory-set", "Mine.fails=usage")
     (failure,) = found["failures"]
-    assert "usage returned a dict; return a MemoryUsage, or None if it cannot tell" in failure["message"]
+    assert "usage returned a dict; return a MemoryUsage, or None if unknown" in failure["message"]
 
 
 def test_a_system_that_cannot_forget_is_told_what_to_add_for_the_strict_panel(mine):

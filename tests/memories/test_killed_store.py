@@ -40,7 +40,7 @@ def test_a_killed_process_costs_one_run_and_a_resumption_makes_it_good(tmp_path,
     assert (row["scored"], row["attempted"], row["accuracy"]) == (SEEDS - 1, SEEDS, 1)
     lost = [line for line in lines(out / "failures.jsonl") if "kind" in line]
     assert [failure["kind"] for failure in lost] == ["memory"]
-    assert "ended during write" in lost[0]["message"]
+    assert "died during write" in lost[0]["message"]
 
     assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 0
     row = json.loads(capsys.readouterr().out)["rows"][0]

@@ -81,7 +81,7 @@ def test_a_killed_server_costs_one_run_and_a_resumption_makes_it_good(tmp_path, 
     assert (row["scored"], row["attempted"]) == (1, 2)
     (failure,) = failures(out)
     assert failure["kind"] == "memory"
-    assert "Letta's server is gone" in failure["message"]
+    assert "Letta's server is not reachable" in failure["message"]
 
     assert eirkit("lacuna", "run", "--resume", str(out), "--json") == 0
     assert json.loads(capsys.readouterr().out)["rows"][0]["scored"] == 2

@@ -196,9 +196,9 @@ def test_what_cannot_be_a_server_is_refused_before_anything_starts():
     ("setting", "said"),
     [
         ("preset=foo", "no MCP preset named 'foo'; known: server-memory"),
-        ("server=http://127.0.0.1:1/mcp", "server is 'http://127.0.0.1:1/mcp' and no table; give one such as"),
-        ('server={"command": "serve"}', "command is no list of texts; give one such as"),
-        ('server={"write": "put"}', "write is no tool with its arguments; give a pair such as"),
+        ("server=http://127.0.0.1:1/mcp", "server is 'http://127.0.0.1:1/mcp', not a table; give one such as"),
+        ('server={"command": "serve"}', "command is not a list of strings; give one such as"),
+        ('server={"write": "put"}', "write is not a tool with arguments; give a pair such as"),
         ('server={"by_label": "yes"}', "by_label is 'yes'; give true or false"),
     ],
 )
@@ -225,7 +225,9 @@ def test_without_the_package_of_npm_the_preset_cannot_run_and_another_server_can
     check_plan(MemoryPlan("mcp", {"server": shared("http://127.0.0.1:1/mcp")}))
     found = next(one for one in list_availability()["memories"] if one["name"] == "mcp")
     assert found["usable"]
-    assert found["reason"].startswith("A memory server that speaks MCP; as it comes it needs a package of npm: ")
+    assert found["reason"].startswith(
+        "A memory server that speaks MCP; with default settings it needs an npm package: "
+    )
     assert lacking in found["reason"]
     (environment / "node_modules" / "@modelcontextprotocol" / "server-memory").mkdir(parents=True)
     check_plan(MemoryPlan("mcp", {}))

@@ -1,1 +1,1 @@
-"""What an agent sees and may do: sessions, prompts, actions, telemetry; models, memory systems, servers."""
+"""Agents: sessions, prompts, actions and telemetry; models, memory systems and model servers in subpackages."""

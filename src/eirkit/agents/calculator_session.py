@@ -1,4 +1,4 @@
-"""Controlled Retention with a calculator: tells those who cannot compute from those who lack what to compute with."""
+"""Controlled Retention with a calculator, which separates calculation errors from missing inputs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from eirkit.agents.session import ControlledSession
 from eirkit.tasks.retention import Retention
 from eirkit.tasks.view import PublicTask
 
-MOST_CALCULATIONS = 4  # a step; beyond it the reply counts as it stands
+MOST_CALCULATIONS = 4  # per step; after that the reply is final
 
 _CALCULATE = re.compile(r"^[ \t>*`_#\-]*CALCULATE\b[ \t:]*([^\n]*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _USAGE = "CALCULATE t t: apply the rule to this step's input and the answers of the steps named, see it, then answer"
 
 
 class CalculatorSession(ControlledSession):
-    """Controlled Retention with a calculator: the model names operands that it sees, the harness applies the rule."""
+    """Controlled Retention in which the model names visible operands and the harness applies the rule."""
 
     def __init__(self, task: PublicTask, retention: Retention) -> None:
         super().__init__(task, retention)

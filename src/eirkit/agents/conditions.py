@@ -1,8 +1,8 @@
-"""Memory conditions of Agent-Managed Retention: what stays visible between actions, and what an agent may do about it.
+"""Memory conditions of Agent-Managed Retention: cache, key–value, scratch text, paging, compaction, external memory.
 
-A condition keeps labels, or text that the agent wrote; the session owns the values and shows them where the condition
-says so. The paper's 2×2 is {chosen by the model, LRU} × {key–value, text}: `KeyValue`, `Cache` (LRU), `Scratch`,
-`ScratchLru`. docs/session.md describes each.
+A condition decides what stays in context between actions and which commands the agent has. It keeps labels, or text
+that the agent wrote; the session owns the values. The paper's 2×2 is {chosen by the model, LRU} × {key–value, text}:
+`KeyValueStore`, `Cache` (LRU), `Scratch`, `ScratchLru`. docs/session.md describes each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RECORD = re.compile(r"\bA_([0-9]{1,6}) ?[=:] ?([0-9]{1,20}(?:,? [0-9]{1,20})*)"
 
 
 class RefusedAction(Exception):  # noqa: N818 - reads as what happened
-    """An action that is not allowed now; `reason` is stable, the message is the response to the agent."""
+    """An action that is not allowed now; `reason` is a stable code, the message is shown to the agent."""
 
     def __init__(self, reason: str, detail: str) -> None:
         self.reason = reason
@@ -34,18 +34,18 @@ class RefusedAction(Exception):  # noqa: N818 - reads as what happened
 
 @dataclass(frozen=True, slots=True)
 class InContext:
-    """What an agent can see without any further action."""
+    """What an agent sees without any further action."""
 
     records: tuple[int, ...] = ()  # steps whose records are shown
     notes: str | None = None
-    room: str = ""  # how full a memory is that the agent must look after itself
+    room: str = ""  # how full a memory is that the agent manages itself
 
 
 class Condition:
-    """One way of keeping records between actions. The defaults keep nothing and allow nothing."""
+    """How records are kept between actions. The defaults keep nothing and allow nothing."""
 
     commands: tuple[str, ...] = ()  # beyond ANSWER, NEXT, READ, RECOMPUTE and DONE
-    pages = False  # True: nothing is ever at hand, so that an agent without reads could do nothing
+    pages = False  # True: nothing is ever in context, so that an agent without reads could do nothing
     summary_due = False  # True while the text is too long and must be summarised before anything else
     summary_characters = 0  # how long a summary may be
 
@@ -53,34 +53,34 @@ class Condition:
         return InContext()
 
     def retained(self, records: Values) -> frozenset[int]:
-        """The steps whose record is at hand, with these values."""
+        """The steps whose record is in context with these values."""
         return frozenset(self.in_context().records)
 
     def obtainable(self, t: int) -> bool:
-        """True if the condition's own commands may bring a record that is not at hand."""
+        """True if the condition's own commands may return a record that is not in context."""
         return False
 
     def consume(self, refs: tuple[int, ...]) -> None:
-        """Note that a step that refers to these was revealed."""
+        """Mark these records as used: a step that refers to them was revealed."""
 
     def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
-        """Keep a new answer if the condition does so by itself; return who left for it."""
+        """Keep a new answer if the condition does so by itself; return the evicted record."""
         return None
 
     def fetch(self, t: int, values: Payload, step: int) -> int | None:
-        """Take in a recovered record if the condition does so by itself; return who left for it."""
+        """Keep a recovered record if the condition does so by itself; return the evicted record."""
         return None
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
-        """Carry out one of `commands`, or say what to ask of the memory system.
+        """Execute one of `commands`, or return the call to make to the memory system.
 
         Args:
-            near: the records that the agent can see at this moment, as they are shown.
+            near: the records that the agent sees now, as they are shown.
         """
         raise RefusedAction("not-offered", "this command is not available here")
 
     def summarise(self, text: str) -> None:
-        """Take in the summary that was due."""
+        """Store the summary that was due."""
         raise ValueError("no summary is due")
 
 
@@ -231,10 +231,10 @@ class Compaction(Condition):
 
     def __init__(self, spec: TaskSpec, limit_tokens: int) -> None:
         if limit_tokens < 64:
-            raise SpecError(f"a context of {limit_tokens} tokens holds no summary; use 64 or more")
+            raise SpecError(f"a context of {limit_tokens} tokens is too small for a summary; use 64 or more")
         self.spec = spec
         self.limit_characters = 4 * limit_tokens  # four characters a token, stated rather than measured
-        # Half the context at most, so that there is room to go on.
+        # At most half the context, so that there is room to continue.
         self.summary_characters = self.limit_characters // 2
         self._lines: list[str] = []
 
@@ -254,19 +254,19 @@ class Compaction(Condition):
         return self.submit(t, values, False)
 
     def summarise(self, text: str) -> None:
-        """Replace what was visible; what is too long is cut."""
+        """Replace what was visible with a summary, cut to its limit."""
         self._lines = [*filter(None, [printable(text.strip())[: self.summary_characters]])]
         self.summary_due = False
 
 
 def records_in(text: str, records: Values) -> frozenset[int]:
-    """Return the steps whose record stands in the text with the right values; of several for a step the last counts."""
+    """Return the steps whose record occurs in the text with the right values; the last one of a step counts."""
     written = {int(label): tuple(map(int, values.replace(",", " ").split())) for label, values in _RECORD.findall(text)}
     return frozenset(t for t, values in written.items() if t in records and values[: len(records[t])] == records[t])
 
 
 def labels_in(text: str) -> frozenset[int]:
-    """Return the steps whose label stands in the text with any value."""
+    """Return the steps whose label occurs in the text with any value."""
     return frozenset(int(label) for label, _ in _RECORD.findall(text))
 
 
@@ -278,5 +278,5 @@ def _seen(t: int, near: Mapping[int, str]) -> str:
 
 def _at_least_one(h: int) -> int:
     if h < 1:
-        raise SpecError(f"h = {h} holds no record; use h >= 1")
+        raise SpecError(f"h = {h} is too small to hold a record; use h >= 1")
     return h

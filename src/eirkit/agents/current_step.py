@@ -1,4 +1,4 @@
-"""One step of an agent-managed run, from its arrival to the decision that is recorded about it."""
+"""State of the current step of an agent-managed run, and the budgets of reads and recomputations."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from eirkit.tasks.view import PublicStep, PublicTask, Record
 
 @dataclass(slots=True)
 class CurrentStep:
-    """What is known about the current step since it was revealed."""
+    """The state of a step from its arrival to the decision that is recorded about it."""
 
     step: PublicStep
-    retained: frozenset[int]  # at hand when it arrived
+    retained: frozenset[int]  # in context when it arrived
     missing: tuple[int, ...]
-    beyond: tuple[int, ...]  # missing, and neither READ nor RECOMPUTE can bring it
-    unwritten: frozenset[int]  # beyond, and no memory system was given it
+    beyond: tuple[int, ...]  # missing, and not obtainable by READ or RECOMPUTE
+    unwritten: frozenset[int]  # beyond, and never written to a memory system
     restored: tuple[Record, ...]
-    fetched: dict[int, Payload] = field(default_factory=dict)  # read, recomputed or found; in sight until the next step
+    fetched: dict[int, Payload] = field(default_factory=dict)  # read, recomputed or found; visible until the next step
     displaced: dict[int, Payload] = field(
         default_factory=dict
-    )  # references that a fetched record drove out: in sight too
-    worked_out: dict[int, Payload] = field(default_factory=dict)  # results on the way to a recomputed one; not shown
+    )  # references that a fetched record evicted; also visible
+    worked_out: dict[int, Payload] = field(default_factory=dict)  # intermediate results of a recomputation; not shown
     found: str | None = None  # passages of the last search
-    sought: set[int] = field(default_factory=set)  # steps whose number stood in a query
+    sought: set[int] = field(default_factory=set)  # steps named in a query
     reads: int = 0
     recomputations: int = 0
     recovery_depth: int = 0
@@ -40,9 +40,9 @@ class CurrentStep:
 
     @property
     def unavailable(self) -> tuple[int, ...]:
-        """The missing results that no interface supplies: never written, or searched for by number in vain.
+        """The missing results that no interface returns: never written, or searched for by name without success.
 
-        A query that does not name a record says nothing about whether the record could be had.
+        A query that does not name a record does not show whether the record was obtainable.
         """
         return tuple(r for r in self.beyond if r in self.unwritten or (r in self.sought and r not in self.fetched))
 
@@ -68,14 +68,14 @@ class CurrentStep:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What one RECOMPUTE evaluated."""
+    """The result of one RECOMPUTE."""
 
-    values: Mapping[int, Payload]  # every step that was evaluated, the wanted one included
-    depth: int  # of them on the longest chain
+    values: Mapping[int, Payload]  # every evaluated step, the requested one included
+    depth: int  # length of the longest chain of evaluated steps
 
 
 class RecoveryAllowance:
-    """The two budgets of a run. A limit of None is no limit."""
+    """The remaining reads and recomputations of a run; None means no limit."""
 
     def __init__(self, task: PublicTask, reads: int | None, recomputations: int | None) -> None:
         self.task = task
@@ -90,7 +90,7 @@ class RecoveryAllowance:
             self.reads_left -= 1
 
     def recompute(self, t: int, near: Values) -> Recomputed:
-        """Evaluate a step that is not near, and whatever it needs and is not near either; each costs one."""
+        """Evaluate a step and the steps it needs that are not in context; each costs one recomputation."""
         left = self.recomputations_left
         plan = plan_recovery(self._graph, (t,), RecoveryBudget(0, left), resident=near)
         if not plan.within_budget:
@@ -104,9 +104,9 @@ class RecoveryAllowance:
         return Recomputed({node: known[node] for node in plan.recomputed}, plan.depth)
 
     def unavailable(self, missing: tuple[int, ...], near: Collection[int], submitted: Values) -> tuple[int, ...]:
-        """Return those of the missing results that cannot be had beside the ones before them, within what is left."""
+        """Return the missing results that cannot be obtained, after the ones before them, within the budgets."""
         if not missing or self.recomputations_left is None:
-            return ()  # every earlier step can be evaluated again
+            return ()  # unlimited recomputation can rebuild every earlier step
         if self.recomputations_left == 0:
             served = [r for r in missing if r in submitted][: self.reads_left]
             return tuple(r for r in missing if r not in served)
@@ -121,5 +121,5 @@ class RecoveryAllowance:
         try:
             plan = plan_recovery(self._graph, wanted, budget, resident=near, retrievable=submitted)
         except TooLargeError:
-            return False  # no plan was found, and a run does not stop for the proof
+            return False  # the exact search is too large; count the result as unavailable
         return plan.within_budget

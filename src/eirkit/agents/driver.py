@@ -1,4 +1,4 @@
-"""Drives one session with one model and, where it has one, its external memory; all waiting happens here."""
+"""Runs one session to its end with a model and an optional memory system; all awaiting happens here."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ async def drive(
 ) -> Trace:
     """Run a session to its end and return everything that happened.
 
-    What the model or the memory system raises arrives as a PluginError, a ModelError or a StoreError; a session raises
-    nothing that an agent could provoke.
+    Errors of the model or the memory system are raised as PluginError, ModelError or StoreError; nothing that an agent
+    replies makes a session raise.
 
     Args:
-        memory: empty, in a scope of its own; whoever made it sets it up, resets it and tears it down.
-        trace: where to write, so that a run which breaks off leaves what it had.
-        clock: seconds, for the latency of the memory system; models report their own.
-        memory_seconds: how long the memory system may take for one call.
-        weigh: ask the memory system after every write what it holds.
+        memory: with an empty scope; the caller sets it up, resets it and tears it down.
+        trace: where to log, so that an aborted run keeps its events.
+        clock: returns seconds, for the latency of the memory system; models report their own.
+        memory_seconds: time limit of one memory call.
+        weigh: query the usage of the memory system after every write.
     """
     trace = Trace() if trace is None else trace
     log = trace.log
@@ -45,12 +45,12 @@ async def drive(
         t = session.position
         if isinstance(request, MemoryCall):
             if memory is None:
-                raise InfrastructureError("the session asks for an external memory and has none; give --memory")
+                raise InfrastructureError("the session needs an external memory; give --memory")
             consultation = await consult(memory, t, request, session.submitted, clock, memory_seconds, weigh=weigh)
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))
         else:
-            try:  # as ask_model does, without a coroutine more in the loop that everything runs through
+            try:  # inlined `ask_model`: this loop is hot, and a further coroutine per call is measurable
                 reply = await model.reply(request)
             except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
                 attribute_to(model, "reply", error)
@@ -62,7 +62,7 @@ async def drive(
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns, also where an event loop is running already, as in a notebook."""
+    """Run a coroutine to its end, even if an event loop is already running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

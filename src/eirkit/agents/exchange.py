@@ -1,4 +1,4 @@
-"""One request and its reply as plain documents: what is hashed, kept in the reply cache and read back from a run."""
+"""Requests and replies as JSON documents, and their hashes: for event records, the reply cache and replay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eirkit.agents.model import Reply, Request, ToolCall, Usage
 def prompt_hash(request: Request) -> str:
     """Return SHA-256 of the messages, a line break between them; events carry it, `replay/` finds replies by it."""
     first, *rest = [message.content for message in request.messages] or [""]
-    digest = _begun(first).copy()  # the rules come first and are the same throughout a run
+    digest = _begun(first).copy()  # the system message comes first and is the same throughout a run
     for content in rest:
         digest.update(f"\n{content}".encode("utf-8", "surrogatepass"))
     return str(digest.hexdigest())
@@ -33,19 +33,19 @@ _begun = lru_cache(maxsize=64)(_digest)
 
 
 def reply_key(model: str, settings: Mapping[str, Any], request: Request) -> str:
-    """Return the reply cache's key: who was asked, how, and what."""
+    """Return the key of the reply cache, from the model, its settings and the request."""
     return sha256(canonical({"model": model, "settings": settings, "request": request_record(request)})).hexdigest()
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return the one spelling of a JSON document: sorted keys, no spaces, ASCII only."""
+    """Return the canonical form of a JSON document: sorted keys, no spaces, ASCII only."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_plain).encode("ascii")
 
 
 def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} has no place in a request; use JSON values")
+    raise TypeError(f"{type(value).__name__} is not allowed in a request; use JSON values")
 
 
 def request_record(request: Request) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def reply_record(reply: Reply) -> dict[str, Any]:
 
 
 def read_reply_record(record: Mapping[str, Any]) -> Reply:
-    """Return the reply that a document stands for; raises KeyError or TypeError where it is none."""
+    """Return the reply from its document; raises KeyError or TypeError if the document is malformed."""
     calls = tuple(ToolCall(str(call["name"]), dict(call["arguments"])) for call in record["calls"])
     return Reply(
         text=str(record["text"]),

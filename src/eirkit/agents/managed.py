@@ -1,7 +1,7 @@
-"""Agent-Managed Retention: an action loop in which the agent reveals steps, recovers what it lacks, and answers.
+"""The Agent-Managed Retention session: an action loop of revealing steps, recovering results and answering.
 
-One reply may hold several actions; they are carried out in order, and each counts. What is refused says why, costs its
-action and changes nothing. Every reply costs at least one action, so the limit of actions ends every run.
+A reply may hold several actions; they are executed in order, and each counts. A refused action gives a reason, counts
+and changes nothing. Every reply costs at least one action, so the action limit ends every run.
 """
 
 from __future__ import annotations
@@ -48,11 +48,13 @@ class ManagedOptions:
     recomputations: int | None = 0  # B
     actions: int = ACTION_LIMIT
     tool_calls: bool = False  # offer actions as tools beside the text protocol
-    summary_prompt: str = SUMMARY_PROMPT  # {characters} stands for the room there is
+    summary_prompt: str = SUMMARY_PROMPT  # {characters} is replaced by the limit
 
     def __post_init__(self) -> None:
         if self.actions < 1 or min(self.reads or 0, self.recomputations or 0) < 0:
-            raise SpecError("budgets cannot be negative and at least one action is needed; correct them")
+            raise SpecError(
+                "a budget is negative or no action is allowed; use budgets of 0 or more and at least 1 action"
+            )
 
 
 class ManagedSession(Session):
@@ -70,13 +72,13 @@ class ManagedSession(Session):
         self.condition, self.options = condition, options or ManagedOptions()
         reads, recomputations = self.options.reads, self.options.recomputations
         if condition.pages and reads == 0:
-            raise SpecError("forced paging shows what is read and nothing else; allow reads, None for no limit")
+            raise SpecError("forced paging shows only what is read; allow reads, or None for no limit")
         self._supply = RecoveryAllowance(task, reads, recomputations)
         recovery = (("READ", reads), ("RECOMPUTE", recomputations))
         offered = tuple(word for word, budget in recovery if budget != 0)
         self.commands = ("NEXT", "ANSWER", *offered, *condition.commands, "DONE")
         self._tools = tools(self.commands) if self.options.tool_calls else ()
-        self._records: dict[int, Payload] = {}  # what was submitted last, or recomputed since
+        self._records: dict[int, Payload] = {}  # last submitted or recomputed values
         self._arrival: CurrentStep | None = None
         self._asked = False
         self._pending: deque[Action | Fault] = deque()
@@ -126,7 +128,7 @@ class ManagedSession(Session):
         self._work()
 
     def _work(self) -> None:
-        """Carry out pending actions until one needs the memory system or a summary, or the run ends."""
+        """Execute pending actions until one needs the memory system or a summary, or the run ends."""
         while self._pending and self._call is None and self.ending is None and not self.condition.summary_due:
             self._take(self._pending.popleft())
         if self.ending is not None:
@@ -164,7 +166,7 @@ class ManagedSession(Session):
         self._events.append(ActionTaken(self._actions, t, action, outcome, detail, evicted, reason))
 
     def _perform(self, action: Action) -> tuple[str, int | None]:
-        """Return the response, and the record that left memory."""
+        """Return the response to the agent and the evicted record."""
         word = type(action).__name__.upper()
         if word not in self.commands:
             raise RefusedAction("not-offered", f"{word} is not available here")
@@ -250,7 +252,7 @@ class ManagedSession(Session):
 
     def _remember(self, action: Action) -> str:
         if isinstance(action, Search):
-            self._current()  # what is found belongs to a step
+            self._current()  # refused before the first step, because found passages belong to a step
         near = {t: show_record(self.task.spec, t, values) for t, values in self._near().items()}
         response = self.condition.perform(action, near)
         if isinstance(response, MemoryCall):
@@ -259,12 +261,12 @@ class ManagedSession(Session):
         return response
 
     def _near(self) -> dict[int, Payload]:
-        """Return the records that the agent can see at this moment; injected ones belong to the harness."""
+        """Return the records that the agent sees now, except those that an intervention injected."""
         near = {t: self._records[t] for t in self.condition.retained(self._records)}
         return near if self._arrival is None else near | self._in_sight(self._arrival)
 
     def _in_sight(self, arrival: CurrentStep) -> dict[int, Payload]:
-        """Return what is shown for this step alone: what was fetched, what that drove out, and the answer."""
+        """Return what is shown for this step only: fetched records, records they displaced, and the answer."""
         answer = {arrival.step.t: self._records[arrival.step.t]} if arrival.answered else {}
         return arrival.displaced | arrival.fetched | answer
 

@@ -1,7 +1,6 @@
-"""The memory family: external systems that store what an agent writes and give back what it searches for.
+"""The memory protocol: external systems that store what an agent writes and return what it searches for.
 
-Systems see labels and text that were revealed; prompts, parsing and scoring are out of their reach. See
-docs/add-a-memory.md.
+Systems receive labels and text only; they have no access to prompts, parsing and scoring. See docs/add-a-memory.md.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Any, ClassVar, Literal, get_args
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.registry import Registry, load_object, locate
 
-SEARCH_LIMIT = 5  # passages a search shows
+SEARCH_LIMIT = 5  # passages shown per search
 LONGEST_PASSAGE = 2_000  # characters of one passage
 
-Asked = Literal["model", "embedding"]  # what a system can ask of its endpoint
+Asked = Literal["model", "embedding"]  # what a system can request from its endpoint
 Weights = Literal["minilm"]
 _BOUND = re.compile(r"(>=|<)(\d+)\.(\d+)")
 _PYTHON = re.compile(r"(>=|<)\d+\.\d+(,(>=|<)\d+\.\d+)*")
@@ -28,11 +27,11 @@ _PYTHON = re.compile(r"(>=|<)\d+\.\d+(,(>=|<)\d+\.\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class MemoryCall:
-    """What a session asks of the external memory."""
+    """A call that a session makes to the external memory."""
 
     verb: Literal["write", "search"]
     text: str  # the record to write, or the query
-    steps: tuple[int, ...] = ()  # whose record is written, or sought by number
+    steps: tuple[int, ...] = ()  # steps whose record is written or searched for
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class MemoryResult:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One record as it is handed to a memory system."""
+    """One record as a memory system receives it."""
 
     label: str  # such as A_7, without zeros; a later record with the same label replaces the earlier one
     text: str  # such as A_07 = 0042, as agents write it: labels and values padded to the task's width
@@ -52,7 +51,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUsage:
-    """What a system holds for its scope, and what its own model calls took since `reset`; None: it cannot tell."""
+    """What a system holds in its scope, and what its own model calls cost since `reset`; None means unknown."""
 
     records: int | None = None
     bytes: int | None = None  # of the store: on disk, or of the texts in memory
@@ -64,20 +63,20 @@ class MemoryUsage:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Everything that a memory system needs in order to run.
+    """Everything that a memory system needs to run.
 
-    `eirkit doctor`, `doctor --install`, error messages and the environment of its process follow from it. A system with
-    `packages` runs in a process of its own.
+    `eirkit doctor`, `doctor --install`, error messages and the environment of its process are derived from it. A system
+    with `packages` runs in a separate process.
     """
 
     packages: tuple[str, ...] = ()  # modules that must be importable
     installs: tuple[tuple[str, ...], ...] = ()  # arguments of pip install, one call each
     python: str = ""  # versions that the packages support, such as ">=3.11,<3.14"
     node: tuple[str, ...] = ()  # packages of npm
-    endpoint: tuple[Asked, ...] = ()  # what it asks of the OpenAI-compatible address that it is given as `endpoint`
-    variables: tuple[str, ...] = ()  # of the environment, which its process may see; all others are withheld
-    services: tuple[str, ...] = ()  # servers that it can use and that eirkit does not start, in words
-    weights: tuple[Weights, ...] = ()  # that it loads in this process
+    endpoint: tuple[Asked, ...] = ()  # what it requests from the OpenAI-compatible URL passed as `endpoint`
+    variables: tuple[str, ...] = ()  # environment variables that its process may see; all others are withheld
+    services: tuple[str, ...] = ()  # servers that it can use and eirkit does not start, described in words
+    weights: tuple[Weights, ...] = ()  # model weights that it loads in this process
 
     def __post_init__(self) -> None:
         for field, known in (("endpoint", get_args(Asked)), ("weights", get_args(Weights))):
@@ -96,60 +95,60 @@ class Requirements:
 class MemorySystem(ABC):
     """One external memory, used by one run at a time. `reset`, `write`, `search` and `read` must be written.
 
-    A class with the same methods that does not inherit is as good, and a method may be a plain function, which is then
-    called on a thread of its own.
+    Subclassing is optional: any class with the same methods works. A method may be a plain function, which is then
+    called on a separate thread.
     """
 
     requirements: ClassVar[Requirements] = Requirements()
 
     @classmethod
     def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
-        """Return what it needs with these settings, for systems where that differs."""
+        """Return what it needs with these settings, for systems whose requirements depend on them."""
         return cls.requirements
 
     async def setup(self) -> None:  # noqa: B027 - optional
-        """Open the store, start what must run; before anything else, once."""
+        """Open the store and start its servers; called once, before anything else."""
 
     @abstractmethod
     async def reset(self, scope: str) -> None:
-        """Begin an empty scope that no other run can see."""
+        """Start an empty scope that no other run can see."""
 
     @abstractmethod
     async def write(self, item: Item) -> None:
         """Store a record; a later one with the same label replaces it."""
 
     async def flush(self) -> None:  # noqa: B027 - optional
-        """Return once everything written can be found."""
+        """Wait until everything written can be found."""
 
     @abstractmethod
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        """Return at most so many texts, best first."""
+        """Return at most `limit` texts, best first."""
 
     @abstractmethod
     async def read(self, label: str) -> str | None:
-        """Return what is stored under a label, by key or by going through everything, never by similarity."""
+        """Return what is stored under a label, by key or by a scan, never by similarity; None if nothing is."""
 
     async def forget(self, label: str) -> None:
-        """Remove a record, so that the system can be held to a number of them."""
+        """Remove a record; needed to limit the system to a number of records."""
         raise UsageError(f"{type(self).__name__} cannot remove a record; {signature_of('forget')!r} is missing")
 
     async def usage(self) -> MemoryUsage | None:
-        """Return what is held; None where the system cannot tell."""
+        """Return what is held; None if unknown."""
         return None
 
     async def teardown(self) -> None:  # noqa: B027 - optional
-        """Close and stop everything; also after a failure, and where `setup` did not finish."""
+        """Close and stop everything, also after a failure or an incomplete `setup`."""
 
 
 class MemoryWrapper(MemorySystem):
-    """A system around another, whose verbs it passes on."""
+    """Base of wrappers: passes every call on to another system."""
 
     def __init__(self, system: MemorySystem) -> None:
         self.system = system
 
     @property
     def wrapped_name(self) -> str:
-        """The class of the innermost system, which answers for what it raises."""
+        """The class name of the innermost system, to which errors are attributed."""
         return self.system.wrapped_name if isinstance(self.system, MemoryWrapper) else type(self.system).__name__
 
     async def setup(self) -> None:
@@ -182,12 +181,12 @@ class MemoryWrapper(MemorySystem):
 
 REQUIRED = ("reset", "write", "search", "read")
 OPTIONAL = ("setup", "flush", "usage", "forget", "teardown")
-# How needs were declared, each in an attribute of its own.
+# Attributes that declared requirements before `Requirements`; they are refused with a hint.
 _FORMER = {"packages": "packages", "installs": "installs", "node_installs": "node", "asks": "endpoint"}
 
 
 def missing_verbs(kind: type) -> list[str]:
-    """Return the verbs that a memory system needs and a class does not have."""
+    """Return the required methods that a class does not have."""
     abstract: frozenset[str] = getattr(kind, "__abstractmethods__", frozenset())
     return [verb for verb in REQUIRED if verb in abstract or not callable(getattr(kind, verb, None))]
 
@@ -198,18 +197,19 @@ def can_forget(kind: type) -> bool:
 
 
 def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Requirements:
-    """Return what a memory system needs: with these settings, or whatever they are.
+    """Return what a memory system needs with these settings, or by default.
 
     Raises:
-        UsageError: it declares its needs in another way than by `requirements`.
+        UsageError: it declares its requirements in any other way than by `requirements`.
     """
     declared: object = getattr(kind, "requirements", Requirements())
     if not isinstance(declared, Requirements):
-        raise UsageError(f"requirements of {kind.__name__} is no Requirements; see docs/add-a-memory.md")
+        raise UsageError(f"requirements of {kind.__name__} is not a Requirements object; see docs/add-a-memory.md")
     for former, field in _FORMER.items():
         if declared == Requirements() and hasattr(kind, former):
             raise UsageError(
-                f"{kind.__name__} declares `{former}` by itself; write requirements = Requirements({field}=…) instead"
+                f"{kind.__name__} declares `{former}`, which has no effect; "
+                f"write requirements = Requirements({field}=…)"
             )
     if settings is None or not hasattr(kind, "requirements_for"):
         return declared
@@ -218,8 +218,8 @@ def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Re
 
 
 def signature_of(verb: str) -> str:
-    """Return how a verb of a memory system is declared."""
-    declared = str(inspect.signature(getattr(MemorySystem, verb))).replace("'", "")  # annotations are texts here
+    """Return the declaration of a method of the memory protocol."""
+    declared = str(inspect.signature(getattr(MemorySystem, verb))).replace("'", "")  # annotations are strings here
     return f"async def {verb}{declared}"
 
 
@@ -230,10 +230,10 @@ def find_memory(name: str) -> type[MemorySystem]:
     """Return the memory system with this name or at this `path/file.py:Name`.
 
     Raises:
-        UsageError: it is no class, or a file without the name of one; the message names those that are in it.
+        UsageError: it is not a class, or a file without a class name; the message lists the classes of the file.
     """
     if name.endswith(".py"):
-        raise UsageError(f"memory {name!r} names a file and no class in it; write {_classes_of(name)}")
+        raise UsageError(f"memory {name!r} names a file but no class; write {_classes_of(name)}")
     try:
         kind = memories.get(name)
     except UnknownNameError as error:
@@ -242,25 +242,25 @@ def find_memory(name: str) -> type[MemorySystem]:
         module, _, sought = name.rpartition(":")
         raise UnknownNameError(error.family, sought, (one for one in error.known if _is_system(module, one))) from None
     if not isinstance(kind, type):
-        raise UsageError(f"memory {name!r} is no class; name the class of a memory system")
+        raise UsageError(f"memory {name!r} is not a class; name the class of a memory system")
     return kind
 
 
 def memory_aliases(name: str) -> frozenset[str]:
-    """Return what else a memory system may be called: by its class, or by the names that class is registered under."""
+    """Return the other names of a memory system: its class name, or the names that its class is registered under."""
     kind = find_memory(name)
     registered = (one for one in memories.loaded() if memories.get(one) is kind)
     return frozenset({name, kind.__name__, *registered})
 
 
 def _is_system(module: str, name: str) -> bool:
-    """True for a class that is meant to be a memory system; imports, functions and instances are none."""
+    """True for a memory system class that the module defines, not for imports, functions and instances."""
     kind = load_object(f"{module}:{name}")
     return isinstance(kind, type) and kind is not MemorySystem and hasattr(kind, "search")
 
 
 def _classes_of(name: str) -> str:
-    """Return how the classes of a file are named; nothing of it is run."""
+    """Return references to the classes in a file without running it."""
     try:
         body = ast.parse(locate(name).read_bytes()).body
     except (OSError, ValueError, SyntaxError) as error:

@@ -1,7 +1,7 @@
-"""One call of an external memory: within its time, cut to what can be shown, and with what the store says about a loss.
+"""Calls to a memory system: time limits, type checks, truncation, and the lookup that explains a failed search.
 
-Where a record that was sought by number did not come back, the store is asked for it by key, so that what was never
-stored can be told from what was stored and not found.
+If a search does not return a record that its query names, the record is read by its label, which separates records
+that were never stored from records that were stored and not found.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from eirkit.boundary import attribute
 from eirkit.errors import StoreError
 from eirkit.tasks.task import Payload
 
-MEMORY_SECONDS = 60.0  # how long a memory system may take for one call, unless given
+MEMORY_SECONDS = 60.0  # default time limit of one memory call
 
 T = TypeVar("T")
 
@@ -44,12 +44,12 @@ async def consult(
     *,
     weigh: bool = False,
 ) -> Consultation:
-    """Carry out one call at step t and return all that is known about it.
+    """Make one call at step t and return what is known about it.
 
     Args:
-        submitted: the agent's own answers: what a right record would say.
-        seconds: the time the system has; StoreError is raised after it.
-        weigh: ask after every write what the system holds; its latency does not count that.
+        submitted: the agent's own answers, which correct records contain.
+        seconds: time limit; StoreError is raised after it.
+        weigh: query the usage after every write; this does not count towards the latency.
     """
     start = clock()
     if call.verb == "write":
@@ -82,11 +82,11 @@ async def consult(
 
 
 async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:
-    """Return what a verb of a memory system returns.
+    """Call a method of a memory system with a time limit and return its result.
 
     Raises:
-        StoreError: it takes too long, cannot be called or awaited as a memory system's, or ends the program.
-        PluginError: it raises an error of its own.
+        StoreError: it takes too long, has the wrong signature, is not awaitable, or raises SystemExit.
+        PluginError: it raises any other error.
     """
     try:
         work = start_call(verb, method, arguments)
@@ -94,18 +94,18 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
             try:
                 work = _Begun(work, work.send(None))
             except StopIteration as done:
-                return cast(T, done.value)  # it never had to wait, and needs no clock
+                return cast(T, done.value)  # it finished without waiting, so no timer is needed
         elif not isinstance(work, Awaitable):
             raise StoreError(f"the memory system's {verb} is not async; write it as `async def {verb}`")
         async with asyncio.timeout(seconds):
             return await work
     except TimeoutError as error:
         raise StoreError(
-            f"the memory system did not finish its {verb} within {seconds:g} s; give it more with timeout_seconds"
+            f"the memory system did not finish {verb} within {seconds:g} s; raise timeout_seconds"
         ) from error
     except SystemExit as error:
         raise StoreError(
-            f"the memory system's {verb} ended the program (SystemExit: {error}); let it raise an error of its own"
+            f"the memory system's {verb} raised SystemExit ({error}); raise another error instead"
         ) from error
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
         owner = getattr(method, "__self__", method)
@@ -114,16 +114,16 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
 
 
 def start_call(verb: str, method: Callable[..., T], arguments: tuple[object, ...]) -> T:
-    """Call a verb of a memory system.
+    """Call a method of a memory system.
 
     Raises:
-        StoreError: it takes other arguments than the verb has.
+        StoreError: it has another signature than the protocol.
     """
     try:
         return method(*arguments)
     except TypeError as error:
         if _takes(method, arguments):
-            raise  # from inside the method, not from calling it
+            raise  # raised inside the method, not by the call
         raise StoreError(
             f"the memory system's {verb} cannot be called ({error}); write it as `{signature_of(verb)}`"
         ) from error
@@ -134,26 +134,24 @@ def _takes(method: Callable[..., object], arguments: tuple[object, ...]) -> bool
         inspect.signature(method).bind(*arguments)
     except TypeError:
         return False
-    except ValueError:  # of a compiled function: nothing is known
+    except ValueError:  # a compiled function without a signature
         return True
     return True
 
 
 async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:
-    """Return what a memory system says that it holds; nothing is known where it returns None."""
+    """Return the usage that a memory system reports; all fields are unknown if it returns None."""
     used: object = await call_with_timeout(seconds, "usage", memory.usage)
     if used is None:
         return MemoryUsage()
     if not isinstance(used, MemoryUsage):
         kind = type(used).__name__
-        raise StoreError(
-            f"the memory system's usage returned a {kind}; return a MemoryUsage, or None if it cannot tell"
-        )
+        raise StoreError(f"the memory system's usage returned a {kind}; return a MemoryUsage, or None if unknown")
     return used
 
 
 class _Begun(Awaitable[T]):
-    """A coroutine that was begun, from where it first has to wait."""
+    """The rest of a coroutine that has been started and is waiting for the first time."""
 
     def __init__(self, work: Coroutine[Any, Any, T], waits_for: Any) -> None:
         self.work, self.waits_for = work, waits_for
@@ -163,7 +161,7 @@ class _Begun(Awaitable[T]):
         while True:
             try:
                 sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - whatever arrives, a cancellation above all, is the coroutine's
+            except BaseException as error:  # noqa: BLE001 - passed into the coroutine, cancellation included
                 resume = partial(self.work.throw, error)
             else:
                 resume = partial(self.work.send, sent)
@@ -174,29 +172,33 @@ class _Begun(Awaitable[T]):
 
 
 def label_of(step: int) -> str:
-    """Return the label that a memory system sees, the same in every task."""
+    """Return the label of a step as memory systems see it, without padding."""
     return f"A_{step}"
 
 
 def check_passages(found: object) -> list[str]:
-    """Return what a search returned, if it is a sequence of texts; StoreError if not."""
+    """Return the passages of a search; raise StoreError if they are not a sequence of strings."""
     if isinstance(found, str) or not isinstance(found, Sequence):
         kind = "None" if found is None else f"a {type(found).__name__}"
-        raise StoreError(f"the memory system's search returned {kind}; return a list of texts, [] if nothing is found")
+        raise StoreError(
+            f"the memory system's search returned {kind}; return a list of strings, [] if nothing is found"
+        )
     for text in found:
         if not isinstance(text, str):
             kind = type(text).__name__
-            raise StoreError(f"the memory system's search returned a list with a {kind} in it; return a list of texts")
+            raise StoreError(
+                f"the memory system's search returned a list that contains a {kind}; return a list of strings"
+            )
     return list(found)
 
 
 async def read_stored(memory: MemorySystem, label: str, seconds: float) -> str | None:
-    """Return what a memory system has under a label; StoreError if that is neither a text nor None."""
+    """Return what a memory system stores under a label; raise StoreError if it is neither a string nor None."""
     text: object = await call_with_timeout(seconds, "read", memory.read, label)
     if text is None or isinstance(text, str):
         return text
     raise StoreError(
-        f"the memory system's read returned a {type(text).__name__}; return the text under the label, None without one"
+        f"the memory system's read returned a {type(text).__name__}; return the text under the label, or None"
     )
 
 

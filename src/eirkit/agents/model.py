@@ -1,7 +1,7 @@
-"""The model family: whatever turns what is visible into the next reply.
+"""The model protocol: requests, replies, tools, usage, options and the registry of providers.
 
-A model is made from the name after its provider (`openai/gpt-5` → provider `openai`, name `gpt-5`) and receives only
-text; tasks, truth and telemetry are out of its reach.
+A model is made from the name after its provider (`openai/gpt-5` → provider `openai`, name `gpt-5`) and receives text
+only; it has no access to tasks, answers and telemetry.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """An action that the model asked for through the tool interface."""
+    """An action that the model requested as a tool call."""
 
     name: str
-    arguments: Mapping[str, Any]  # text that is no JSON object arrives as {"": text}, which fits no schema
+    arguments: Mapping[str, Any]  # text that is not a JSON object is kept as {"": text}, which fits no schema
 
 
 @fact
 class Request:
-    """Everything a model gets to see for one reply."""
+    """Everything a model sees for one reply."""
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
@@ -51,44 +51,44 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one reply cost. Tokens as the provider counts them; 0 where it does not say."""
+    """Tokens and cost of one reply. Tokens as the provider counts them; 0 if it does not report them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0  # part of input_tokens that the provider billed as cached
-    cost_usd: float | None = 0.0  # None: nobody knows its price; 0 for a reply from our own cache
+    cost_usd: float | None = 0.0  # None: the price is unknown; 0 for a reply from our own cache
     from_cache: bool = False
 
 
 @fact
 class Reply:
-    """What a model said."""
+    """The reply of a model."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     latency_seconds: float = 0.0
-    finish: str = ""  # why it ended, in the provider's word, such as `length`; "" where it does not say
+    finish: str = ""  # finish reason in the provider's words, such as `length`; "" if not reported
 
 
 class Model(Protocol):
-    """One model under test. `reply` raises ModelError when the world, not the model, failed."""
+    """One model under test. `reply` raises ModelError if the server or network failed."""
 
     async def reply(self, request: Request) -> Reply: ...
 
     async def close(self) -> None: ...
 
     def settings(self) -> Mapping[str, Any]:
-        """What the manifest records about this model: never a key."""
+        """What the manifest records about this model; never a key."""
         ...
 
 
 class ModelWrapper:
-    """Base of our own wrappers around a model: they attribute what it raises, and answer for their own errors."""
+    """Base of eirkit's wrappers around models; errors of the wrapped model are attributed to that model."""
 
 
 async def ask_model(model: Model, request: Request) -> Reply:
-    """Return a model's reply; what it raises arrives as a ModelError or a PluginError."""
+    """Return a model's reply; its errors are raised as ModelError or PluginError."""
     try:
         return await model.reply(request)
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
@@ -96,7 +96,7 @@ async def ask_model(model: Model, request: Request) -> Reply:
 
 
 async def close_model(model: Model) -> None:
-    """Close a model; what it raises arrives as a PluginError."""
+    """Close a model; its errors are raised as PluginError."""
     try:
         await model.close()
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
@@ -104,7 +104,7 @@ async def close_model(model: Model) -> None:
 
 
 def attribute_to(model: Model, verb: str, error: BaseException) -> NoReturn:
-    """Raise what a verb of a model raised, as that model's failure unless it is a wrapper of ours."""
+    """Raise an error of a model as a PluginError of that model, unless the model is a wrapper of ours."""
     if isinstance(model, ModelWrapper):
         raise error
     attribute("model", type(model).__name__, verb, error)
@@ -112,29 +112,29 @@ def attribute_to(model: Model, verb: str, error: BaseException) -> NoReturn:
 
 @runtime_checkable
 class Preflight(Protocol):
-    """A model that can say before a run that it lacks something."""
+    """A model that can check its requirements before a run."""
 
     def preflight(self) -> None:
-        """Raise UsageError where a key, a package or a file is missing; contact nobody."""
+        """Raise UsageError if a key, a package or a file is missing; no server is contacted."""
         ...
 
 
 @runtime_checkable
 class Batching(Protocol):
-    """A model in this process that answers many requests together faster than one after the other, and for nothing."""
+    """A free model in this process that is faster when it answers many requests together."""
 
     @property
     def at_once(self) -> int:
-        """How many runs it is worth having under way."""
+        """How many concurrent runs are worthwhile."""
         ...
 
 
-_OPERATIONAL = ("timeout_seconds", "retries", "connections")  # how a model is reached, not what it is asked
+_OPERATIONAL = ("timeout_seconds", "retries", "connections")  # options that cannot change a reply
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What the command line or a suite says about a model, besides its name."""
+    """The options of a model, from the command line or a suite."""
 
     base_url: str | None = None
     temperature: float | None = 0.0  # None: the provider's default
@@ -142,20 +142,20 @@ class ModelOptions:
     timeout_seconds: float = 60.0
     retries: int = 4
     connections: int = 8
-    seed: int = 0  # for models that draw at random
-    dialect: str | None = None  # in which prompts are written; None: the model's own
+    seed: int = 0  # for models that sample
+    dialect: str | None = None  # prompt format, full or compact; None: the model's own
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
-        """Return what a model is asked with, without how it is reached: all that can change a reply."""
+        """Return the options that can change a reply, without those that only concern the connection."""
         given = {name: getattr(self, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
         if self.dialect is None:
-            del given["dialect"]  # follows from the model
+            del given["dialect"]  # determined by the model
         return {**given, "extra": dict(self.extra)}
 
 
 class ModelFactory(Protocol):
-    """Makes a model of one provider; constructing opens nothing and reads no environment."""
+    """Makes a model of one provider, without opening connections or reading the environment."""
 
     def __call__(self, name: str, options: ModelOptions) -> Model: ...
 

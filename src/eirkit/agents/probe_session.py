@@ -1,4 +1,4 @@
-"""The session of a recovery probe: a model reads its way back to one lost answer, and the harness computes."""
+"""The session of a recovery probe: a model reads the steps needed to rebuild one lost answer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eirkit.tasks.view import PublicTask, publish
 
 @dataclass(frozen=True, slots=True)
 class LostAnswer:
-    """A lost answer, and what is still at hand when it is asked for."""
+    """A lost answer, and the records that are still held when it is needed."""
 
     at: int  # the step that refers to it
     target: int
@@ -41,7 +41,7 @@ def find_lost_answer(task: TaskInstance, policy: str, h: int, from_step: int = 1
 
 
 class ProbeSession(Session):
-    """READ t gives a step's input and references; what can be computed is computed at once; DONE ends."""
+    """READ t shows a step's input and references; the harness computes what it can; DONE ends the probe."""
 
     def __init__(
         self, task: PublicTask, target: int, resident: Mapping[int, Payload], limit: int = ACTION_LIMIT
@@ -92,7 +92,7 @@ class ProbeSession(Session):
     def _look_at(self, t: int) -> str:
         self._reads += 1
         self._read[t] = None
-        # One pass is enough: references are earlier than the step, and we go upwards.
+        # One pass suffices: references are earlier than the step, and steps are visited in ascending order.
         for node in sorted(self._read):
             step = self.task.steps[node - 1]
             if node not in self.known and all(r in self.known for r in step.refs):
@@ -135,7 +135,7 @@ class ProbeSession(Session):
         return f"NODE {show_label(spec, t)} input {fresh} refs {refs} {'known' if t in self.known else 'unknown'}"
 
 
-def probe_session(task: TaskInstance, moment: LostAnswer) -> ProbeSession:
-    """Return the probe of a moment; residents hold their true values."""
-    resident = {r: task.step(r).answer for r in moment.resident}
-    return ProbeSession(publish(task, prepare(task.spec)), moment.target, resident)
+def probe_session(task: TaskInstance, lost: LostAnswer) -> ProbeSession:
+    """Return the probe for a lost answer; residents hold their true values."""
+    resident = {r: task.step(r).answer for r in lost.resident}
+    return ProbeSession(publish(task, prepare(task.spec)), lost.target, resident)

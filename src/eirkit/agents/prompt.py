@@ -1,6 +1,6 @@
-"""From what is visible to the text a model reads, in one of two dialects; sessions take any function of that shape.
+"""Renders what is visible as the text a model reads, in the `full` or the `compact` format.
 
-`full` says everything in words; `compact` has records, operator, input and references, and no prose. Every line that
+`full` explains everything in words; `compact` has records, operator, input and references, and no prose. A line that
 depends on the task's values has a fixed width, so the length of a prompt says nothing about them.
 """
 
@@ -25,12 +25,12 @@ def render(visible: Visible) -> tuple[Message, ...]:
 
 
 def rules(task: PublicTask, commands: tuple[str, ...]) -> str:
-    """Return what an agent knows from the start: the operator, the format and the commands."""
+    """Return the system message: the operator, the format and the commands."""
     return _system(task.spec, task.workload, task.width, commands).content
 
 
 def render_compact(visible: Visible) -> tuple[Message, ...]:
-    """Return the same without prose: a step is a line like its records, `A_09 = sum 0017 A_07 A_08`."""
+    """Return the messages in the compact format: a step is one line, such as `A_09 = sum 0017 A_07 A_08`."""
     task = visible.task
     return _compact_system(task.spec, task.width, visible.commands), Message("user", compact_state(visible))
 
@@ -39,7 +39,7 @@ FULL, COMPACT = "full", "compact"
 DIALECTS: dict[str, Renderer] = {FULL: render, COMPACT: render_compact}
 
 
-@lru_cache(maxsize=256)  # the same for every decision of a run, and asked for at each
+@lru_cache(maxsize=256)  # the same for every decision of a run
 def _system(spec: TaskSpec, workload: Workload, width: int, commands: tuple[str, ...]) -> Message:
     lines = [
         f"You carry out a task of {spec.n} steps, one step at a time.",
@@ -64,7 +64,7 @@ def _workload_line(spec: TaskSpec, width: int) -> str:
 
 
 def state(visible: Visible) -> str:
-    """Return what has changed since the start: retained records, the step, and what can still be done."""
+    """Return the user message: retained records, the step, and the remaining budgets."""
     spec = visible.task.spec
     lines = [f"RETAINED {len(visible.records)}", *show_records(spec, visible.records)]
     if visible.restored:
@@ -75,7 +75,7 @@ def state(visible: Visible) -> str:
 
 
 def compact_state(visible: Visible) -> str:
-    """Return the same in the compact dialect; where records come from is said to those who look after them alone."""
+    """Return the user message in the compact format; only managed runs show where records come from."""
     spec = visible.task.spec
     if visible.budgets is None:
         lines = show_records(spec, (*visible.records, *visible.restored, *visible.fetched))
@@ -86,7 +86,7 @@ def compact_state(visible: Visible) -> str:
 
 
 def _surroundings(visible: Visible, step: list[str]) -> list[str]:
-    """Return the step between what an agent may keep beside its records and what it may still do."""
+    """Return the step with the notes and memory before it and the budgets and outcomes after it."""
     lines = [] if visible.notes is None else ["NOTES", visible.notes, "END NOTES"]
     if visible.room:
         lines.append(f"MEMORY {visible.room}")

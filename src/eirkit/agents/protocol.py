@@ -1,9 +1,9 @@
-"""What agents can do, as lines of text and as tool calls, and how replies are read: strictly, but fairly.
+"""The commands of agents, as lines of text and as tool calls, and the parser of replies.
 
-A command is a line that begins with its word; Markdown around it, leading zeros and commas do not matter. In capitals
-it is always meant as one. In other letters it is one only if the rest of the line has precisely the command's form, so
-that "Next, I add both" stays prose; NOTE and SEARCH take any text and therefore need their capitals. Whatever cannot be
-read becomes a `Fault`, never an exception, and every pattern here takes time linear in the reply.
+A command is a line that starts with its word; Markdown around it, leading zeros and commas do not matter. A word in
+capitals is always a command. In other letters it is one only if the rest of the line has exactly the command's form, so
+that "Next, I add both" stays prose; NOTE and SEARCH take any text and therefore need capitals. What cannot be parsed
+becomes a `Fault`, never an exception, and every pattern takes time linear in the reply.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from eirkit.agents.model import Reply, Tool, ToolCall
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload
 
-LONGEST_REPLY = 65_536  # characters that are looked at; the rest is ignored and reported
+LONGEST_REPLY = 65_536  # characters that are parsed; the rest is ignored and reported
 MOST_ACTIONS = 16  # actions taken from one reply
 LONGEST_TEXT = 4_096  # characters of a note or query
-MOST_VALUES = 1_024  # values taken from one tool call; no record is as wide
+MOST_VALUES = 1_024  # values taken from one tool call; more than any record has
 
 
 @fact
@@ -72,16 +72,16 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something in a reply that no rule allows; `kind` is stable, `detail` is for people and for the agent."""
+    """A part of a reply that cannot be used; `kind` is a stable code, `detail` is shown to the agent."""
 
     kind: str  # malformed | wrong-id | wrong-width | out-of-range | unknown-action | too-long | too-many
     detail: str
-    word: str = ""  # the command that was meant, where there is one
+    word: str = ""  # the intended command, if known
 
 
 Action = Answer | Next | Read | Recompute | Write | Drop | Note | Search | Done
 
-# Word of the command, the action it makes, what it takes, and one line for the prompt and the tool description.
+# For each command: its word, its action, its arguments, and one line for the prompt and the tool description.
 _TARGETED: dict[str, type[Read] | type[Recompute] | type[Write] | type[Drop]] = {
     "READ": Read,
     "RECOMPUTE": Recompute,
@@ -103,16 +103,16 @@ USAGE: dict[str, str] = {
     "DONE": "DONE: end the task",
 }
 
-# Whatever follows a repetition here is decided within a few characters, so no input makes these slow; `re.ASCII` keeps
-# other alphabets' digits out, and letters that merely fold to ours.
-_END = r"(?:\b|_+(?!\w))[*`_]*"  # of the word: `_` is a letter to \b, so that NEXT_STEP is a name and _NEXT_ a command
+# What follows a repetition here is decided within a few characters, so no input makes these patterns slow. `re.ASCII`
+# excludes digits of other alphabets and letters that merely case-fold to ours.
+_END = r"(?:\b|_+(?!\w))[*`_]*"  # end of the word: NEXT_STEP is a name, _NEXT_ a command in Markdown emphasis
 _LINE = re.compile(
     rf"^[ \t>*`_#\-]*(ANSWER|NEXT|READ|RECOMPUTE|WRITE|DROP|NOTE|SEARCH|DONE){_END}(.*)$",
     re.ASCII | re.IGNORECASE | re.MULTILINE,
 )
 _ANSWER_LINE = re.compile(rf"^[ \t>*`_#\-]*(ANSWER){_END}(.*)$", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _PLAIN_ANSWER = re.compile(r"ANSWER ([0-9]{1,6}) ([0-9]{1,20}(?: [0-9]{1,20})*)")
-# These read what stands behind the word, its spaces made single and without its full stop.
+# These match what follows the word, with single spaces and without a full stop.
 _LABEL = re.compile(r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})", re.ASCII | re.IGNORECASE)
 _ANSWER = re.compile(
     r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})(?: ?[:=] ?| ?, | )(?:v ?= ?)?([0-9\[(][0-9 ,;\[\]()]*)",
@@ -133,12 +133,12 @@ def read_reply(reply: Reply) -> list[Action | Fault]:
 
 
 def read_answers(reply: Reply) -> tuple[list[Answer], Fault | None]:
-    """Return the answers of a reply, and its first fault: for drivers that offer nothing but ANSWER.
+    """Return the answers of a reply and its first fault, for sessions whose only command is ANSWER.
 
-    The end of a long reply is read, not its beginning: a model that thinks aloud answers last.
+    The end of a long reply is parsed, not its beginning, because a model that thinks aloud answers last.
     """
     if not reply.calls and (plain := _PLAIN_ANSWER.fullmatch(reply.text)):
-        # Most replies are one plain line, and scripted agents make millions of them; the rules below agree.
+        # Fast path: most replies are one plain line, and scripted agents make millions. The general rules agree.
         return [Answer(int(plain.group(1)), tuple(map(int, plain.group(2).split())))], None
     actions = list(_actions(reply, _ANSWER_LINE, slice(-LONGEST_REPLY, None)))
     faults = (action for action in actions if isinstance(action, Fault))
@@ -160,7 +160,7 @@ def _from_line(word: str, rest: str) -> Action | Fault:
     rest = " ".join(rest.split()).strip(_DECORATION)
     if word in _TEXTUAL:
         return _textual(word, rest)
-    rest = rest.removesuffix(".").strip(_DECORATION)  # a sentence may end behind the Markdown or within it
+    rest = rest.removesuffix(".").strip(_DECORATION)  # a full stop may be inside or outside the Markdown
     if word == "ANSWER":
         return _answer(rest)
     if word in _TARGETED:
@@ -178,7 +178,7 @@ def _answer(rest: str) -> Answer | Fault:
 
 
 def _number(digits: str) -> int:
-    # The first 20 digits of a longer number are out of every range as well, and no conversion can take long.
+    # The first 20 digits of a longer number are out of range as well, and bound the time of the conversion.
     return int(digits if len(digits) <= 20 else digits.lstrip("0")[:20] or "0")
 
 
@@ -192,14 +192,14 @@ def _textual(word: str, text: str) -> Action | Fault:
 
 
 def printable(text: str) -> str:
-    """Return the text without what no prompt or file should carry: control characters and halves of surrogates."""
+    """Return the text without control characters and lone surrogates."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _from_call(call: ToolCall) -> Action | Fault:
-    """Read a tool call by the same rules as its line of text, so that the two interfaces cannot differ."""
+    """Parse a tool call by the rules of its line of text, so that the two interfaces agree."""
     word = str(call.name).upper()
     if word not in USAGE:
         return Fault("unknown-action", f"no action named {str(call.name)[:40]!r}")
@@ -218,7 +218,7 @@ def _fields(word: str) -> tuple[str, ...]:
 
 
 def _flat(value: Any) -> str:
-    """Return an argument as text; what has no place in a command becomes a word that no pattern takes."""
+    """Return an argument as text; an unusable value becomes a word that no pattern matches."""
     match value:
         case str():
             return value[:LONGEST_REPLY]
@@ -249,7 +249,7 @@ def _schema(word: str) -> dict[str, Any]:
 
 
 def as_text(action: Action) -> str:
-    """Return the line of text that stands for an action; `read_reply` inverts it."""
+    """Return the line of text of an action; `read_reply` is the inverse."""
     word = type(action).__name__.upper()
     match action:
         case Answer(t, values):
@@ -263,7 +263,7 @@ def as_text(action: Action) -> str:
 
 
 def as_call(action: Action) -> ToolCall:
-    """Return the tool call that stands for an action; `read_reply` inverts it."""
+    """Return the tool call of an action; `read_reply` is the inverse."""
     arguments: dict[str, Any] = {}
     match action:
         case Answer(t, values):

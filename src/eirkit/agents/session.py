@@ -1,7 +1,7 @@
-"""The sans-IO core that every driver uses: it says what a model may see next and takes in what it replied.
+"""The sans-IO session protocol and Controlled Retention: what a model sees next, and how its reply is recorded.
 
-A driver alternates `request` and `receive` until `request` returns None, and takes the telemetry with `drain`. Sessions
-hold the public task only; what an intervention injects comes through the constructor. See docs/session.md.
+A driver alternates `request` and `receive` until `request` returns None, and collects events with `drain`. Sessions
+hold the public task only; interventions are passed to the constructor. See docs/session.md.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Outcome = Literal["done", "refused", "fault", "late"]
 
 @fact
 class Decision:
-    """What was required, retained, available and submitted at one step; the record of every measurement."""
+    """What was required, retained, available and submitted at one step; all measures are computed from it."""
 
     t: int
     required: tuple[int, ...]
-    retained: tuple[int, ...]  # what was at hand when the step arrived, before any recovery or injection
+    retained: tuple[int, ...]  # in context when the step arrived, before any recovery or injection
     missing: tuple[int, ...]  # required and not retained: a miss
-    unavailable: tuple[int, ...]  # missing, and not to be had within the interfaces and budgets
+    unavailable: tuple[int, ...]  # missing, and not obtainable through the interfaces within the budgets
     restored: tuple[Record, ...]  # injected by an intervention
     submitted: Payload | None  # None: no valid answer
     fault: str | None  # the kind of fault if there is no valid answer
@@ -49,27 +49,27 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ActionTaken:
-    """One action of an agent-managed run and what came of it; in either mode, one that came after the end."""
+    """One action of an agent-managed run and its outcome; in both modes also actions after the end."""
 
-    number: int  # from 1; 0 for a late one, which does not count
+    number: int  # from 1; 0 for an action after the end, which does not count
     t: int  # the current step; 0 before the first
     action: str  # as a line of text; the kind of fault where there is none
     outcome: Outcome
     detail: str  # the response shown to the agent
-    evicted: int | None = None  # the record that left memory for it
-    reason: str = ""  # a stable word for why it was not done; docs/session.md lists them
+    evicted: int | None = None  # the record that was evicted for it
+    reason: str = ""  # stable code of why it was refused; docs/session.md lists them
 
 
 Event = Decision | ActionTaken
 
 
 def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]) -> tuple[Record, ...]:
-    """The control arm."""
+    """Inject no records, as in the control arm of a rescue."""
     return ()
 
 
 class Session(ABC):
-    """What all sessions share: the task, the submitted answers, and the events not yet taken."""
+    """Base of all sessions: the task, the submitted answers, and the events since the last `drain`."""
 
     def __init__(self, task: PublicTask, inject: Injector = inject_nothing, renderer: Renderer = render) -> None:
         self.task, self.inject, self.renderer = task, inject, renderer
@@ -84,14 +84,14 @@ class Session(ABC):
 
     @abstractmethod
     def request(self) -> Request | MemoryCall | None:
-        """Return what must be asked of the model or of its memory next; None when the run is over."""
+        """Return the next request to the model or call to its memory; None when the run is over."""
 
     @abstractmethod
     def receive(self, reply: Reply) -> None:
-        """Take in the model's reply to the last request."""
+        """Process the model's reply to the last request."""
 
     def receive_memory(self, result: MemoryResult) -> None:
-        """Take in what the memory system returned; only sessions with external memory ask for it."""
+        """Process what the memory system returned; only sessions with external memory call it."""
         raise ValueError("this session has no external memory")
 
     def drain(self) -> list[Event]:
@@ -100,7 +100,7 @@ class Session(ABC):
         return events
 
     def _ignore(self, late: Iterable[Action | Fault]) -> None:
-        """Note actions that came after the end; they change nothing and count for nothing."""
+        """Log actions after the end of the run; they change nothing and do not count."""
         for action in late:
             text = action.kind if isinstance(action, Fault) else as_text(action)
             self._events.append(ActionTaken(0, self.position, text, "late", "the task is over", reason="late"))
@@ -127,7 +127,7 @@ class ControlledSession(Session):
         self.retention = retention
         self._t = 1
         self._visible: Visible | None = None
-        self._missing: tuple[int, ...] = ()  # when the current step was first looked at
+        self._missing: tuple[int, ...] = ()  # of the current step, as first seen
 
     @property
     def position(self) -> int:

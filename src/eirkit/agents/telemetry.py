@@ -1,6 +1,8 @@
-"""What a run leaves behind: exchanges with the model, actions and decisions, as plain records.
+"""The event log of a run (exchanges, memory calls, actions, decisions) and its records on disk.
 
-A run's records are kept together until it ends, so that a run is on disk as a whole or not at all.
+Events are kept in memory until a run ends, so that a run is stored completely or not at all. Sweeps write mostly
+decisions and exchanges with free agents, so `event_lines` formats these two by hand;
+`tests/lacuna/test_event_lines.py` compares the bytes with those of `encode` and `event_records`.
 """
 
 from __future__ import annotations
@@ -8,6 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from json import JSONEncoder
+from json.encoder import encode_basestring as quote
 from typing import Any
 
 from eirkit.agents.exchange import prompt_hash, text_hash
@@ -15,8 +20,14 @@ from eirkit.agents.memory import MemoryCall
 from eirkit.agents.model import Reply, Request, ToolCall
 from eirkit.agents.session import ActionTaken, Decision, Ending, Event
 from eirkit.facts import fact
+from eirkit.records import encode
 
 SCHEMA = "event/1"
+_FREE = Reply("").usage  # the usage of free agents, which is the default of every reply
+_TEXT = JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)  # as records are written
+_NOTHING_SPENT = (
+    '"latency_seconds":0.0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0.0,"from_cache":false'
+)
 
 
 @fact
@@ -30,17 +41,17 @@ class Exchange:
 
 @fact
 class Consultation:
-    """One call of the external memory and what it gave back."""
+    """One call to the external memory and its result."""
 
     t: int
     call: MemoryCall
     passages: tuple[str, ...]  # cut to what a session can show
     latency_seconds: float
     returned_characters: int = 0  # before anything was cut
-    lacking: tuple[int, ...] = ()  # steps that were sought and whose record did not come back with its value
+    lacking: tuple[int, ...] = ()  # steps searched for whose record did not come back with its value
     held: tuple[int, ...] = ()  # of those, the ones that the store has under their label
     mislabelled: tuple[int, ...] = ()  # of those, the ones whose label came back with another value
-    records: int | None = None  # after a write: what the system says it holds; None where it was not asked or cannot
+    records: int | None = None  # after a write: what the system reports to hold; None if not asked or unknown
     bytes: int | None = None
 
 
@@ -126,7 +137,7 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
         "from_cache": usage.from_cache,
     }
     if texts:
-        # The rules are the same in every request of a run: the manifest holds their text, the run record their hash.
+        # The system message is the same in every request: the manifest holds its text, the run record its hash.
         record["prompt"] = "\n".join([m.content for m in entry.request.messages if m.role != "system"])
         record["reply"] = reply.text
         if reply.calls:
@@ -135,7 +146,7 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments as JSON can hold them; what it cannot fits no tool either."""
+    """Return a call's arguments as JSON; a placeholder if they cannot be encoded."""
     try:
         arguments = dict(call.arguments)
         json.dumps(arguments, allow_nan=False)
@@ -163,13 +174,8 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
     return record
 
 
-def decisions_of(records: Sequence[dict[str, Any]]) -> list[Decision]:
-    """Return the decisions among event records, as they were."""
-    return [_decision_of(record) for record in records if record["type"] == "decision"]
-
-
 def trace_of(records: Sequence[dict[str, Any]], ending: Ending | None) -> Trace:
-    """Return the decisions and actions of a run from its event records; what was said is left in the file."""
+    """Return the decisions and actions of a run from its event records; exchanges are not read."""
     trace = Trace(ending=ending)
     for record in records:
         if record["type"] == "decision":
@@ -186,3 +192,55 @@ def _decision_of(record: dict[str, Any]) -> Decision:
     given["restored"] = tuple((t, tuple(values)) for t, values in given["restored"])
     given["submitted"] = None if given["submitted"] is None else tuple(given["submitted"])
     return Decision(**given)
+
+
+def event_lines(trace: Trace, run: str, *, texts: bool = True) -> bytes:
+    """Return one line for each entry of a trace, as `encode` writes the records of `event_records`."""
+    head = encode(SCHEMA, {"run": run})[:-2].decode() + ","
+    try:
+        return "".join([head + _line(entry, run, texts) for entry in trace.log]).encode()
+    except UnicodeEncodeError:  # a lone surrogate, which `encode` escapes
+        return b"".join([encode(SCHEMA, record) for record in event_records(trace, run, texts=texts)])
+
+
+def _line(entry: Entry, run: str, texts: bool) -> str:
+    """Return the line of an entry after its common prefix."""
+    if isinstance(entry, Decision) and not entry.restored:
+        return _decision_line(entry)
+    if isinstance(entry, Exchange) and _is_plain(entry.reply):
+        return _exchange_line(entry, texts)
+    (record,) = event_records(Trace([entry]), run, texts=texts)
+    del record["run"]
+    return _TEXT.encode(record)[1:] + "\n"
+
+
+def _is_plain(reply: Reply) -> bool:
+    return reply.usage is _FREE and reply.latency_seconds == 0 and not reply.calls
+
+
+def _decision_line(entry: Decision) -> str:
+    missing = _integers(entry.missing)
+    unavailable = missing if entry.unavailable is entry.missing else _integers(entry.unavailable)
+    submitted = "null" if entry.submitted is None else _integers(entry.submitted)
+    fault = "null" if entry.fault is None else quote(entry.fault)
+    return (
+        f'"type":"decision","t":{entry.t},"required":{_integers(entry.required)},"retained":{_integers(entry.retained)}'
+        f',"missing":{missing},"unavailable":{unavailable},"restored":[],"submitted":{submitted},"fault":{fault}'
+        f',"fetched":{_integers(entry.fetched)},"reads":{entry.reads},"recomputations":{entry.recomputations}'
+        f',"recovery_depth":{entry.recovery_depth},"actions":{entry.actions},"answers":{entry.answers}}}\n'
+    )
+
+
+@lru_cache(maxsize=1 << 14)  # windows and references repeat in every run of a cell
+def _integers(values: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, values))}]"
+
+
+def _exchange_line(entry: Exchange, texts: bool) -> str:
+    asked, said = entry.request.messages, entry.reply.text
+    hashes = f'"prompt_sha256":"{prompt_hash(entry.request)}","reply_sha256":"{text_hash(said)}"'
+    shown = ""
+    if texts:
+        state = "\n".join([message.content for message in asked if message.role != "system"])
+        shown = f',"prompt":{quote(state)},"reply":{quote(said)}'
+    return f'"type":"exchange","t":{entry.t},{hashes},{_NOTHING_SPENT}{shown}}}\n'

@@ -20,7 +20,7 @@ from eirkit.errors import UsageError
 from eirkit.findings.causes import CAUSE_MEASURES
 from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.runs.claims import NOT_RUN
+from eirkit.runs.capability import NO_CONTROL
 from eirkit.runs.control import control_plan
 from eirkit.runs.estimate import estimate_plan
 from eirkit.runs.suite import Suite, load_suite, read_suite
@@ -213,7 +213,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
         yield f"excluded: {model}, {workload}: {reason.removeprefix('excluded: ')}"
     if any(row["control"] is None and row["scored"] for row in summary.rows):
         which = "" if all(row["control"] is None for row in summary.rows) else " for some models"
-        yield f"{NOT_RUN}{which}: causes are descriptive; add --control"
+        yield f"{NO_CONTROL}{which}: causes are descriptive; add --control"
     for row in summary.rows:
         if row["max_turn"]:
             never = CAUSE_MEASURES["not_answered"].label

@@ -30,9 +30,8 @@ from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup
 from eirkit.experiments.rescue_document import RescueExperiment, may_claim
 from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.runs.capability import CapabilityCell
+from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
-from eirkit.runs.claims import NOT_RUN
 from eirkit.runs.results import Results
 from eirkit.show.document import Document
 from eirkit.show.page import Section
@@ -248,4 +247,4 @@ def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[
         if not cell.passes:
             yield f"excluded: {cell.model}, {cell.workload}: {cell.reason.removeprefix('excluded: ')}"
     if open_to_doubt := [model for model in dict.fromkeys(row.model for row in found.rows) if model not in controls]:
-        yield f"{NOT_RUN} of {', '.join(open_to_doubt)}: differences are descriptive; add --control"
+        yield f"{NO_CONTROL} of {', '.join(open_to_doubt)}: differences are descriptive; add --control"

@@ -1,1 +1,1 @@
-"""Exact execution information requirements: how many bits must survive a cut, at the very least."""
+"""Execution information requirements (EIR): the exact minimum of bits that must survive each cut of a task."""

@@ -1,4 +1,4 @@
-"""Where chain counting spends its time: repeated sums over larger vectors, in NumPy, numba or torch.
+"""The inner loop of chain counting, repeated sums over larger vectors, in NumPy, numba or torch.
 
 All three return the same integers; NumPy is the reference, numba and torch are optional.
 """
@@ -20,7 +20,7 @@ Indices = NDArray[np.int32]
 Raises = Sequence[tuple[Indices, Indices]]
 Add = Callable[[Counts, Indices, Indices], None]
 
-SMALL = 20_000  # additions a sweep below which compiling or moving data costs more than it saves
+SMALL = 20_000  # additions per sweep; below it, compiling or moving data costs more than it saves
 
 
 def sum_upwards(backend: str, raises: Raises, start: Counts, modulus: Counts, levels: int) -> Counts:

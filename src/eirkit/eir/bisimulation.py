@@ -1,8 +1,8 @@
-"""Class counts of processes: the states at the cut, told apart by what every continuation shows.
+"""Counts the classes of a step-by-step process by partition refinement of its states.
 
-A process is tabulated once, by integers, as far as its horizon can see; then rounds of refinement split states by their
-moves, outputs and next blocks. After h rounds the blocks are the classes for h steps left; when nothing splits any more
-they are the greatest fixed point. `tests/eir/processes.py` holds the dictionary version that must agree.
+The process is tabulated once with integers, as far as its horizon reaches. Rounds of refinement then split states by
+their moves, outputs and next blocks. After h rounds the blocks are the classes for h remaining steps; when nothing
+splits any more they are the greatest fixed point. `tests/eir/processes.py` has the reference implementation.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class StateRows:
 
 @dataclass(frozen=True, slots=True)
 class TransitionTable:
-    """A process by integers. States are numbered as found, breadth first, those at the cut before all others."""
+    """A process with integers for states, moves and outputs; states are numbered breadth first from the cut."""
 
-    cut: tuple[Any, ...]  # the states at the cut, as the user gave them, each once
+    cut: tuple[Any, ...]  # the distinct states at the cut, as the user gave them
     within: tuple[int, ...]  # how many states lie within 0, 1, … steps of the cut
     closed: bool  # no step leads out of the table
     rows: tuple[StateRows, ...]
@@ -59,8 +59,8 @@ def count_process(process: Process, *, limit: int = LIMIT) -> ContractCount:
     """Return the classes of the process's states over its remaining horizon.
 
     Raises:
-        ContractError: the process raised or gave what cannot be compared.
-        TooLargeError: more states or steps than the limit allows; found while exploring, before memory is spent.
+        ContractError: the process raised an error or returned values that cannot be compared.
+        TooLargeError: there are more states or steps than the limit allows.
     """
     table = tabulate(process, limit)
     labels = refine(table, process.horizon)[: table.within[0]]
@@ -124,12 +124,12 @@ def group_columns(rows: list[NDArray[Any]], width: int) -> Labels:
 
 
 def tabulate(process: Process, limit: int = LIMIT) -> TransitionTable:
-    """Play every move in every state that the horizon can reach, and number what is found."""
+    """Explore every move from every state within the horizon and number states, moves and outputs."""
     return _Exploration(process, limit).run()
 
 
 class _Exploration:
-    """The numbering of states, moves and outputs while a process is played."""
+    """The numbering of states, moves and outputs while a process is explored."""
 
     def __init__(self, process: Process, limit: int) -> None:
         self.process, self.limit = process, limit
@@ -177,7 +177,7 @@ class _Exploration:
         for move in self._open_moves(state):
             result = ask(step, state, move)
             if not isinstance(result, tuple) or len(result) != 2:
-                raise ContractError(f"{call(step, state, move)} gave {short(result)}; give (output, next state)")
+                raise ContractError(f"{call(step, state, move)} returned {short(result)}; return (output, next state)")
             output = _number(self.outputs, result[0], step, state, move)
             played.append((self.moves[move], output, self._number_state(result[1], step, state, move)))
         self.steps += len(played)

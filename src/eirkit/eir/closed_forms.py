@@ -1,4 +1,4 @@
-"""Exact class counts of the workloads whose continuation classes have a formula.
+"""Closed-form class counts of Running Maximum, Full Lookup, Store–Recall and Stepwise Sum.
 
 Every function counts the classes at the cut after step t of n, over all histories and all admissible futures (full
 support: any eligible references, any inputs). `tests/eir/test_closed_forms.py` certifies each one against inputs

@@ -1,7 +1,6 @@
-"""Contracts that people write, in two forms: a finite contract (histories, futures, evaluator) and a process.
+"""User-written contracts: the protocols of finite contracts and processes, loading, checks and `ContractCount`.
 
-In comes a user's object or a `FILE.py:NAME`; out goes the same object, checked for its form, and later a
-`ContractCount`. Whatever the user's code does wrong becomes one ContractError that says where.
+Errors in a user's code are raised as one ContractError that names the call.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from eirkit.errors import ContractError, TooLargeError
 from eirkit.registry import load_object
 
 LIMIT = 20_000_000  # evaluations of the user's functions: about a minute of plain Python
-_EVALUATIONS_PER_HELD = 10  # histories and states stay in memory, so fewer of them are allowed than evaluations
-_ALWAYS_HELD = 100_000  # as many fit everywhere
+_EVALUATIONS_PER_HELD = 10  # histories and states are held in memory, so fewer of them are allowed than evaluations
+_ALWAYS_HELD = 100_000  # always allowed, whatever the limit
 
 _PLAIN = (int, str, bool, bytes, type(None))  # types whose values always equal themselves
 
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 
 class FiniteContract(Protocol):
-    """Algorithm 1's input. Histories and futures are collections, or methods without arguments that return one."""
+    """The input of Algorithm 1. Histories and futures are collections, or methods that return one."""
 
     @property
     def histories(self) -> Iterable[Any] | Callable[[], Iterable[Any]]: ...
@@ -40,7 +39,7 @@ class FiniteContract(Protocol):
 
 @runtime_checkable
 class Process(Protocol):
-    """A system that goes on step by step. States, moves and outputs are hashable."""
+    """A system that evolves step by step. States, moves and outputs are hashable."""
 
     @property
     def states(self) -> Iterable[Any] | Callable[[], Iterable[Any]]:
@@ -48,10 +47,10 @@ class Process(Protocol):
 
     @property
     def horizon(self) -> int | None:
-        """How many steps are left; None for ever."""
+        """The number of remaining steps; None if the process never ends."""
 
     def moves(self, state: Any) -> Iterable[Any]:
-        """Return what may come next; the agent sees which moves are open."""
+        """Return the moves that are possible in a state; the agent sees which they are."""
 
     def step(self, state: Any, move: Any) -> tuple[Any, Any]:
         """Return (output, next state)."""
@@ -63,7 +62,7 @@ PROCESS = ("states", "moves", "step", "horizon")
 
 @dataclass(frozen=True, slots=True)
 class ContractCount:
-    """How many continuation-equivalence classes a contract has, and what was done to find out."""
+    """The number of continuation-equivalence classes of a contract and how it was counted."""
 
     classes: int
     groups: tuple[tuple[Any, ...], ...]  # the histories (or distinct states) of each class, in the user's order
@@ -97,11 +96,11 @@ def load_contract(reference: str) -> FiniteContract | Process:
 
 
 def check_form(contract: Any, name: str = "the contract") -> FiniteContract | Process:
-    """Return the contract if it has all that one of the two forms needs, and nothing of the other."""
+    """Return the contract if it has exactly the members of one of the two forms."""
     present = {form: [part for part in form if hasattr(contract, part)] for form in (FINITE, PROCESS)}
     if all(present.values()) or not any(present.values()):
-        how = "mixes both forms" if any(present.values()) else "is no contract"
-        raise ContractError(f"{name} {how}; give it {', '.join(FINITE)}, or else {', '.join(PROCESS)}")
+        how = "mixes both forms" if any(present.values()) else "is not a contract"
+        raise ContractError(f"{name} {how}; define either {', '.join(FINITE)} or {', '.join(PROCESS)}")
     form = FINITE if present[FINITE] else PROCESS
     if missing := [part for part in form if part not in present[form]]:
         raise ContractError(f"{name} has {', '.join(present[form])} but no {', '.join(missing)}; add what is missing")
@@ -115,9 +114,9 @@ def check_form(contract: Any, name: str = "the contract") -> FiniteContract | Pr
 
 
 def collect(contract: FiniteContract | Process, part: str, limit: int) -> Sequence[Any]:
-    """Return histories, futures or states; refuse what is too long before it is read.
+    """Return the histories, futures or states of a contract.
 
-    A collection without a length is read no further than the limit.
+    A collection that is too long is refused before it is read; one without a length is read up to the limit.
     """
     source = getattr(contract, part)
     items = ask(source) if callable(source) else source
@@ -134,12 +133,12 @@ def collect(contract: FiniteContract | Process, part: str, limit: int) -> Sequen
 
 
 def most_held(limit: int) -> int:
-    """Return how many histories, futures or states may be in memory at a limit on evaluations."""
+    """Return how many histories, futures or states may be held in memory under a limit on evaluations."""
     return min(limit, max(limit // _EVALUATIONS_PER_HELD, _ALWAYS_HELD))
 
 
 def ask(verb: Callable[..., T], *arguments: Any, origin: tuple[Any, ...] = ()) -> T:
-    """Return what the user's function returns; what it raises becomes a ContractError that names its origin."""
+    """Call a user's function; what it raises becomes a ContractError that names the call."""
     try:
         return verb(*arguments)
     except (Exception, SystemExit) as error:
@@ -149,27 +148,27 @@ def ask(verb: Callable[..., T], *arguments: Any, origin: tuple[Any, ...] = ()) -
 
 
 def ask_all(most: int, verb: Callable[..., Iterable[Any]], *arguments: Any) -> list[Any]:
-    """Return all that the user's function yields, or its first `most` + 1 items."""
+    """Return the items that a user's function yields, at most `most` + 1 of them."""
     return ask(_first, ask(verb, *arguments), most + 1, origin=(verb, *arguments))
 
 
 def check_value(value: Any, *origin: Any) -> None:
-    """Refuse a value that cannot be told apart from others; `origin` is the call (or part) that it came from."""
+    """Refuse a value that cannot be compared; `origin` is the call or part that returned it."""
     if type(value) in _PLAIN:
         return
     try:
         hash(value)
     except TypeError as error:
         raise ContractError(
-            f"{call(*origin)} gave the non-hashable {short(value)} ({error}); "
-            "give numbers, strings, or tuples and frozensets of them"
+            f"{call(*origin)} returned {short(value)}, which is not hashable ({error}); "
+            "return numbers, strings, or tuples and frozensets of them"
         ) from None
     if not ask(_equals_itself, value, origin=origin):
-        raise ContractError(f"{call(*origin)} gave {short(value)}, which does not equal itself; give None instead")
+        raise ContractError(f"{call(*origin)} returned {short(value)}, which differs from itself; return None instead")
 
 
 def look_up(known: dict[Any, T], value: Any, *origin: Any) -> T | None:
-    """Return what is known about a value; None if it is new, after it has passed `check_value`."""
+    """Return the entry of a value; for a new value, check it and return None."""
     try:
         found = known.get(value)
     except TypeError:
@@ -180,16 +179,16 @@ def look_up(known: dict[Any, T], value: Any, *origin: Any) -> T | None:
 
 
 def check_repeats(first: Any, second: Any, *origin: Any) -> None:
-    """Refuse a function that answers the same question differently, or with objects compared by identity."""
+    """Refuse a function that returns different results for equal arguments, or objects compared by identity."""
     if first != second:
         raise ContractError(
-            f"{call(*origin)} gave {short(first)}, then {short(second)}; make it depend on its arguments alone, "
+            f"{call(*origin)} returned {short(first)}, then {short(second)}; make it depend on its arguments alone, "
             "with results that compare by value"
         )
 
 
 def call(verb: Callable[..., Any] | str, *arguments: Any) -> str:
-    """Return how a call, or a named part, reads in a message."""
+    """Return a call, or a named part of a contract, as text for messages."""
     if isinstance(verb, str):
         return verb
     return f"{getattr(verb, '__name__', 'the function')}({', '.join(map(short, arguments))})"
@@ -207,18 +206,18 @@ def _first(items: Iterable[Any], most: int) -> list[Any]:
 
 
 def _size(items: Any) -> int | None:
-    if isinstance(items, range):  # len() fails beyond the machine's word
+    if isinstance(items, range):  # len() fails for ranges beyond sys.maxsize
         return max(0, -((items.start - items.stop) // items.step))
     return len(items) if hasattr(items, "__len__") else None
 
 
 def _too_many(what: str, most: int, limit: int) -> str:
     return (
-        f"{what}, but at most {most:,} are held at a limit of {limit:,} evaluations; "
+        f"{what}, but a limit of {limit:,} evaluations allows {most:,}; "
         "count smaller alphabets and lift, write a process instead, or raise the limit (--limit)"
     )
 
 
 def _check_horizon(horizon: Any, name: str) -> None:
     if horizon is not None and (type(horizon) is not int or horizon < 0):
-        raise ContractError(f"{name}: horizon is {short(horizon)}; give the steps left, 0 or more, or None for ever")
+        raise ContractError(f"{name}: horizon is {short(horizon)}; give the remaining steps or None for no end")

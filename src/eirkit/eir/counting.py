@@ -26,7 +26,7 @@ VECTOR_LIMIT = 4_000_000  # valid vectors; about 1 GB with their index
 
 @dataclass(frozen=True, slots=True)
 class VectorSet:
-    """All valid vectors of a window, in lexicographic order: row 0 is all empty, the last row all full."""
+    """All valid vectors of a window in lexicographic order; row 0 is all empty, the last row all full."""
 
     k: int
     fresh: Levels  # (vectors, steps): fresh values a frontier holds so far, k meaning that it is full
@@ -38,7 +38,7 @@ class VectorSet:
 
 
 def valid_vectors(window: Window, k: int, limit: int = VECTOR_LIMIT) -> VectorSet:
-    """Return the valid vectors of a window of k-value frontiers, with what each is raised to.
+    """Return the valid vectors of a window of k-value frontiers and the least valid row above each.
 
     Raises:
         TooLargeError: there are more than `limit`, or a vector does not fit into one machine word.
@@ -69,7 +69,7 @@ def enumerate_vectors(window: Window, k: int, limit: int) -> tuple[Levels, Level
 
 
 def _raises(window: Window, k: int, fresh: Levels, held: Levels) -> list[tuple[Indices, Indices]]:
-    """Return, newest step first and fullest level first, which row each row is raised to."""
+    """Return for each row the row it is raised to, newest step first and fullest level first."""
     weights = (k + 1) ** np.arange(len(window) - 1, -1, -1, dtype=np.int64)
     codes = fresh @ weights if len(window) else np.zeros(1, dtype=np.int64)
     made = []
@@ -83,7 +83,7 @@ def _raises(window: Window, k: int, fresh: Levels, held: Levels) -> list[tuple[I
 
 
 def _least_valid_above(window: Window, k: int, fresh: Levels, held: Levels, step: int, level: int) -> Levels:
-    """Raise one coordinate, then fill every later frontier that this leaves no room in."""
+    """Raise one coordinate, then fill every later frontier that has no room left."""
     fresh, held = fresh.copy(), held.copy()
     fresh[:, step] = level
     touched = {step}

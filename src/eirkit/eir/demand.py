@@ -1,4 +1,4 @@
-"""What must survive each cut of a task: class counts, bits, and pressure against a storage capacity.
+"""Demand curves: class counts and bits that must survive each cut, and their pressure on a storage capacity.
 
 Counts are exact integers, or a certified interval of integers; the logarithm is taken last, here and nowhere else.
 """
@@ -44,8 +44,8 @@ class ClassCount:
 class DemandCurve:
     """EIR after each step t = 0 … n of one task under its workload contract."""
 
-    counts: tuple[ClassCount | None, ...]  # index t; None where the cut was not asked for
-    method: str  # the result that gives the counts, in words
+    counts: tuple[ClassCount | None, ...]  # index t; None for cuts that were not requested
+    method: str  # the theorem or algorithm that gives the counts, in words
 
     @property
     def certified(self) -> bool:
@@ -54,7 +54,7 @@ class DemandCurve:
 
     @property
     def bits(self) -> tuple[float | None, ...]:
-        """Bits after step t where certified; None where not asked for."""
+        """Exact bits after each step t; None for cuts that were not requested."""
         if not self.certified:
             raise ValueError("the curve is bounded, not exact; use lower_bits and upper_bits")
         return self.lower_bits
@@ -97,13 +97,13 @@ class Pressure:
 def pressure(curve: DemandCurve, h: int, record_bits: float) -> Pressure:
     """Return information pressure against `h` records; above 1 no agent can guarantee success."""
     if h < 1:
-        raise SpecError(f"h = {h} holds no record; use h >= 1")
+        raise SpecError(f"h = {h} is too small to hold a record; use h >= 1")
     capacity = h * record_bits
     return Pressure(tuple(None if bits is None else bits / capacity for bits in curve.lower_bits), capacity)
 
 
 def select_cuts(n: int, cuts: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the cuts to compute, all of 0 … n by default, and refuse those outside."""
+    """Return the cuts to compute, by default all of 0 … n; cuts outside raise SpecError."""
     if cuts is None:
         return tuple(range(n + 1))
     for cut in cuts:

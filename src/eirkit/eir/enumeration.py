@@ -1,7 +1,6 @@
-"""Class counts of finite contracts: Algorithm 1 of the paper as it stands, and the same by refinement.
+"""Counts the classes of a finite contract: Algorithm 1 of the paper, and a faster refinement with equal results.
 
-In comes a contract (histories, futures, respond); out goes the number of classes of histories that every future treats
-alike. Both must agree on every contract: `tests/eir/test_enumeration.py`.
+`tests/eir/test_enumeration.py` compares the two.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from eirkit.eir.contract import LIMIT, ContractCount, FiniteContract, ask, check
 from eirkit.errors import TooLargeError
 
 Blocks = list[list[int]]
-PROBES = 8  # histories beside the first that are asked twice, each with one future
+PROBES = 8  # histories besides the first that are evaluated twice, to detect functions that are not deterministic
 
 
 def count_signatures(contract: FiniteContract, *, limit: int = LIMIT) -> int:
@@ -26,11 +25,11 @@ def count_signatures(contract: FiniteContract, *, limit: int = LIMIT) -> int:
 def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractCount:
     """Return the classes by refinement: futures split blocks of histories, one future at a time.
 
-    A history that is alone in its block stays alone, so it is not asked again; no signature is ever held. Every history
-    and every future is evaluated at least once, but not every pair.
+    A history that is alone in its block is not evaluated again, and no signature is stored. Every history and every
+    future is evaluated at least once, but not every pair.
 
     Raises:
-        ContractError: the contract raised, is empty, or gave outputs that cannot be compared.
+        ContractError: the contract raised an error, is empty, or returned values that cannot be compared.
         TooLargeError: histories × futures exceed the limit; nothing has been evaluated.
     """
     histories, futures = collect_both(contract, limit)
@@ -61,7 +60,7 @@ def count_contract(contract: FiniteContract, *, limit: int = LIMIT) -> ContractC
 
 
 def collect_both(contract: FiniteContract, limit: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return histories and futures after their product has been found to fit."""
+    """Return histories and futures if their product is within the limit."""
     futures = collect(contract, "futures", limit)
     histories = collect(contract, "histories", limit)
     if (pairs := len(histories) * len(futures)) > limit:
@@ -73,7 +72,7 @@ def collect_both(contract: FiniteContract, limit: int) -> tuple[Sequence[Any], S
 
 
 def _probe(histories: Sequence[Any], futures: Sequence[Any], respond: Callable[..., Any]) -> int:
-    """Ask a few histories behind the first twice, the last among them, and return how many evaluations that took."""
+    """Evaluate a few histories a second time, the last among them, and return the number of evaluations."""
     last = len(histories) - 1
     positions = {-(-number * last // PROBES): None for number in range(1, PROBES + 1) if last}
     for number, position in enumerate(positions):

@@ -1,4 +1,4 @@
-"""EIR of Stepwise Maximum (k = 1) and Stepwise Top-k: which result counts a cut exactly, and bounds where none does.
+"""EIR of Stepwise Maximum (k = 1) and Stepwise Top-k: exact counts where a theorem gives them, bounds elsewhere.
 
 The results and their proofs are in docs/design/frontier-counting.md; `tests/eir/test_frontier.py` certifies them by
 enumerating inputs and refining windows.
@@ -21,7 +21,7 @@ from eirkit.errors import TooLargeError
 EXACT = "exact counting of threshold-vector chains"
 REFINED = "exact refinement of threshold vectors"
 EMPTIED_LIMIT = 12  # choices tried for the lower bound; more improve it little
-QUICK_VECTORS = 50_000  # vectors of a part that a bound may cost: about a second
+QUICK_VECTORS = 50_000  # largest part counted for a bound: about a second
 BOUNDED = "certified bounds: raised windows above, windows beside empty frontiers below"
 
 
@@ -56,7 +56,7 @@ def count_cut(
     """Return the classes at one cut with `left` steps to go, and the result that gives them."""
     if not window or left == 0:
         return ClassCount.exactly(1), EXACT
-    one_by_one = min(fan_in, len(window)) == 1  # the next step shows any frontier whole
+    one_by_one = min(fan_in, len(window)) == 1  # the next step shows any single frontier completely
     try:
         if k == 1 or one_by_one:
             return ClassCount.exactly(count_visible(window, k, fan_in, q, backend)), EXACT
@@ -93,7 +93,7 @@ def _bounds(window: Window, k: int, fan_in: int, q: int, backend: str) -> ClassC
     g − 1 frontiers that hold only the lowest value, one reference set shows any other frontier whole.
     """
     upper = comb(q + k - 1, k) ** len(window)
-    with suppress(TooLargeError):  # the coarse bound stands
+    with suppress(TooLargeError):  # keep the coarse bound
         upper = min(upper, count_visible(window, k, fan_in, q, backend))
     lower = 1
     for empty in _emptied(window, min(fan_in, len(window)) - 1):

@@ -1,4 +1,4 @@
-"""Class counts at small alphabets, lifted exactly to large ones, for workloads that only compare values.
+"""Extrapolates class counts exactly from small alphabets to large ones, for workloads that only compare values.
 
 Theorem (proof in docs/design/lifting.md). Let answers be made from inputs and earlier answers by operations that
 commute with every non-decreasing relabelling of values, such as maximum and top-k, and let a window hold D values. Then
@@ -60,7 +60,7 @@ def fit(counts: Sequence[int], *, values: int) -> BinomialPolynomial:
             )
     if min(found.coefficients) < 0:
         raise UsageError(
-            f"coefficients {found.coefficients} count no classes: the workload does more than compare values; "
+            f"coefficients {found.coefficients} are not class counts: the workload does more than compare values; "
             "use its own formula, or count the alphabet that you need"
         )
     return found

@@ -1,4 +1,4 @@
-"""Exact class counts of small windows of k-value frontiers, for every k and fan-in.
+"""Counts the classes of small windows of k-value frontiers exactly, for every k and fan-in.
 
 Whether two windows can be told apart is decided threshold by threshold: at a threshold only the number of values that
 each frontier holds above it matters, and futures see these numbers summed and capped at k. So the vectors in

@@ -1,4 +1,4 @@
-"""Windows of k-value frontiers over a dependency graph: how many are reachable, and how many can be told apart.
+"""Counts windows of k-value frontiers over a dependency graph: reachable ones, and those futures can distinguish.
 
 Steps that share no reference inside the window are independent, so counts of connected parts multiply; each part is
 counted by `counting.py`. All counts are polynomials in the size of the alphabet, kept as exact integers.
@@ -26,7 +26,7 @@ def window_at(graph: Sequence[Sequence[int]], reach: int, t: int) -> Window:
 
 
 def without(window: Window, dropped: Iterable[int]) -> Window:
-    """Return the window with some steps gone and the others renumbered."""
+    """Return the window without some steps, the others renumbered."""
     gone = set(dropped)
     position = {step: i for i, step in enumerate(s for s in range(len(window)) if s not in gone)}
     return tuple(tuple(position[r] for r in window[s] if r in position) for s in position)

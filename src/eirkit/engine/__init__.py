@@ -1,1 +1,1 @@
-"""Map over many pieces of work, on processes of this machine or on a Ray cluster, with the same results."""
+"""Parallel map over pieces of work, on local processes or on Ray, with the same results."""

@@ -1,4 +1,4 @@
-"""From the name of an engine to one that runs: `local` for processes of this machine, `ray` for Ray."""
+"""Makes an engine from its name: `local` for processes on this machine, `ray` for a Ray cluster."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def make_engine(
     """Return an engine; nothing is started yet.
 
     Args:
-        workers: on this machine; its cores unless given.
-        address: of a Ray cluster that exists.
-        batch: pieces that are sent to a worker at a time.
+        workers: number of local workers; one per core by default.
+        address: address of an existing Ray cluster.
+        batch: pieces sent to a worker at a time.
     """
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
     if name == "ray":
         return RayTasks(address, workers, bounds, batch)
     if address is not None:
-        raise UsageError("an address goes with Ray; add --engine ray or leave it out")
+        raise UsageError("--address needs --engine ray; add it or leave --address out")
     return Processes(workers, bounds, batch)

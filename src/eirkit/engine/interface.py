@@ -1,7 +1,7 @@
-"""What an engine is: pieces of work come in, and for each of them what came of it goes out, or why nothing did.
+"""The engine protocol: maps a function over pieces of work and reports a result or a reason for each piece.
 
-A piece that raises, hangs, needs too much memory or kills its worker costs itself and nobody else. Results come in any
-order and carry the number of their piece, so that whoever wants an order can restore it.
+A piece that raises, hangs, runs out of memory or kills its worker is lost alone; the others are not affected. Results
+arrive in any order and carry the number of their piece, so that callers can restore the order.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class PieceLimits:
-    """What one piece may take; None: no bound."""
+    """Time and memory limits of one piece; None means no limit."""
 
     seconds: float | None = 300.0
-    memory_bytes: int | None = 4 << 30  # beyond what the worker has when it begins
+    memory_bytes: int | None = 4 << 30  # in addition to what the worker uses at its start
 
 
 @dataclass(frozen=True, slots=True)
 class PieceResult(Generic[Value]):
-    """What a piece gave."""
+    """The result of one piece."""
 
     number: int  # of the piece, from 0
     value: Value
@@ -33,42 +33,43 @@ class PieceResult(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class LostPiece:
-    """A piece that gave nothing."""
+    """A piece without a result."""
 
     number: int
     reason: str
-    is_death: bool = False  # its worker died, which another piece or the machine may have caused
+    is_death: bool = False  # its worker died, perhaps because of another piece or the machine
 
 
 class Engine(Protocol):
     """Runs a function over pieces.
 
-    The function is a module-level one, and pieces and values can be pickled. Exceptions of the function become losses.
+    The function must be defined at module level, and pieces and values must be picklable. A piece whose function raises
+    is reported as lost.
     """
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
-        """Yield what came of each piece, once; pieces are taken from their iterator as workers get free."""
+        """Yield one outcome per piece; pieces are drawn from the iterator as workers become free."""
         ...
 
     def close(self) -> None: ...
 
 
 def reason_of(error: BaseException, bounds: PieceLimits) -> str:
-    """Return why a piece was lost, in one line."""
+    """Return in one line why a piece was lost."""
     if isinstance(error, MemoryError) and bounds.memory_bytes is not None:
-        return f"needs more than {bounds.memory_bytes >> 20} MiB of memory; give it more or leave it out"
+        return f"needs more than {bounds.memory_bytes >> 20} MiB of memory; raise the limit or leave it out"
     words = " ".join(str(error).split())[:500]
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 try:
     import resource
-except ImportError:  # pragma: no cover - Windows has no such limits; pieces are bounded in time only
+except ImportError:  # pragma: no cover - Windows has no such limits; only time is limited there
     resource = None  # type: ignore[assignment]
 
 
 def limit_memory(extra_bytes: int | None) -> None:
-    """Let this process have so much address space more than it has now; what needs more raises MemoryError."""
+    """Limit this process to this much more address space than it has now; beyond it, Python raises MemoryError."""
     if resource is None or extra_bytes is None:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -77,7 +78,7 @@ def limit_memory(extra_bytes: int | None) -> None:
 
 
 def address_space() -> int:
-    """Return the bytes of address space of this process; 0 where the system does not say."""
+    """Return the size of this process's address space in bytes; 0 if unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""The default engine: worker processes on this machine, each at the end of a pipe, replaced when one dies.
+"""The default engine: worker processes on this machine that are replaced when they die.
 
-A worker says which piece it begins before it begins it. So the parent knows which piece was under way when a worker
-died, gives that one up, hands the rest of its batch to another, and kills whoever exceeds the time for one piece.
-Workers whose parent is gone end by themselves.
+A worker announces each piece before it starts it. When a worker dies, the parent therefore knows which piece was
+running: it reports that piece as lost and gives the rest of the batch to another worker. Workers that exceed the time
+limit of a piece are killed. Workers exit when their parent is gone.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from typing import Any
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, limit_memory, reason_of
 from eirkit.errors import InfrastructureError
 
-ORPHANED = 1  # exit code, which nobody is left to read
+ORPHANED = 1  # exit code
 _CAN_MASK = hasattr(signal, "pthread_sigmask")
 
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
-    """Start processes that hear no interrupt until `end_with_parent`; one that comes meanwhile reaches us later."""
+    """Block interrupts in processes started here until they call `end_with_parent`; deliver ours at the end."""
     if not _CAN_MASK:
         yield
         return
-    resource_tracker.ensure_running()  # a start of it inside would lift the mask
+    resource_tracker.ensure_running()  # starting it inside the block would unblock the signal
     with _postponed_interrupt():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -45,14 +45,14 @@ def deferred_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _postponed_interrupt() -> Iterator[None]:
-    """Let an interrupt take effect at the end.
+    """Postpone an interrupt to the end of the block.
 
-    The mask is that of one thread: where a library has started others, the signal reaches one of them, and Python
-    raises KeyboardInterrupt here all the same, possibly between a worker's start and what it is to be told.
+    A signal mask applies to one thread. If a library has started others, one of them receives the signal and Python
+    still raises KeyboardInterrupt here, possibly between starting a worker and sending it its function.
     """
     handler = signal.getsignal(signal.SIGINT)
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # nobody is interrupted by it, or not in this thread
+        yield  # only the main thread receives KeyboardInterrupt
         return
     came: list[int] = []
     signal.signal(signal.SIGINT, lambda number, _: came.append(number))
@@ -65,7 +65,7 @@ def _postponed_interrupt() -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Ignore interrupts, and end this worker at once when its parent has ended, whatever it is doing."""
+    """Ignore interrupts in this worker and exit as soon as its parent has ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _CAN_MASK:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -76,43 +76,43 @@ def end_with_parent() -> None:
 
 def _end_after(parent: BaseProcess) -> None:
     parent.join()
-    os._exit(ORPHANED)  # no clean-up: a piece under way may never let go, and nobody wants its value
+    os._exit(ORPHANED)  # no clean-up: the running piece may never return, and its value is not needed
 
 
-BATCH = 16  # pieces sent at a time, so that a worker does not wait for the parent between small ones
-MOST_STILLBORN = 4  # then it is not a worker's own fault
-WATCH_SECONDS = 0.2  # how often clocks are looked at
+BATCH = 16  # pieces sent at a time, so that workers do not wait for the parent between small pieces
+MOST_STILLBORN = 4  # consecutive workers that die at start before we give up
+WATCH_SECONDS = 0.2  # how often time limits are checked
 
 _Numbered = tuple[int, Any]
 
 
 @dataclass(slots=True)
 class _Worker:
-    """One process and what it was given."""
+    """One process and its pieces."""
 
     process: BaseProcess
     pipe: Connection
-    waiting: deque[_Numbered] = field(default_factory=deque)  # given and not begun
+    waiting: deque[_Numbered] = field(default_factory=deque)  # sent and not started
     current: _Numbered | None = None
-    since: float = 0.0  # when it began the current piece
+    since: float = 0.0  # when the current piece was started
 
 
 class Processes:
-    """A number of worker processes.
+    """A pool of worker processes.
 
     Args:
-        workers: how many; the cores of this machine unless given.
+        workers: number of processes; one per core by default.
     """
 
     def __init__(self, workers: int | None = None, bounds: PieceLimits | None = None, batch: int = BATCH) -> None:
         self.workers = workers or available_cores()
         self.bounds, self.batch = bounds or PieceLimits(), batch
         self._crew: list[_Worker] = []
-        self._stillborn = 0  # workers in a row that died before they began anything
+        self._stillborn = 0  # consecutive workers that died before they started a piece
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[PieceResult[Any] | LostPiece]:
         source = enumerate(pieces)
-        returned: deque[_Numbered] = deque()  # of workers that died
+        returned: deque[_Numbered] = deque()  # left over from workers that died
         try:
             self._crew = [_start(function, self.bounds) for _ in range(self.workers)]
             for worker in self._crew:
@@ -125,7 +125,7 @@ class Processes:
     def close(self) -> None:
         crew, self._crew = self._crew, []
         for worker in crew:
-            worker.pipe.close()  # a worker that finds its pipe closed ends
+            worker.pipe.close()  # a worker exits when its pipe is closed
         end = time.monotonic() + 1
         for worker in crew:
             worker.process.join(max(0.0, end - time.monotonic()))
@@ -147,7 +147,7 @@ class Processes:
             if self._is_late(worker):
                 worker.process.kill()
                 worker.process.join()
-                late = f"took more than {self.bounds.seconds:g} s; give it more time or leave it out"
+                late = f"took more than {self.bounds.seconds:g} s; raise the limit or leave it out"
                 yield from self._replace(position, function, returned, late, is_death=False)
         for worker in self._crew:
             self._supply(worker, source, returned)
@@ -164,7 +164,7 @@ class Processes:
         reason: str,
         is_death: bool = True,
     ) -> Iterator[LostPiece]:
-        """Put a new worker in the place of one that is gone; the piece it had begun is lost, the others are not."""
+        """Replace a dead worker; only the piece that it had started is lost."""
         gone = self._crew[position]
         yield from _leftovers(gone)
         gone.pipe.close()
@@ -187,12 +187,12 @@ class Processes:
                 break
             worker.waiting.append(piece)
         if worker.waiting:
-            with suppress(OSError):  # it died since; the next round finds out
+            with suppress(OSError):  # it died meanwhile; the next round notices
                 worker.pipe.send(list(worker.waiting))
 
 
 def _take(worker: _Worker) -> Iterator[PieceResult[Any] | LostPiece]:
-    """Take in one message of a worker."""
+    """Receive one message from a worker."""
     kind, number, value = worker.pipe.recv()
     if kind == "begin":
         worker.current, worker.since = worker.waiting.popleft(), time.monotonic()
@@ -202,7 +202,7 @@ def _take(worker: _Worker) -> Iterator[PieceResult[Any] | LostPiece]:
 
 
 def _leftovers(worker: _Worker) -> Iterator[Any]:
-    """Take in what a worker said before it died."""
+    """Receive the remaining messages of a worker that died."""
     try:
         while worker.pipe.poll():
             yield from _take(worker)
@@ -214,12 +214,12 @@ def _death(worker: _Worker) -> str:
     worker.process.join(5)
     code = worker.process.exitcode
     if code is not None and code < 0:
-        return f"killed its worker ({signal.Signals(-code).name}); leave it out or look into it"
-    return f"ended its worker (exit code {code}); leave it out or look into it"
+        return f"killed its worker ({signal.Signals(-code).name}); leave it out or investigate it"
+    return f"ended its worker (exit code {code}); leave it out or investigate it"
 
 
 def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
-    # Spawned, not forked: a fork of a process with threads may hang, and workers look the same on every system.
+    # Spawned, not forked: forking a process with threads may deadlock, and spawning works alike on every system.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there, function, bounds), daemon=True)
@@ -230,10 +230,10 @@ def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
 
 
 def _work(pipe: Connection, function: Callable[[Any], Any], bounds: PieceLimits) -> None:
-    """Carry out batches until the pipe is closed."""
+    """Process batches until the pipe is closed."""
     end_with_parent()
     limit_memory(bounds.memory_bytes)
-    with suppress(EOFError, OSError):  # the parent has closed the pipe, or is gone
+    with suppress(EOFError, OSError):  # the parent closed the pipe or died
         while True:
             for number, piece in pipe.recv():
                 pipe.send(("begin", number, None))
@@ -243,7 +243,7 @@ def _work(pipe: Connection, function: Callable[[Any], Any], bounds: PieceLimits)
 def _perform(function: Callable[[Any], Any], number: int, piece: Any, bounds: PieceLimits) -> tuple[str, int, Any]:
     try:
         return "done", number, function(piece)
-    except Exception as error:  # noqa: BLE001 - a piece that raises costs itself; the parent is told why
+    except Exception as error:  # noqa: BLE001 - reported as the reason why this piece is lost
         return "lost", number, reason_of(error, bounds)
 
 

@@ -1,7 +1,7 @@
-"""The same map as Ray tasks, on a cluster of this machine's own or on one that exists.
+"""The Ray engine: runs pieces as Ray tasks, on a local cluster that it starts or on an existing one.
 
-Pieces travel in batches. Ray does not say which piece killed a worker, so a batch that did is halved and sent again
-until the piece is alone; only then is it given up. Time is bounded by an alarm in the worker, which stops Python code.
+Pieces are sent in batches. Ray does not report which piece killed a worker, so such a batch is halved and sent again
+until the piece is alone and reported as lost. An alarm signal in the worker enforces the time limit.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any
 from eirkit.engine.interface import LostPiece, PieceLimits, PieceResult, limit_memory, reason_of
 from eirkit.errors import InfrastructureError, MissingExtraError
 
-BATCH = 48  # pieces a task: a task costs Ray about a millisecond
-_SOURCE = Path(__file__).parents[2]  # what holds the package, for workers that do not have it installed
+BATCH = 48  # pieces per task; a task costs Ray about a millisecond
+_SOURCE = Path(__file__).parents[2]  # added to the path of workers that do not have eirkit installed
 
 _Numbered = tuple[int, Any]
 
 
 class RayTasks:
-    """Ray tasks with a few batches in flight.
+    """An engine that keeps a few batches of Ray tasks in flight.
 
     Args:
-        address: of an existing cluster; None for one of our own on this machine, which ends with `close`.
-        workers: of our own cluster.
-        in_flight: batches under way at a time, for each worker.
+        address: address of an existing cluster; None to start a local one, which `close` shuts down.
+        workers: size of the local cluster.
+        in_flight: batches in flight per worker.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RayTasks:
         ray = self._connect()
         task = ray.remote(num_cpus=1, max_retries=0)(_perform_all)
         source = enumerate(pieces)
-        again: list[list[_Numbered]] = []  # halves of batches that killed their worker
+        again: list[list[_Numbered]] = []  # halves of batches that killed a worker
         under_way: dict[Any, list[_Numbered]] = {}
         most = self.in_flight * max(1, int(ray.cluster_resources().get("CPU", 1)))
         while True:
@@ -61,7 +61,7 @@ class RayTasks:
                 yield from ray.get(ready)
             except ray.exceptions.RayError as error:
                 if len(batch) == 1:
-                    reason = f"killed its worker ({type(error).__name__}); leave it out or look into it"
+                    reason = f"killed its worker ({type(error).__name__}); leave it out or investigate it"
                     yield LostPiece(batch[0][0], reason, is_death=True)
                 else:
                     again.extend((batch[: len(batch) // 2], batch[len(batch) // 2 :]))
@@ -82,7 +82,7 @@ class RayTasks:
                     address=self.address,
                     num_cpus=None if self.address else self.workers,
                     include_dashboard=None if self.address else False,
-                    _node_ip_address=None if self.address else "127.0.0.1",  # nobody else is to reach it
+                    _node_ip_address=None if self.address else "127.0.0.1",  # not reachable from other machines
                     configure_logging=False,
                     log_to_driver=False,
                     runtime_env={"env_vars": {"PYTHONPATH": str(_SOURCE)}},
@@ -96,7 +96,7 @@ class RayTasks:
 def _perform_all(
     function: Callable[[Any], Any], batch: list[_Numbered], bounds: PieceLimits
 ) -> list[PieceResult[Any] | LostPiece]:
-    """Carry out a batch inside a Ray worker."""
+    """Process a batch inside a Ray worker."""
     limit_memory(bounds.memory_bytes)
     return [_perform(function, number, piece, bounds) for number, piece in batch]
 
@@ -109,8 +109,8 @@ def _perform(
     try:
         return PieceResult(number, function(piece))
     except _LateError:
-        return LostPiece(number, f"took more than {bounds.seconds:g} s; give it more time or leave it out")
-    except Exception as error:  # noqa: BLE001 - a piece that raises costs itself; whoever asked is told why
+        return LostPiece(number, f"took more than {bounds.seconds:g} s; raise the limit or leave it out")
+    except Exception as error:  # noqa: BLE001 - reported as the reason why this piece is lost
         return LostPiece(number, reason_of(error, bounds))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -118,7 +118,7 @@ def _perform(
 
 
 class _LateError(BaseException):
-    """The time of a piece is over; no Exception, so that the piece cannot catch it by accident."""
+    """The time limit of a piece is exceeded; not an Exception, so that the piece does not catch it by accident."""
 
 
 def _ring(number: int, frame: FrameType | None) -> None:

@@ -1,1 +1,1 @@
-"""Controlled experiments on the runner: the three-arm rescue, recovery probes and the channel audit."""
+"""Controlled experiments: the three-arm rescue, recovery probes and the audit of prompts for leaks."""

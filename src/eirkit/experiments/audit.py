@@ -1,9 +1,7 @@
-"""The channel audit: does the text that a model receives carry anything besides what it is meant to carry?
+"""The channel audit: checks that prompts do not leak information through seven side channels.
 
-An interface under audit comes in, the shipped one or one with a planted leak; the number of checks and the findings of
-seven channels go out. Every check reads the rendered request, never the objects it was made from. Payload width is
-checked once for each displayed value slot, message length once for each decision at saturation, and the other five
-once for each decision.
+Every check reads the rendered request, never the objects it was made from. Payload width is checked for each displayed
+value slot, message length for each decision at saturation, and the other five channels for each decision.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ CHANNELS = (
     "reset-isolation",
 )
 WORKLOADS = ("stepwise-sum", "store-recall", "stepwise-max", "full-lookup", "stepwise-topk", "running-max")
-EXAMPLES = 3  # findings a channel that are quoted
+EXAMPLES = 3  # findings quoted per channel
 
 Interface = Callable[[PublicTask, int], Session]  # a fresh session of a task with h records
 Answers = Mapping[int, Payload]  # what the scripted agent submits at each step
@@ -47,7 +45,7 @@ _LABEL = re.compile(r"A_(\d+)")
 
 
 def shipped_interface(task: PublicTask, h: int) -> Session:
-    """The interface that experiments use: Controlled Retention over the last h records."""
+    """Return a session of Controlled Retention over the last h records, as experiments use it."""
     return ControlledSession(task, Retention(Fifo(), h))
 
 
@@ -60,9 +58,9 @@ class Instance:
 
 
 def instances(count: int) -> list[Instance]:
-    """Return short tasks that vary in workload, length, capacity and slots, each combination of them in turn."""
+    """Return short tasks that cycle through combinations of workload, length, capacity and slots."""
     if count < 1:
-        raise SpecError(f"{count} instances check nothing; use --instances 1 or more")
+        raise SpecError(f"{count} instances are too few; use --instances 1 or more")
     drawn = below(words(range(count), 2, "audit"), 9)
     made = []
     for i in range(count):
@@ -75,15 +73,15 @@ def instances(count: int) -> list[Instance]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The retained records as they stand in a request, read back from its text."""
+    """The retained records as read from the text of a request."""
 
-    announced: int | None  # how many the request says there are
+    announced: int | None  # number of records that the request states
     records: tuple[tuple[int, tuple[str, ...]], ...]  # label and the slots' texts, in the order of display
     labels: frozenset[int]  # every label in any message except in the references of the step
 
 
 def read_shown(request: Request) -> Shown:
-    """Return what the state message shows; whatever stands there, this does not fail."""
+    """Parse the state message; never fails, whatever the message contains."""
     lines = request.messages[-1].content.split("\n")
     announced = re.match(r"RETAINED (\d+)\b", lines[0])
     found = [match for line in lines if (match := _RECORD.match(line))]
@@ -95,7 +93,7 @@ def read_shown(request: Request) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class ChannelRow:
-    """One channel: how often it was checked, how often it leaked, and the first findings."""
+    """The checks and findings of one channel, with the first examples."""
 
     channel: str
     checks: int
@@ -105,7 +103,7 @@ class ChannelRow:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The whole audit."""
+    """The result of an audit."""
 
     rows: tuple[ChannelRow, ...]
     instances: int
@@ -150,7 +148,7 @@ def run_audit(
     """Audit an interface over many instances.
 
     Args:
-        rendered_elsewhere: what `digests` gives in another process, with another hash seed.
+        rendered_elsewhere: `digests` from another process with another hash seed.
     """
     tally = _Tally()
     decisions = saturated = value_slots = 0
@@ -272,7 +270,7 @@ def _length(request: Request) -> int:
 
 
 def serialize(request: Request) -> bytes:
-    """Return the bytes that stand for a request."""
+    """Return a request as bytes."""
     return canonical(request_record(request))
 
 

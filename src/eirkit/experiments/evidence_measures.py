@@ -1,4 +1,4 @@
-"""What rescues and probes measure: the accuracy of each arm, and how directly a lost answer is recovered."""
+"""Declares the measures of rescues and recovery probes."""
 
 from __future__ import annotations
 

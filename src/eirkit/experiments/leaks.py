@@ -1,6 +1,6 @@
-"""Interfaces that leak on purpose, one for each audited channel, and the audit's second process.
+"""Runs the channel audit, on the shipped interface or on one with a planted leak.
 
-They prove that the audit can fail: `eirkit lacuna audit --plant CHANNEL` must find the leak every time.
+There is a leak for each channel, to verify that the audit finds it (`eirkit lacuna audit --plant CHANNEL`).
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ Messages = tuple[Message, ...]
 
 
 def unpadded(visible: Visible) -> Messages:
-    """Payload width: values without leading zeros, so that small ones are short."""
+    """Leak through payload width: values without leading zeros, so that small ones are short."""
     system, state = render(visible)
     shortened = re.sub(r"^A_\d+ = .*$", lambda line: re.sub(r"(?<= )0+(?=\d)", "", line[0]), state.content, flags=re.M)
     return system, Message("user", shortened)
 
 
 def names_evicted(visible: Visible) -> Messages:
-    """Identifiers: a word about the record that left last."""
+    """Leak through identifiers: name the record that was evicted last."""
     oldest = min((t for t, _ in visible.records), default=1)
     return _append(visible, f"GONE {show_label(visible.task.spec, oldest - 1)}" if oldest > 1 else "")
 
 
 def hides_odd(visible: Visible) -> Messages:
-    """Occupancy: records with an odd value are left out."""
+    """Leak through occupancy: leave out records with an odd value."""
     return render(replace(visible, records=tuple(r for r in visible.records if r[1][0] % 2 == 0)))
 
 
 def sorted_by_value(visible: Visible) -> Messages:
-    """Ordering: the largest value first."""
+    """Leak through ordering: show the largest value first."""
     return render(replace(visible, records=tuple(sorted(visible.records, key=lambda r: r[1], reverse=True))))
 
 
 def tagged_with_hash(visible: Visible) -> Messages:
-    """Serialization: a tag made with Python's hash, which differs from process to process."""
+    """Leak through serialization: add a tag from Python's hash, which differs between processes."""
     return _append(visible, f"TAG {hash(str(visible.records)) & 0xFFFFFFFF:08x}")
 
 
 def pads_by_value(visible: Visible) -> Messages:
-    """Message length: dots, as many as the newest value says."""
+    """Leak through message length: add dots in proportion to the newest value."""
     return _append(visible, "." * (visible.records[-1][1][0] % 7) if visible.records else "")
 
 
 class Remembers:
-    """Reset isolation: a checksum over every record that was ever shown, evicted ones included."""
+    """Leak through reset isolation: add a checksum over all records shown so far, including evicted ones."""
 
     def __init__(self) -> None:
         self.seen: dict[int, Payload] = {}
@@ -76,7 +76,7 @@ def _append(visible: Visible, line: str) -> Messages:
     return (system, Message("user", f"{state.content}\n{line}")) if line else (system, state)
 
 
-# A renderer may keep a state of its own, so every session gets a fresh one.
+# A renderer may have state, so every session gets a new one.
 LEAKS: dict[str, Callable[[], Renderer]] = {
     "payload-width": lambda: unpadded,
     "identifiers": lambda: names_evicted,
@@ -100,13 +100,13 @@ def leaky_interface(channel: str) -> Interface:
 
 
 def audit(count: int, plant: str | None = None) -> Audit:
-    """Audit the shipped interface, or one with a planted leak, over so many instances."""
+    """Audit the shipped interface, or one with a planted leak, over `count` instances."""
     interface = shipped_interface if plant is None else leaky_interface(plant)
     return run_audit(instances(count), _elsewhere(count, plant), interface)
 
 
 def _elsewhere(count: int, plant: str | None) -> Digests:
-    """Return the digests of all requests as another process with another hash seed makes them."""
+    """Return the digests of all requests from another process with another hash seed."""
     hash_seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     code = "from eirkit.experiments.leaks import print_digests; print_digests()"
     done = subprocess.run(
@@ -123,6 +123,6 @@ def _elsewhere(count: int, plant: str | None) -> Digests:
 
 
 def print_digests() -> None:
-    """Print the digests as JSON; what the second process does."""
+    """Print the digests as JSON, in the second process."""
     count, plant = int(sys.argv[1]), sys.argv[2]
     sys.stdout.write(json.dumps(digests(instances(count), leaky_interface(plant) if plant else shipped_interface)))

@@ -1,7 +1,7 @@
-"""Recovery probes: a model reads its way down to what it needs to rebuild one lost answer; the harness computes.
+"""Recovery probes: how many reads a model needs to rebuild one lost answer, compared with the minimum.
 
-A probe is a cell whose session is the probe's. How many reads it took, against the fewest possible, follows from its
-recorded actions. The fewest is the recovery cone cut at the resident records: the target counts, residents do not.
+A probe is a cell with a probe session; its measures are computed from the recorded actions. The minimum is the recovery
+cone cut at the resident records, which includes the target and excludes residents.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from eirkit.tasks.cones import cone_of
 from eirkit.tasks.generation import generate_many, graph_of
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
-FAN_INS = (2, 4)  # a chain, fan-in 1, has no shared ancestor that could be read twice
+FAN_INS = (2, 4)  # a chain (fan-in 1) has no shared ancestors that could be read twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class ProbeScore:
     fan_in: int
     target: int
     resident: tuple[int, ...]
-    minimum: int  # reads that the cone takes
+    minimum: int  # reads that the cone requires
     order: tuple[int, ...]  # what was read, in order
-    redundant: int  # reads of a step that had been read
+    redundant: int  # repeated reads of a step
     off_cone: int  # first reads of steps that the target does not need, residents included
     success: bool  # the target became known
-    early_stop: bool  # DONE came before
+    early_stop: bool  # DONE came before the target was known
 
     @property
     def overhead(self) -> float:
@@ -49,17 +49,17 @@ class ProbeScore:
         return len(self.order) / self.minimum
 
 
-def score_probe(task: TaskInstance, moment: LostAnswer, trace: Trace) -> ProbeScore:
-    """Return what a finished probe amounts to, from its actions and the graph alone."""
+def score_probe(task: TaskInstance, lost: LostAnswer, trace: Trace) -> ProbeScore:
+    """Return the score of a finished probe from its actions and the graph."""
     order = tuple(int(a.action.removeprefix("READ ")) for a in trace.actions if _is_read(a))
-    graph, read, resident = graph_of(task), set(order), set(moment.resident)
-    cone = set(cone_of(graph, moment.target, resident).nodes)
+    graph, read, resident = graph_of(task), set(order), set(lost.resident)
+    cone = set(cone_of(graph, lost.target, resident).nodes)
     success = cone <= read
     return ProbeScore(
         seed=task.spec.seed,
         fan_in=task.spec.fan_in,
-        target=moment.target,
-        resident=moment.resident,
+        target=lost.target,
+        resident=lost.resident,
         minimum=len(cone),
         order=order,
         redundant=len(order) - len(read),
@@ -88,7 +88,7 @@ class ProbeRow:
     redundant: int
     off_cone: int
     minimum: float | None  # mean
-    failures: dict[str, int]  # why probes were lost, and how many
+    failures: dict[str, int]  # reasons of failed probes and their numbers
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -96,14 +96,14 @@ class ProbeRow:
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """Which losses are probed."""
+    """Which lost answers are probed."""
 
-    policy: str = "lru"  # under fifo residents are newer than what is lost, and never cut its cone
+    policy: str = "lru"  # not fifo, whose residents are newer than lost answers and never cut their cones
     h: int = 8
     fan_ins: tuple[int, ...] = FAN_INS
-    from_step: int | None = None  # half of the task unless given
+    from_step: int | None = None  # default: half of the task
 
-    def moments(self, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, LostAnswer]]:
+    def lost_answers(self, spec: TaskSpec, seeds: Sequence[int]) -> list[tuple[TaskInstance, LostAnswer]]:
         """Return a lost answer for every fan-in and seed that has one.
 
         Raises:
@@ -111,9 +111,9 @@ class ProbePlan:
         """
         tasks = (task for fan_in in self.fan_ins for task in generate_many(replace(spec, fan_in=fan_in), seeds))
         found = ((task, find_lost_answer(task, self.policy, self.h, self._first(spec))) for task in tasks)
-        if moments := [(task, moment) for task, moment in found if moment is not None]:
-            return moments
-        where = f"{spec.workload} loses nothing so late under {self.policy} with h = {self.h}"
+        if lost_answers := [(task, lost) for task, lost in found if lost is not None]:
+            return lost_answers
+        where = f"{spec.workload} loses no answer this late under {self.policy} with h = {self.h}"
         raise SpecError(f"{where}; lower --h or --from-step")
 
     def cell(self, spec: TaskSpec, model: str, options: ModelOptions) -> Cell:
@@ -151,7 +151,7 @@ class ProbeExperiment:
         """Return every probe of every model."""
         lost: dict[TaskSpec, list[int]] = {}
         for spec in self.specs:
-            for task, _ in self.probes.moments(spec, self.seeds):
+            for task, _ in self.probes.lost_answers(spec, self.seeds):
                 lost.setdefault(task.spec.with_seed(0), []).append(task.spec.seed)
         planned = [
             (self.probes.cell(spec, model, self.options), own) for model in self.models for spec, own in lost.items()
@@ -168,12 +168,12 @@ class ProbeExperiment:
     def measure(self, results: Results) -> Probed:
         """Return a row for each workload and model, and every probe with its workload and model."""
         rows, probes = [], []
-        moments = [(spec.workload, self.probes.moments(spec, self.seeds)) for spec in self.specs]
+        lost_answers = [(spec.workload, self.probes.lost_answers(spec, self.seeds)) for spec in self.specs]
         for model in self.models:
-            for name, probed in moments:
-                cells = [(self.probes.cell(task.spec, model, self.options), task, moment) for task, moment in probed]
-                traces = [(task, moment, results.trace(cell, task.spec.seed)) for cell, task, moment in cells]
-                scores = [score_probe(task, moment, trace) for task, moment, trace in traces if trace is not None]
+            for name, probed in lost_answers:
+                cells = [(self.probes.cell(task.spec, model, self.options), task, lost) for task, lost in probed]
+                traces = [(task, lost, results.trace(cell, task.spec.seed)) for cell, task, lost in cells]
+                scores = [score_probe(task, lost, trace) for task, lost, trace in traces if trace is not None]
                 lost = results.losses((cell, [task.spec.seed]) for cell, task, _ in cells)
                 rows.append(_row(name, model, scores, counted_losses(lost.values())))
                 probes += [(name, model, score) for score in scores]
@@ -191,12 +191,12 @@ class ProbeExperiment:
         }
 
     def answer(self, results: Results) -> dict[str, Any]:
-        """Return what the runs so far say."""
+        """Return the result of the runs so far."""
         return self.document(*self.measure(results))
 
 
 def run_probes(question: ProbeExperiment, runner: Runner | None = None) -> Probed:
-    """Run all probes and measure them; nothing is kept unless a runner is given."""
+    """Run all probes and measure them; without a runner, runs are not kept."""
     with runner_or_temporary(runner) as chosen:
         return question.measure(chosen.complete(question.plan()))
 

@@ -1,4 +1,4 @@
-"""What a rescue, a control or probes found, from their folder alone, whether all of their runs have ended or not."""
+"""Computes the result of a recorded rescue, control or probe from its folder, finished or not."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def result_so_far(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of an experiment from the runs that have ended; nothing is run and nothing written.
 
     Raises:
-        UsageError: a model or plug-in that the settings name is not here.
+        UsageError: a model or plug-in of the settings is not available.
     """
     return READERS[manifest["command"]](manifest["settings"]).answer(Results(folder))

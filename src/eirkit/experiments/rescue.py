@@ -1,8 +1,8 @@
-"""The causal rescue: the same task under no injection, under restoration, and under a sham of equal length.
+"""The causal rescue: compares no injection, restored results and a sham of equal length on the same tasks.
 
-Arms are whole trajectories with an injection at every step that misses something, paired by seed and step. An arm is a
-cell; accuracies at the missed steps and paired tests follow from the recorded runs. With a memory system behind the
-agent the control arm is run first: steps and injections are those for which its memory did not bring what was missing.
+An arm is a cell whose runs have an injection at every step with a missing input. Arms are paired by seed and step;
+accuracies and paired tests are computed from the recorded runs. With a memory system the control arm runs first, and
+only inputs that its memory did not return are injected and counted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RescueSetup:
     policy: str = "fifo"
     truth: Truth = "true"
     managed: bool = False  # the action loop in place of Controlled Retention; recovery is off in both
-    memory: MemoryPlan | None = None  # behind the action loop; then the last h records stay in sight, or none if strict
+    memory: MemoryPlan | None = None  # for the action loop; then the last h records stay in context, or none if strict
     actions: int = ACTION_LIMIT  # of a run in the action loop
 
     def cells(self, models: Iterable[str], options: ModelOptions, seeds: Sequence[int]) -> Iterator[Planned]:
@@ -48,7 +48,7 @@ class RescueSetup:
             SpecError: there are no seeds.
         """
         if not seeds:
-            raise SpecError("no seeds given; the arms are paired by seed")
+            raise SpecError("no seeds are given; give at least one")
         for model in models:
             yield from ((self.cell(arm, model, options), seeds) for arm in ARMS)
 
@@ -58,7 +58,7 @@ class RescueSetup:
 
     @property
     def access(self) -> Access:
-        """How the agents of all arms get at their earlier results."""
+        """How agents access their earlier results, in all arms."""
         if self.memory is not None:
             memory, panel = self.memory, self.panel or NATIVE
             return Access(EXTERNAL, None, memory.name, memory.settings, panel, h=self.h, actions=self.actions)
@@ -68,11 +68,11 @@ class RescueSetup:
 
     @property
     def panel(self) -> str | None:
-        """Strict where the memory is held to h records and nothing else is in sight; None without a memory."""
+        """`strict` if the memory is limited to h records and nothing stays in context; None without a memory."""
         return None if self.memory is None else NATIVE if self.memory.limit is None else STRICT
 
     def check(self) -> None:
-        """Raise UsageError where the policy or the memory system is unknown, or cannot be had as it is wanted."""
+        """Raise UsageError if the policy or the memory system is unknown or cannot be used as requested."""
         find_policy(self.policy)
         if self.memory is not None:
             check_plan(self.memory)
@@ -106,8 +106,8 @@ class ArmRow:
 
     model: str
     arm: Arm
-    steps: int  # scored steps with a missing input; with a memory those at which the control arm's did not bring it
-    accuracy: float | None  # at those steps, pooled over trajectories; None where nothing was missing
+    steps: int  # scored steps with a missing input that, with a memory, the control arm's memory did not return
+    accuracy: float | None  # at those steps, pooled over trajectories; None if nothing was missing
     scored: int  # trajectories
     attempted: int
     trajectory_accuracy: float | None  # over all steps, mean over trajectories
@@ -115,7 +115,7 @@ class ArmRow:
     self_consistent_accuracy: float | None
     missed_steps: (
         float | None
-    )  # a trajectory: steps that need something out of sight, whether a memory brings it or not
+    )  # per trajectory: steps with an input out of context, whether a memory returned it or not
     memory: str | None = None
     fates: Mapping[Fate, int] | None = None  # what became of missing results; only with a memory
 
@@ -147,12 +147,12 @@ class Rescue:
         return self.repair_effect_of({row.model for row in self.rows})
 
     def repair_effect_of(self, models: Collection[str]) -> float | None:
-        """The same where only some of the models count."""
+        """The repair effect of these models; None unless exactly one of them has one."""
         chosen = self.repair_effects(models)
         return chosen[0].difference.estimate if len(chosen) == 1 else None
 
     def repair_effects(self, models: Collection[str]) -> list[Contrast]:
-        """The contrast of oracle and sham of each of these models that has one."""
+        """The contrasts of oracle and sham for these models."""
         return [c for c in self.contrasts if c.arms == ("oracle", "sham") and c.model in models]
 
     def as_json(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class Rescue:
 class _Run:
     verdicts: tuple[Verdict, ...]
     score: RunScore
-    lacking: Unrecovered
+    unrecovered: Unrecovered
     fates: Mapping[Fate, int] | None  # of an external memory
 
 
@@ -179,7 +179,7 @@ Steps = Mapping[int, Collection[int]]  # by seed
 def rescue(
     setup: RescueSetup, seeds: Sequence[int], models: Sequence[str], options: ModelOptions, runner: Runner | None = None
 ) -> Rescue:
-    """Run every arm of every model over the seeds and compare them; nothing is kept unless a runner is given."""
+    """Run every arm of every model over the seeds and compare them; without a runner, runs are not kept."""
     plan = CellPlan("rescue", tuple(setup.cells(models, options, seeds)))
     with runner_or_temporary(runner) as chosen:
         return measure_rescue(setup, seeds, models, options, chosen.complete(plan))
@@ -188,7 +188,7 @@ def rescue(
 def measure_rescue(
     setup: RescueSetup, seeds: Sequence[int], models: Iterable[str], options: ModelOptions, results: Results
 ) -> Rescue:
-    """Compare the arms of every model from what was recorded of their runs."""
+    """Compare the arms of every model from the recorded runs."""
     rows: list[ArmRow] = []
     contrasts: list[Contrast] = []
     failures: list[str] = []
@@ -214,12 +214,12 @@ def _failures(
 
 
 def _chosen(setup: RescueSetup, control: Runs) -> Steps | None:
-    """Return the steps that count, by seed; None where all missed ones do.
+    """Return the steps that count, by seed; None if all steps with a miss do.
 
-    A memory brings some of what is missing. Which steps it leaves lacking is a matter of the control arm, so the same
-    steps count in every arm, however they were answered.
+    A memory returns some missing inputs. The control arm determines at which steps it does not, and the same steps
+    count in every arm.
     """
-    return None if setup.memory is None else {seed: run.lacking for seed, run in control.items()}
+    return None if setup.memory is None else {seed: run.unrecovered for seed, run in control.items()}
 
 
 def _read_arm(setup: RescueSetup, cell: Cell, seeds: Sequence[int], results: Results) -> dict[int, _Run]:
@@ -268,7 +268,7 @@ def _sum_fates(runs: Iterable[_Run]) -> dict[Fate, int] | None:
 
 
 def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None) -> list[Contrast]:
-    """Return the comparison of two arms, or nothing where they share no missed step."""
+    """Return the comparison of two arms; empty if they share no step with a miss."""
     shared = {seed: _pairs(first[seed], second[seed], seed, chosen) for seed in first if seed in second}
     by_trajectory = [pairs for pairs in shared.values() if pairs]
     if not by_trajectory:
@@ -299,5 +299,5 @@ def _pairs(first: _Run, second: _Run, seed: int, chosen: Steps | None) -> list[t
 
 
 def _counts(verdict: Verdict, seed: int, chosen: Steps | None) -> bool:
-    """True for a scored step that misses something, and is one of those chosen where some are."""
+    """True for a scored step with a miss that is among the chosen steps, if there are any."""
     return verdict.missed and verdict.scored and (chosen is None or verdict.t in chosen.get(seed, ()))

@@ -1,4 +1,4 @@
-"""A rescue as a whole: the arms with the controls of its models as one plan, and what its runs say as one document."""
+"""The rescue experiment: arms and capability controls as one plan, and its result as a JSON document."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions
 from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup, measure_rescue
-from eirkit.runs.capability import CapabilityCell
-from eirkit.runs.claims import GATE, measure_gates, models_to_control
+from eirkit.runs.capability import GATE, CapabilityCell, measure_gates, models_to_control
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.results import Results
 from eirkit.runs.values import read_seeds, show_seeds
@@ -17,13 +16,13 @@ from eirkit.runs.values import read_seeds, show_seeds
 
 @dataclass(frozen=True, slots=True)
 class RescueExperiment:
-    """One rescue: the condition of its arms, who is rescued, and whether they are controlled first."""
+    """One rescue: the setup of its arms, the models, and whether their capability is controlled first."""
 
     setup: RescueSetup
     seeds: Sequence[int]
     models: Sequence[str]
     options: ModelOptions
-    control: bool | None = None  # None: for agents to whom it is no expense
+    control: bool | None = None  # None: for free models only
 
     def plan(self) -> CellPlan:
         """Return the controls, then the arms."""
@@ -47,7 +46,7 @@ class RescueExperiment:
         )
 
     def answer(self, results: Results) -> dict[str, Any]:
-        """Return what the runs so far say."""
+        """Return the result of the runs so far."""
         return self.document(*self.measure(results))
 
     def measure(self, results: Results) -> tuple[Rescue, dict[str, CapabilityCell]]:
@@ -65,11 +64,11 @@ class RescueExperiment:
 def rescue_document(
     setup: RescueSetup, seeds: int, found: Rescue, controls: Mapping[str, CapabilityCell]
 ) -> dict[str, Any]:
-    """Return the result as one document; there is one effect for each model that may carry claims, never a mean."""
+    """Return the result as one document, with one effect per model that supports claims, never a mean."""
     document = found.as_json()
     for row in (*document["rows"], *document["contrasts"]):
         cell = controls.get(row["model"])
-        row |= {"control": None if cell is None else cell.standing(), "claims": cell is not None and cell.passes}
+        row |= {"control": None if cell is None else cell.verdict(), "claims": cell is not None and cell.passes}
     allowed = may_claim(found, controls)
     condition = {"workload": setup.spec.workload, "m": setup.spec.m, "h": setup.h, "policy": setup.policy}
     return {
@@ -93,5 +92,5 @@ def _effect(one: Contrast) -> dict[str, Any]:
 
 
 def may_claim(found: Rescue, controls: Mapping[str, CapabilityCell]) -> set[str]:
-    """Return the models that have not failed the control."""
+    """Return the models that did not fail the control."""
     return {row.model for row in found.rows if row.model not in controls or controls[row.model].passes}

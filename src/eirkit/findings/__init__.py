@@ -1,1 +1,1 @@
-"""What a finished run shows: causes of wrong steps, fates of needed records, behaviour, statistics. Runs nothing."""
+"""Analysis of finished runs: causes of wrong steps, fates of needed records, behaviour, statistics. Runs nothing."""

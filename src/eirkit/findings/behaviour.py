@@ -1,6 +1,6 @@
-"""What an agent did with its memory. The actions, decisions and texts of one run come in; counted behaviour goes out.
+"""Counts how an agent used its memory in one run: retrievals, read-ahead, thrashing, write-through, continuations.
 
-A *retrieval* is a READ or RECOMPUTE that was carried out, or a label in a SEARCH that was: one for each label.
+A *retrieval* is an executed READ or RECOMPUTE, or one label in an executed SEARCH.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _MENTION = re.compile(r"\bA_?\{?0*(\d{1,6})\b")  # also A7 and A_{7}, as people 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Counts over the actions of one run; the properties are the rates, None where nothing was to be counted."""
+    """Counts over the actions of one run; the properties are rates, None if the denominator is 0."""
 
     retrievals: int
     just_in_time: int  # retrievals of a reference of the current step
     redundant: int  # retrievals of an id already retrieved during the same step
-    read_ahead: int  # retrievals of anything else than a current reference
+    read_ahead: int  # retrievals of anything but a current reference
     prefetched: int  # of those: the id is referred to by one of the next 4 steps
     regret: int  # retrieved ahead, evicted before the step that then needed it
     thrash_episodes: int  # (a) runs of 3 or more actions without an accepted answer; NEXT counts, as in the limit
@@ -54,10 +54,6 @@ class Behaviour:
         return _rate(self.redundant, self.retrievals)
 
     @property
-    def prefetch_precision(self) -> float | None:
-        return _rate(self.prefetched, self.read_ahead)
-
-    @property
     def write_through_rate(self) -> float | None:
         return _rate(self.written, self.correct)
 
@@ -65,7 +61,7 @@ class Behaviour:
 def measure_behaviour(
     graph: Graph, actions: Sequence[ActionTaken], decisions: Iterable[Decision], verdicts: Iterable[Verdict] = ()
 ) -> Behaviour:
-    """Return the behaviour of one run, from what it did and from which of its answers were correct."""
+    """Return the behaviour of one run from its actions and the correctness of its answers."""
     actions = [action for action in actions if action.outcome != "late"]
     submitted = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
     retrieved = [(action.t, r) for action in actions for r in retrievals_of(action)]
@@ -109,9 +105,9 @@ def _is_answer(action: ActionTaken) -> bool:
 
 
 def _regret(graph: Graph, actions: Sequence[ActionTaken]) -> int:
-    """Count records read ahead of need that left memory before the first step that needed them.
+    """Count records that were read ahead and evicted before the first step that needed them.
 
-    A reference of the current step cannot be regretted: what is fetched stays in sight until the step ends.
+    A reference of the current step does not count, because what is fetched stays visible until the step ends.
     """
     held: dict[int, bool] = {}  # read ahead and not needed yet → has been evicted since
     regretted = step = 0
@@ -170,11 +166,11 @@ def _written(actions: Sequence[ActionTaken], submitted: Mapping[int, Payload]) -
 def continuations(
     decisions: Iterable[Decision], exchanges: Iterable[Exchange], actions: Iterable[ActionTaken] = ()
 ) -> dict[int, Continuation]:
-    """Return how the agent went on at each step with a missing input.
+    """Return how the agent continued at each step with a missing input.
 
-    *recovered*: everything missing was fetched. *stopped*: a recovery began, that is something was retrieved or asked
-    for, and not all of it was fetched. *acknowledged*: no recovery, and a reply names a missing label outside its
-    commands. *silent*: an answer, and none of this. *abandoned*: neither recovery nor word nor answer.
+    *recovered*: everything missing was fetched. *stopped*: a recovery was started but did not fetch everything.
+    *acknowledged*: no recovery, and a reply names a missing label outside its commands. *silent*: an answer without any
+    of these. *abandoned*: no recovery, no acknowledgement and no answer.
     """
     missed = {decision.t: decision for decision in decisions if decision.missing}
     said: dict[int, set[int]] = {t: set() for t in missed}
@@ -211,9 +207,9 @@ def _continuation(decision: Decision, said: set[int], tried: bool) -> Continuati
 
 @dataclass(frozen=True, slots=True)
 class Valley:
-    """Where accuracy falls as capacity changes."""
+    """The lowest points of accuracy as a function of capacity."""
 
-    depth: float  # the lowest accuracy − the no-recovery floor's at the same h; negative: memory did harm
+    depth: float  # the lowest accuracy − the no-recovery floor's at the same h; negative: the memory reduced accuracy
     h: int  # where that is
     dip: float  # the lowest accuracy − the worse of both neighbouring capacities'; negative: a true valley; 0 if none
     dip_h: int | None

@@ -1,8 +1,8 @@
-"""Why each wrong step was wrong, and the score of a run.
+"""Assigns a cause to each wrong step and scores a run.
 
-Causes are tried in this order: the run ended before the step → not answered; a required input was unavailable → state
+Causes are tested in this order: the run ended before the step → not answered; a required input was unavailable → state
 supply; no answer was given → not answered; the operator on the agent's own earlier answers gives what it submitted, and
-those were wrong → cascade; else → computation. A `kind` says more, and every wrong step has one cause.
+those were wrong → cascade; else → computation. Every wrong step has one cause and a more specific `kind`.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ KIND_MEASURES = MeasureGroup(
             pooled="sum",
         ),
         Measure(
-            "not_fetched", "input not fetched", "an input could be had within the budgets and was not", pooled="sum"
+            "not_fetched",
+            "input not fetched",
+            "an input could be had within the budgets and was not",
+            pooled="sum",
         ),
         Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
     ),
@@ -105,7 +108,7 @@ KIND_MEASURES = MeasureGroup(
 
 @fact
 class Verdict:
-    """What came of one step."""
+    """The outcome of one step."""
 
     t: int
     scored: bool
@@ -120,7 +123,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """One run in numbers. Fractions are over the scored steps: all n unless the task has a warm-up."""
+    """The score of one run. Fractions are of the scored steps: all n unless the task has a warm-up."""
 
     steps: int  # scored
     correct: int
@@ -176,12 +179,12 @@ class RunScore:
 
 
 def read_score(record: Mapping[str, Any]) -> RunScore:
-    """Return the score in a run's record, of this version or of an earlier one."""
+    """Return the score from a run's record, written by this or an earlier version."""
     return RunScore(**{**record, "errors": read_errors(record["errors"], record.get("kinds", {}))})
 
 
 def read_errors(errors: Mapping[str, int], kinds: Mapping[str, int]) -> dict[Cause, int]:
-    """Return wrong steps by cause; records before the cause `not_answered` count those steps under `computation`."""
+    """Return wrong steps by cause; older records, without `not_answered`, counted those steps as `computation`."""
     found = {cause: errors[cause] for cause in CAUSES if cause != "not_answered" or cause in errors}
     if "not_answered" not in errors:
         open_steps = sum(kinds.get(kind, 0) for kind in UNANSWERED)
@@ -190,7 +193,7 @@ def read_errors(errors: Mapping[str, int], kinds: Mapping[str, int]) -> dict[Cau
 
 
 def read_cause(cause: str, kind: str) -> str:
-    """Return the cause of a wrong step in a recorded verdict, of this version or of an earlier one."""
+    """Return the cause from a recorded verdict, written by this or an earlier version."""
     return "not_answered" if kind in UNANSWERED else cause
 
 
@@ -200,13 +203,13 @@ def judge(
     """Return a verdict for every step of the task, reached or not.
 
     Args:
-        actions: of an agent-managed run; what was recomputed may differ from what was submitted, and takes its place.
+        actions: of an agent-managed run; recomputed values replace the submitted ones, from which they may differ.
     """
     by_step = {decision.t: decision for decision in decisions}
     own = {t: decision.submitted for t, decision in by_step.items() if decision.submitted is not None}
     fetched = _fetched(actions)
     judging = _Judge(task, workload, own)
-    replaced: dict[int, Payload] = {}  # by recomputation, so far
+    replaced: dict[int, Payload] = {}  # values recomputed so far
     verdicts = []
     for step in task.steps:
         replaced.update(fetched.get(step.t, ()))
@@ -241,7 +244,7 @@ def score(verdicts: Sequence[Verdict], decisions: Sequence[Decision], *, max_tur
 
 
 class _Judge:
-    """The order of causes, for one run."""
+    """Determines the causes for one run."""
 
     def __init__(self, task: TaskInstance, workload: Workload, own: Mapping[int, Payload]) -> None:
         self.task, self.workload, self.own = task, workload, own
@@ -263,7 +266,7 @@ class _Judge:
         return step.answer if self.wrong.isdisjoint(step.refs) else self._operate(step, self.own)
 
     def _operate(self, step: Step, values: Mapping[int, Payload]) -> Payload | None:
-        """Return the operator on these values; None where one is not there."""
+        """Return the operator on these values; None if one is missing."""
         operands = [values.get(r) for r in step.refs]
         if operands == [self.true[r] for r in step.refs]:
             return step.answer
@@ -297,10 +300,10 @@ class _Judge:
 
 
 def _fetched(actions: Iterable[ActionTaken]) -> dict[int, list[tuple[int, Payload]]]:
-    """Return what was read and recomputed, by the step during which it was, in order; nothing if all was read."""
+    """Return the fetched values by step, in order; empty if nothing was recomputed."""
     done = [action for action in actions if action.outcome == "done" and action.action.startswith(_RECOVERY)]
     if not any(action.action.startswith("RECOMPUTE ") for action in done):
-        return {}  # a read gives back what was submitted
+        return {}  # a read returns what was submitted
     found: dict[int, list[tuple[int, Payload]]] = {}
     for action in done:
         found.setdefault(action.t, []).append(read_record(action.detail))

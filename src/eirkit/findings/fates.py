@@ -1,6 +1,6 @@
-"""What became of every record that a run needed from its external memory, and what is wrong with the memory itself.
+"""Determines the fate of each record that a run needed from its external memory, and diagnoses the memory.
 
-The store was asked by key whenever a search did not return what it looked for, so that losing is told from not finding.
+The store is queried by key whenever a search fails, which separates lost records from records that were not found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from eirkit.measures import Measure, MeasureGroup
 Fate = Literal["used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten"]
 FATES: tuple[Fate, ...] = ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
 RETURNED: tuple[Fate, ...] = ("used", "not_used")
-NOT_ASKED: tuple[Fate, ...] = ("not_sought", "unwritten")  # what the agent never wrote or never searched for
+NOT_ASKED: tuple[Fate, ...] = (
+    "not_sought",
+    "unwritten",
+)  # fates of records that the agent never wrote or never searched for
 FLOOD = 10 * SEARCH_LIMIT * LONGEST_PASSAGE  # characters of one search, ten times what can be shown
 
 
@@ -139,7 +142,7 @@ class FateCounts:
 def count_fates(
     decisions: Sequence[Decision], verdicts: Sequence[Verdict], consultations: Sequence[Consultation]
 ) -> FateCounts:
-    """Return what became of each missing reference of a run."""
+    """Return the fates of the missing references of a run."""
     written: dict[int, int] = {}  # step → when it was first written
     searches: dict[int, list[Consultation]] = {}
     for one in consultations:
@@ -163,13 +166,13 @@ def count_fates(
 
 @dataclass(frozen=True, slots=True)
 class FateShares:
-    """Fates over many runs: means of each run's own shares, so that seeds count alike."""
+    """Fates over many runs: means of the shares of each run, so that all seeds have equal weight."""
 
     runs: int  # that needed a record from memory
     shares: Mapping[Fate, float]  # empty without such a run
 
     def of(self, *fates: Fate) -> float | None:
-        """Return the share of needed records that had one of these fates; None where no run needed any."""
+        """Return the share of needed records with one of these fates; None if no run needed any."""
         return math.fsum(self.shares[fate] for fate in fates) if self.shares else None
 
 
@@ -192,7 +195,7 @@ def _fate(
     own: Values,
     follows: bool,
 ) -> Fate:
-    # By a search of this step, not by a READ or RECOMPUTE, which owe the memory system nothing.
+    # Returned by a search of this step, not by a READ or RECOMPUTE, which do not involve the memory system.
     if any(_brought(one, r, own) for one in searches):
         return "used" if follows else "not_used"
     if written.get(r, decision.t + 1) > decision.t:
@@ -206,14 +209,14 @@ def _fate(
 
 
 def _brought(one: Consultation, r: int, own: Values) -> bool:
-    """True if a search returned the record of step r with the agent's own value, whether it asked for it or not."""
+    """True if a search returned the record of step r with the agent's own value, requested or not."""
     if r in one.call.steps:
         return r not in one.lacking
     return r in records_in("\n".join(one.passages), own)
 
 
 def _mislabelled(one: Consultation, r: int) -> bool:
-    """True if a search that did not bring the record of step r brought its label, whether it asked for it or not."""
+    """True if a search returned the label of step r with another value, requested or not."""
     if r in one.call.steps:
         return r in one.mislabelled
     return r in labels_in("\n".join(one.passages))
@@ -226,11 +229,11 @@ def _is_confused(one: Consultation) -> bool:
 def diagnose(
     fates: Mapping[Fate, int], flooded: int, failures: Mapping[str, int], *, limited: bool = False
 ) -> list[str]:
-    """Return what is wrong with a memory system, in words; nothing where all it was given came back.
+    """Return what is wrong with a memory system, in words; empty if everything was returned.
 
     Args:
-        failures: messages of runs that the system broke, with how often.
-        limited: it was held to a number of records, so that what it lacks may be the harness's own doing.
+        failures: messages of runs that failed because of the system, and their numbers.
+        limited: it was limited to a number of records, so that eirkit itself removed some.
     """
     sought = sum(fates[fate] for fate in FATES if fate not in NOT_ASKED)
     said: dict[Fate, str] = {
@@ -253,7 +256,7 @@ def diagnose(
 def memory_record(
     used: MemoryUsage | None, consultations: Sequence[Consultation], lookups: FateCounts
 ) -> dict[str, object]:
-    """Return what a run's memory did, held and took, as plain data; None: it cannot tell what it holds."""
+    """Return calls, holdings, fates and cost of a run's memory as plain data; None means unknown."""
     used = used or MemoryUsage()
     writes = [one.latency_seconds for one in consultations if one.call.verb == "write"]
     searches = [one.latency_seconds for one in consultations if one.call.verb == "search"]

@@ -1,8 +1,7 @@
-"""The gap above the EIR floor: bits that a task still needed at each cut, against what a memory system held there.
+"""Compares the bits that a memory held at each cut with the bits that the task required there (EIR).
 
-A demand curve and the records of a run come in; one row for each cut goes out. A record counts for as many bits as its
-value can differ in; labels, vectors and whatever else a store keeps come on top, and show in its bytes alone. Where the
-system says how many records it holds, its word counts; where it cannot, what it was given does.
+A record counts as the bits of its value; labels, vectors and other overhead appear in the bytes of the store only. The
+number of records is the one that the system reports or, if it reports none, the number that was written to it.
 """
 
 from __future__ import annotations
@@ -22,13 +21,8 @@ class Cut:
 
     t: int
     needed_bits: float  # EIR, or the certified lower bound where it is not exact
-    held_records: int  # different labels in the store or in sight
+    held_records: int  # distinct labels in the store or in context
     held_bits: float
-
-    @property
-    def gap_bits(self) -> float:
-        """Held above needed; below 0 nothing that was held could have guaranteed what comes."""
-        return self.held_bits - self.needed_bits
 
 
 Counted = Literal["system", "writes"]
@@ -38,9 +32,9 @@ Counted = Literal["system", "writes"]
 class Holdings:
     """What was held after each step t = 0 … n."""
 
-    records: tuple[int, ...]  # in the store or in sight
-    bytes: tuple[int | None, ...]  # of the store alone, None where it does not say
-    counted: Counted  # who counted the store's records: the system itself, or the harness by what it wrote
+    records: tuple[int, ...]  # in the store or in context
+    bytes: tuple[int | None, ...]  # of the store alone, None if unknown
+    counted: Counted  # source of the count: the system's report, or the writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +43,21 @@ class Floor:
 
     needed_bits: float
     held_bits: float
-    short_cuts: int  # at which less was held than needed
+    short_cuts: int  # cuts at which less was held than needed
 
     @property
     def ratio(self) -> float | None:
-        """Held over needed, at their peaks; None where nothing was ever needed."""
+        """Peak of held bits over peak of needed bits; None if nothing was needed."""
         return self.held_bits / self.needed_bits if self.needed_bits else None
 
 
 def holdings(
     n: int, decisions: Sequence[Decision], consultations: Sequence[Consultation], limit: int | None = None
 ) -> Holdings:
-    """Return what was held after each step, by the system's own account where it gave one after every write.
+    """Return what was held after each step, as the system reported it if it did so after every write.
 
     Args:
-        limit: how many records the store was held to.
+        limit: the number of records that the store was limited to.
     """
     writes = [one for one in consultations if one.call.verb == "write"]
     sizes = _latest(n, {one.t: one.bytes for one in writes})
@@ -73,13 +67,14 @@ def holdings(
 
 
 def _reported_records(n: int, decisions: Iterable[Decision], writes: Sequence[Consultation]) -> tuple[int, ...]:
-    """Return how many different records there were at least: as many as the system said, and those in sight.
+    """Return a lower bound on the number of distinct records: those that the system reported, and those in context.
 
-    Which ones the system has it does not say. Of those in sight that it was given it may have each; the others are new.
+    The system does not report which records it holds. It may hold any record in context that was written to it; the
+    others are additional.
     """
     in_sight = {decision.t - 1: frozenset(decision.retained) for decision in decisions}
     said = _latest(n, {one.t: one.records for one in writes})
-    given = {step: one.t for one in reversed(writes) for step in one.call.steps}  # the first time that each was
+    given = {step: one.t for one in reversed(writes) for step in one.call.steps}  # step of the first write of each
     counts = []
     for t in range(n + 1):
         seen = in_sight.get(t, frozenset())
@@ -89,7 +84,7 @@ def _reported_records(n: int, decisions: Iterable[Decision], writes: Sequence[Co
 
 
 def _latest(n: int, by_step: Mapping[int, int | None]) -> tuple[int | None, ...]:
-    """Return for each step what was said last, None before anything was."""
+    """Return for each step the last reported value; None before the first."""
     found: list[int | None] = []
     for t in range(n + 1):
         found.append(by_step.get(t, found[-1] if found else None))
@@ -99,18 +94,18 @@ def _latest(n: int, by_step: Mapping[int, int | None]) -> tuple[int | None, ...]
 def held_records(
     n: int, decisions: Iterable[Decision], consultations: Iterable[Consultation], limit: int | None = None
 ) -> tuple[int, ...]:
-    """Return how many different records were held after each step t = 0 … n, in the store or in sight.
+    """Return the number of distinct records after each step t = 0 … n, in the store or in context.
 
-    The store is taken to hold what it was given, until it is asked for a record by key and does not have it.
+    The store is assumed to hold what was written to it until a lookup by key shows otherwise.
 
     Args:
-        limit: how many records the store was held to; the one written longest ago leaves first.
+        limit: the number of records that the store was limited to; the oldest write is removed first.
     """
     in_sight = {decision.t - 1: frozenset(decision.retained) for decision in decisions}
     by_step: dict[int, list[Consultation]] = {}
     for one in consultations:
         by_step.setdefault(one.t, []).append(one)
-    stored: dict[int, None] = {}  # steps, the one written longest ago first
+    stored: dict[int, None] = {}  # steps, oldest write first
     counts = []
     for t in range(n + 1):
         for one in by_step.get(t, ()):
@@ -133,11 +128,11 @@ def _take_in(stored: dict[int, None], one: Consultation, limit: int | None) -> N
 
 
 def cuts_of(curve: DemandCurve, held: Sequence[int], record_bits: float) -> tuple[Cut, ...]:
-    """Return the cuts of a run; those whose demand was not computed are left out.
+    """Return the cuts of a run whose demand was computed.
 
     Args:
         held: records after each step t = 0 … n.
-        record_bits: in how many bits the value of a record can differ.
+        record_bits: bits of the value of a record.
     """
     return tuple(
         Cut(t, needed, count, count * record_bits)
@@ -170,7 +165,7 @@ def floor_record(curve: DemandCurve, held: Holdings, record_bits: float) -> dict
 
 
 def pool_floors(records: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the peaks over runs, and the mean share of cuts at which less was held than needed; None without a run."""
+    """Return the peaks over runs and the mean share of cuts at which less was held than needed; None without runs."""
     if not records:
         return None
     peak = Floor(

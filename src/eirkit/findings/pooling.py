@@ -1,4 +1,4 @@
-"""Many runs of one cell as one row: means over seeds of per-run rates, sums of causes."""
+"""Pools the scores of one cell's runs: means over seeds of per-run rates, sums of causes."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ class CellScore:
     final_accuracy: float | None  # share of runs whose last answer is correct
     answered_fraction: float | None
     miss_rate: float | None
-    missed_steps: float | None  # steps with a missing reference, a run
+    missed_steps: float | None  # steps with a missing reference, per run
     first_error_at_first_miss: float | None  # over runs with a miss; error-free ones count as unaligned
     steps: int  # scored, over all runs
     errors: dict[Cause, int]  # wrong steps by cause, over all runs
     error_shares: dict[Cause, float | None]  # of scored steps; mean over runs
     kinds: dict[Kind, int]
     max_turn: int  # runs that reached their limit of actions
-    reads: float | None  # a run
+    reads: float | None  # per run
     recomputations: float | None
 
     def as_json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class CellScore:
 
 
 def pool(scores: Sequence[RunScore]) -> CellScore:
-    """Return the row of a cell from the scores of its runs; runs lost to infrastructure are not among them."""
+    """Return the row of a cell from the scores of its finished runs."""
     accuracies = [run.accuracy for run in scores]
     kinds: Counter[Kind] = Counter()
     for run in scores:
@@ -132,7 +132,7 @@ def pool(scores: Sequence[RunScore]) -> CellScore:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of those that are there; None where none is."""
+    """Return the mean of the values that are not None; None if there are none."""
     present = [value for value in values if value is not None]
     return math.fsum(present) / len(present) if present else None
 
@@ -143,5 +143,5 @@ def deviation(values: Sequence[float]) -> float | None:
     if middle is None:
         return None
     if min(values) == max(values):
-        return 0.0  # where the mean is rounded the squares below would not vanish
+        return 0.0  # a rounded mean would make the squares below nonzero
     return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / len(values))

@@ -1,4 +1,4 @@
-"""What misses alone predict, beside what was observed: runs come in; predictions, residuals and tests go out."""
+"""Predicts accuracy from misses alone and tests the predictions: residuals, hazards, pressure and recovery cones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def no_cascade(missed_steps: int, n: int, consuming_steps: int) -> NoCascade:
 
 
 def store_recall_accuracy(miss_per_recall: float) -> float:
-    """Return 0.5 + 0.5 · (1 − misses per RECALL): STOREs are right, a missed RECALL is wrong, no guess is lucky."""
+    """Return 0.5 + 0.5 · (1 − misses per RECALL): STOREs are right, a missed RECALL is wrong, guesses never succeed."""
     return 0.5 + 0.5 * (1 - miss_per_recall)
 
 
@@ -75,7 +75,7 @@ def hazards(first_errors: Sequence[int | None], n: int) -> tuple[Hazard, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StepProfile:
-    """What happened at one step over many trials: the cascade decomposition of a run, step by step."""
+    """Errors, misses and causes at one step over many trials."""
 
     t: int
     trials: int
@@ -103,7 +103,7 @@ def decompose(trials: Sequence[Sequence[Verdict]]) -> tuple[StepProfile, ...]:
 
 @dataclass(frozen=True, slots=True)
 class PressureRun:
-    """One run, as far as equal pressure is concerned."""
+    """Length, pressure and accuracy of one run."""
 
     n: int
     pressure: float  # m / h
@@ -140,7 +140,7 @@ def equal_pressure_cells(trials: Iterable[PressureRun], *, seed: int = 0) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """One recovery: what the graph demanded, under which pressure it happened, and what it took."""
+    """One recovery: the size of its cone, the pressure, and the reads it took."""
 
     cone: int  # minimal reads
     pressure: float
@@ -160,7 +160,7 @@ def reads_given_cone(recoveries: Sequence[Recovery], *, seed: int = 0) -> TestRe
     n = sum(map(len, informative))
     if n == 0:
         return TestResult(0.0, 1.0, 0, "exact")
-    products, spread = np.zeros(DRAWS + 1), 0.0  # row 0: as observed
+    products, spread = np.zeros(DRAWS + 1), 0.0  # row 0: the observed order
     for position, group in enumerate(informative):
         pressure = np.array([item.pressure for item in group])
         reads = np.array([float(item.reads) for item in group])

@@ -1,6 +1,6 @@
-"""Small exact tests and resampling intervals, as functions of plain numbers that return frozen results.
+"""Hypothesis tests and bootstrap intervals: McNemar, sign flips, permutations, Spearman.
 
-Where a null distribution is small it is enumerated and the p-value is exact; else it is sampled from a named stream of
+A small null distribution is enumerated and the p-value is exact; a large one is sampled from a named stream of
 `eirkit.seeds`, so that equal input gives equal output. All tests are two-sided.
 """
 
@@ -22,7 +22,7 @@ Method = Literal["exact", "sampled"]
 
 LARGEST_EXACT_SIGNS = 16  # pairs; 65,536 sign patterns
 LARGEST_EXACT_ORDERS = 8  # observations; 40,320 orders
-DRAWS = 9_999  # with the observed one 10,000, so that p is a round number
+DRAWS = 9_999  # with the observed order 10,000, so that p is a round number
 RESAMPLES = 2_000
 # Statistics that differ by rounding alone are equal: the sums here have a few thousand terms of size one.
 ROUNDING = 1e-12
@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 class TestResult:
     """One hypothesis test."""
 
-    __test__ = False  # not a test case, whatever its name
+    __test__ = False  # not a test case for pytest
 
     estimate: float  # the statistic, in the unit that the function says
     p: float
@@ -124,7 +124,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 0) 
 def bootstrap(
     statistic: Callable[[Sequence[int]], float], trajectories: int, *, seed: int = 0, level: float = 0.95
 ) -> Interval:
-    """Return a percentile interval of a statistic of trajectories, drawn again as a whole with replacement.
+    """Return a percentile interval of a statistic of trajectories, resampled as a whole with replacement.
 
     Args:
         statistic: takes positions of trajectories, some more than once, and returns one number.
@@ -175,7 +175,7 @@ def _over_orders(statistic: Callable[[NDArray[Any]], Floats], n: int, seed: int,
     if n <= LARGEST_EXACT_ORDERS:
         everyone = statistic(np.array(list(permutations(range(n)))))
         return TestResult(observed, _share_at_least(everyone, abs(observed)), n, "exact")
-    # Sorting random words gives a uniform order; two equal 64-bit words in a row are not to be feared.
+    # Sorting random words gives a uniform order; ties between 64-bit words are negligible.
     orders = np.argsort(words([seed], DRAWS * n, "order", name).reshape(DRAWS, n), axis=1)
     return TestResult(observed, _sampled_p(statistic(orders), abs(observed)), n, "sampled")
 

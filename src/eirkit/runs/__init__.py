@@ -1,1 +1,1 @@
-"""Plans of runs: declared, checked, executed, stored whole or not at all, resumed, and summarised."""
+"""Runs agents on tasks: plans, the runner, storage and resume, budgets, full-information controls, summaries."""

@@ -1,7 +1,4 @@
-"""One run from start to records: a cell and a task come in, a finished run or a typed failure goes out.
-
-What a model, a memory, a policy or a workload raises arrives typed; here it becomes the record of a failed run.
-"""
+"""Executes and scores one run and builds its records; errors become the record of a failed run."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import Decision
 from eirkit.agents.stores.memory_pool import MemoryPool
-from eirkit.agents.telemetry import Exchange, Trace
+from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.findings.behaviour import continuations, measure_behaviour
 from eirkit.findings.causes import RunScore, judge, score
@@ -27,7 +24,6 @@ from eirkit.findings.fates import count_fates, memory_record
 from eirkit.findings.floor import floor_record, holdings
 from eirkit.records import encode
 from eirkit.runs.cells import Cell, RecoveryProbe
-from eirkit.runs.event_lines import event_lines
 from eirkit.runs.restoration import Unrecovered
 from eirkit.runs.sessions import lost_answer_of, make_session
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
@@ -39,7 +35,7 @@ from eirkit.tasks.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that the world broke: never a zero, tried again on resume."""
+    """A run that failed for external reasons; never scored, and repeated on resume."""
 
     record: dict[str, Any]  # the fields of failure/1
 
@@ -50,7 +46,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CellContext:
-    """What the runs of one cell share."""
+    """What all runs of one cell share."""
 
     cell: Cell
     workload: Workload
@@ -59,60 +55,66 @@ class CellContext:
     rules_sha256: str
     texts: bool
     scrub: Scrubber
-    coordinates: Mapping[str, Any]  # the cell as every run record repeats it
-    lacking: Mapping[int, Unrecovered] = field(default_factory=dict)  # by seed, of a cell that follows another
-    renderer: Renderer = render  # found once for all runs: looking up a provider takes as long as many steps
+    coordinates: Mapping[str, Any]  # the cell as it appears in every run record
+    unrecovered: Mapping[int, Unrecovered] = field(
+        default_factory=dict
+    )  # by seed, for a cell that depends on the runs of another
+    renderer: Renderer = render  # looked up once per cell, because the lookup takes as long as many steps
 
 
-async def attempt(stage: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | Failure:
+async def attempt(context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | Failure:
     """Run one task to its end and score it."""
     trace = Trace()
     try:
-        used = await run_session(stage, task, memories, trace)
-        return finished_run(stage, task, trace, used)
+        used = await run_session(context, task, memories, trace)
+        return finished_run(context, task, trace, used)
     except (SpendCapReached, UsageError):
-        raise  # nobody's failure: the user's own limit or input
-    except Exception as error:  # noqa: BLE001 - a run that breaks, whoever broke it, is recorded and never a score
-        return Failure(_failure_record(stage, task, trace, error))
+        raise  # the user's own limit or input, not a failure of the run
+    except Exception as error:  # noqa: BLE001 - any other error is recorded as a failed run, never as a score
+        return Failure(_failure_record(context, task, trace, error))
 
 
-async def run_session(stage: CellContext, task: TaskInstance, memories: MemoryPool, trace: Trace) -> MemoryUsage | None:
-    """Run one task to its end into a trace, and return what its memory system held and took, if it has one.
+async def run_session(
+    context: CellContext, task: TaskInstance, memories: MemoryPool, trace: Trace
+) -> MemoryUsage | None:
+    """Run one task to its end into a trace, and return the usage of its memory system, if it has one.
 
-    Whatever is raised passes through; the trace keeps what there was until then.
+    Errors are raised unchanged; the trace keeps the events so far.
     """
-    cell, lacking = stage.cell, stage.lacking.get(task.spec.seed)
-    session = make_session(cell.access, task, stage.workload, stage.structure, cell.intervention, lacking)
-    session.renderer = stage.renderer
+    cell, unrecovered = context.cell, context.unrecovered.get(task.spec.seed)
+    session = make_session(cell.access, task, context.workload, context.structure, cell.intervention, unrecovered)
+    session.renderer = context.renderer
     plan = cell.memory_plan
     if plan is None:
-        await drive(session, stage.model, trace=trace)
+        await drive(session, context.model, trace=trace)
         return None
     async with memories.scope(plan, cell.run_id(task.spec.seed), task) as memory:
-        weigh = stage.workload.closed_form  # what is held is compared with what is needed, where that is known
-        await drive(session, stage.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
+        weigh = context.workload.closed_form  # the floor compares holdings with EIR, if EIR has a closed form
+        await drive(session, context.model, memory, trace, memory_seconds=plan.seconds, weigh=weigh)
         return await usage_of(memory, plan.seconds)
 
 
-def finished_run(stage: CellContext, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None) -> FinishedRun:
-    """Return the records of a run that came to its end.
+def finished_run(
+    context: CellContext, task: TaskInstance, trace: Trace, used: MemoryUsage | None = None
+) -> FinishedRun:
+    """Return the records of a run that has ended.
 
     Args:
-        used: what its memory system held and took, if it had one.
+        used: the usage of its memory system, if it has one.
     """
-    if isinstance(stage.cell.intervention, RecoveryProbe):
-        return _finish_probe(stage, task, trace, stage.cell.intervention)
+    if isinstance(context.cell.intervention, RecoveryProbe):
+        return _finish_probe(context, task, trace, context.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
-    verdicts = judge(task, stage.workload, decisions, actions)
-    run = stage.cell.run_id(task.spec.seed)
-    lacking = stage.lacking.get(task.spec.seed)
+    verdicts = judge(task, context.workload, decisions, actions)
+    run = context.cell.run_id(task.spec.seed)
+    unrecovered = context.unrecovered.get(task.spec.seed)
     wrong = [[v.t, v.cause, v.kind] for v in verdicts if v.cause is not None]
     last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
     behaviour = _count(continuations(decisions, exchanges, actions).values())
-    if not stage.cell.access.is_controlled:
+    if not context.cell.access.is_controlled:
         behaviour |= asdict(measure_behaviour(graph_of(task), actions, decisions, verdicts))
     record = {
-        **_head(stage, task, trace),
+        **_head(context, task, trace),
         "score": score_record(score(verdicts, decisions, max_turn=trace.ending == "action-limit")),
         "faults": _count(decision.fault for decision in decisions),
         "refusals": _count(action.reason for action in actions),
@@ -120,44 +122,44 @@ def finished_run(stage: CellContext, task: TaskInstance, trace: Trace, used: Mem
         "behaviour": behaviour,
         "usage": usage_record(trace, exchanges),
     }
-    if lacking is not None:
-        record["injected"] = [[t, sorted(refs)] for t, refs in sorted(lacking.items())]
+    if unrecovered is not None:
+        record["injected"] = [[t, sorted(refs)] for t, refs in sorted(unrecovered.items())]
     if used is not None:
         consultations = trace.consultations
         lookups = count_fates(decisions, verdicts, consultations)
-        limit = None if stage.cell.memory_plan is None else stage.cell.memory_plan.limit
-        more = {"limit": limit, "floor": _floor(stage, task, trace, limit)}
+        limit = None if context.cell.memory_plan is None else context.cell.memory_plan.limit
+        more = {"limit": limit, "floor": _floor(context, task, trace, limit)}
         record["memory"] = memory_record(used, consultations, lookups) | more
-    return FinishedRun(record, event_lines(trace, run, texts=stage.texts) + last, len(trace.log) + 1)
+    return FinishedRun(record, event_lines(trace, run, texts=context.texts) + last, len(trace.log) + 1)
 
 
-def _head(stage: CellContext, task: TaskInstance, trace: Trace) -> dict[str, Any]:
-    """Return what all run records begin with."""
+def _head(context: CellContext, task: TaskInstance, trace: Trace) -> dict[str, Any]:
+    """Return the fields that all run records start with."""
     return {
-        "run": stage.cell.run_id(task.spec.seed),
-        "cell": stage.cell.id,
+        "run": context.cell.run_id(task.spec.seed),
+        "cell": context.cell.id,
         "seed": task.spec.seed,
-        **stage.coordinates,
+        **context.coordinates,
         "fingerprint": task.fingerprint,
-        "rules_sha256": stage.rules_sha256,
+        "rules_sha256": context.rules_sha256,
         "ending": trace.ending,
     }
 
 
-def _finish_probe(stage: CellContext, task: TaskInstance, trace: Trace, probe: RecoveryProbe) -> FinishedRun:
-    """Return the records of a probe, which answers no step: what was lost in place of a score."""
-    moment = asdict(lost_answer_of(stage.cell.access, probe, task))
-    record = {**_head(stage, task, trace), "moment": moment, "usage": usage_record(trace, trace.exchanges)}
-    return FinishedRun(record, event_lines(trace, record["run"], texts=stage.texts), len(trace.log))
+def _finish_probe(context: CellContext, task: TaskInstance, trace: Trace, probe: RecoveryProbe) -> FinishedRun:
+    """Return the records of a probe, which have the lost answer in place of a score."""
+    lost = asdict(lost_answer_of(context.cell.access, probe, task))
+    record = {**_head(context, task, trace), "moment": lost, "usage": usage_record(trace, trace.exchanges)}
+    return FinishedRun(record, event_lines(trace, record["run"], texts=context.texts), len(trace.log))
 
 
-def _floor(stage: CellContext, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:
-    """Return what was needed and held at each cut, where what is needed follows from the parameters alone."""
-    if not stage.workload.closed_form:
+def _floor(context: CellContext, task: TaskInstance, trace: Trace, limit: int | None) -> dict[str, Any] | None:
+    """Return what was needed and held at each cut, if EIR has a closed form."""
+    if not context.workload.closed_form:
         return None
     held = holdings(task.spec.n, trace.decisions, trace.consultations, limit)
-    curve = stage.workload.demand(task.spec, graph_of(task))
-    return floor_record(curve, held, math.log2(stage.workload.alphabet(task.spec)))
+    curve = context.workload.demand(task.spec, graph_of(task))
+    return floor_record(curve, held, math.log2(context.workload.alphabet(task.spec)))
 
 
 def score_record(scored: RunScore) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def score_record(scored: RunScore) -> dict[str, Any]:
 
 
 def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
-    """Return what the run took: of the model, and of its memory; its cost is unknown where that of a reply is."""
+    """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     usages = [exchange.reply.usage for exchange in exchanges]
     costs = [usage.cost_usd for usage in usages]
     return {
@@ -187,7 +189,7 @@ def _count(kinds: Iterable[str | None]) -> dict[str, int]:
 
 
 def _constant(decisions: Sequence[Decision]) -> list[int] | None:
-    """Return the one answer that was given throughout, if there is such a one."""
+    """Return the answer if all steps have the same one."""
     given = {decision.submitted for decision in decisions}
     (only,) = given if len(given) == 1 else (None,)
     return None if only is None or len(decisions) < 2 else list(only)
@@ -203,14 +205,14 @@ _RESUME = {
 
 
 def cause_of(message: str) -> str:
-    """Return the message of a failure without what a sweep on the command line would do about it."""
+    """Return the message of a failure without the remedy that applies to sweeps only."""
     for remedy in (_ANEW, *_RESUME.values()):
         message = message.removesuffix(remedy)
     return message
 
 
 def failure_kind(error: Exception) -> str:
-    """Return the kind of a failure: that of a model's own error, the side of a plug-in, or the harness."""
+    """Return the kind of a failure: the kind of a ModelError, the family of a plug-in, or `harness`."""
     if isinstance(error, ModelError):
         return error.kind
     if isinstance(error, StoreError):
@@ -218,32 +220,34 @@ def failure_kind(error: Exception) -> str:
     return error.side if isinstance(error, PluginError) else "harness"
 
 
-def _remedy(stage: CellContext, error: Exception) -> str:
-    """Return what to do about an error that a plug-in raised; other errors say it themselves."""
+def _remedy(context: CellContext, error: Exception) -> str:
+    """Return the remedy for an error of a plug-in; other errors contain theirs."""
     if not isinstance(error, PluginError):
         return ""
-    access = stage.cell.access
+    access = context.cell.access
     names: dict[str, str | None] = {
         "memory": access.memory,
-        "model": stage.cell.model,
+        "model": context.cell.model,
         "policy": access.policy or access.condition,
-        "workload": stage.cell.task.workload,
+        "workload": context.cell.task.workload,
     }
-    if ".py:" in (names.get(error.side) or ""):  # its file is part of the sweep, which an edit would change
+    if ".py:" in (
+        names.get(error.side) or ""
+    ):  # the file is part of the sweep, so a sweep with an edited file cannot be resumed
         return _ANEW
     return _RESUME.get(error.side, "")
 
 
-def _failure_record(stage: CellContext, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
+def _failure_record(context: CellContext, task: TaskInstance, trace: Trace, error: Exception) -> dict[str, Any]:
     return {
-        "run": stage.cell.run_id(task.spec.seed),
-        "cell": stage.cell.id,
+        "run": context.cell.run_id(task.spec.seed),
+        "cell": context.cell.id,
         "seed": task.spec.seed,
         "workload": task.spec.workload,
-        "model": stage.cell.model,
-        "condition": stage.cell.access.memory or stage.cell.access.condition,
+        "model": context.cell.model,
+        "condition": context.cell.access.memory or context.cell.access.condition,
         "kind": failure_kind(error),
-        "message": stage.scrub.excerpt(describe(error)) + _remedy(stage, error),
+        "message": context.scrub.excerpt(describe(error)) + _remedy(context, error),
         "steps": len(trace.decisions),
         "usage": usage_record(trace, trace.exchanges),
     }

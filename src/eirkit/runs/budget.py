@@ -1,4 +1,4 @@
-"""What asking models may cost: a cap, a price file and a reply cache come in, models that pay from one purse go out."""
+"""Spending limits of a plan (cap, prices, reply cache) and the pool of its metered models."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from eirkit.agents.model import Model, ModelOptions
+from eirkit.agents.exchange import canonical
+from eirkit.agents.model import Model, ModelOptions, close_model
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.agents.serving.prices import load_prices
 from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.serving.spend import Ledger
-from eirkit.errors import InfrastructureError
+from eirkit.agents.stores.memory_factory import make_memory
+from eirkit.errors import InfrastructureError, PluginError
 from eirkit.records import append_records, read_records
+from eirkit.runs.cells import Cell
+from eirkit.runs.plan import RunPlan
 
 SPENT = "spent.jsonl"
 SPENT_SCHEMA = "spent/1"
@@ -22,20 +26,20 @@ SPENT_SCHEMA = "spent/1"
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """What may be spent, and what spares spending."""
+    """The spending cap, the price file and the reply cache of a plan."""
 
-    cap_usd: float | None = None  # in all, over every part of a sweep that is resumed
+    cap_usd: float | None = None  # in total, over all parts of a resumed sweep
     prices: Path | None = None  # the user's price file
     cache: Path | None = None  # of replies
 
 
 class SpendJournal(Ledger):
-    """A ledger that writes down every dollar at once, so that a cap holds over kills and resumes."""
+    """A ledger that writes every expense to disk immediately, so that the cap holds across kills and resumes."""
 
     def __init__(self, cap_usd: float | None, folder: Path) -> None:
         super().__init__(cap_usd)
         self.path = folder / SPENT
-        self._unwritten: list[float] = []  # spent, but the disk would not take it
+        self._unwritten: list[float] = []  # spent, but not yet written because the disk failed
 
     def read(self) -> None:
         if self.path.exists():
@@ -50,9 +54,7 @@ class SpendJournal(Ledger):
         super().settle(held_usd, spent_usd)
         if spent_usd:
             self._unwritten.append(spent_usd)
-            with suppress(
-                InfrastructureError
-            ):  # a paid reply is not thrown away with the disk; the next call is not made
+            with suppress(InfrastructureError):  # keep the paid reply; the next call raises the error
                 self._write()
 
     def _write(self) -> None:
@@ -60,16 +62,16 @@ class SpendJournal(Ledger):
             append_records(self.path, SPENT_SCHEMA, [{"usd": usd} for usd in self._unwritten], fsync=True)
         except OSError as error:
             raise InfrastructureError(
-                f"{self.path}: {error.strerror}, so what is spent cannot be written down; make room and go on"
+                f"{self.path}: {error.strerror}, so spending cannot be recorded; free disk space and resume"
             ) from error
         self._unwritten = []
 
 
 class Budget:
-    """Funds in use: every model that it makes is metered and pays from the same ledger.
+    """Makes models that are metered and share one ledger.
 
     Args:
-        folder: where spending is written down; None to keep it in memory.
+        folder: where spending is recorded; None to keep it in memory.
     """
 
     def __init__(self, funds: SpendingLimits | None = None, folder: Path | None = None) -> None:
@@ -93,5 +95,48 @@ class Budget:
 
 
 def is_scripted(model: Model) -> bool:
-    """True for agents that answer at once and cost nothing, so that nothing is gained by asking several at a time."""
+    """True for reference agents, which answer immediately and for free, so that concurrency gains nothing."""
     return isinstance(model, Reference)
+
+
+class ModelPool:
+    """The models of a plan, one for all cells with the same model and settings.
+
+    Models and memory systems are made in the constructor, so that anything missing is reported before the first run.
+
+    Raises:
+        UsageError: a model is unknown, or lacks a key, a package or a price, or a memory system cannot run here.
+    """
+
+    def __init__(self, plan: RunPlan, budget: Budget) -> None:
+        self.budget = budget
+        self._models: dict[bytes, Model] = {}
+        for cell, _ in plan.plan():
+            if cell.memory_plan is not None:
+                make_memory(cell.memory_plan, make=self.for_memory)
+            if (key := _key(cell)) not in self._models:
+                self._models[key] = budget.make(cell.model, cell.options)
+
+    def for_memory(self, string: str) -> Model:
+        """Make the model of a memory system, under the same budget."""
+        return self.budget.make(string, ModelOptions())
+
+    def of(self, cell: Cell) -> Model:
+        return self._models[_key(cell)]
+
+    def all(self) -> list[Model]:
+        return list(self._models.values())
+
+    async def close(self) -> None:
+        failure: PluginError | None = None
+        for model in self._models.values():
+            try:
+                await close_model(model)
+            except PluginError as error:  # close the others anyway
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+
+def _key(cell: Cell) -> bytes:
+    return canonical({"model": cell.model, "settings": cell.settings()})

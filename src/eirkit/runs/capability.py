@@ -1,7 +1,7 @@
-"""Which models can do which task when nothing is missing. Only such cells may carry claims about lost information.
+"""The capability control: which models solve which workloads when nothing is missing.
 
-A control is made of cells at full information, with and without a calculator; accuracy and a verdict for each model and
-workload follow from their recorded runs.
+Only these models support claims about lost information. The control runs cells at full information, with and without a
+calculator, and computes an accuracy and a verdict for each model and workload.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from eirkit.agents.model import ModelOptions
+from eirkit.agents.model import Batching, ModelOptions
+from eirkit.agents.serving.model_factory import make_model
 from eirkit.errors import EirkitError
 from eirkit.findings.causes import CAUSES, RunScore
 from eirkit.findings.pooling import deviation, mean
 from eirkit.runs import cells as runs
+from eirkit.runs.budget import is_scripted
 from eirkit.runs.plan import CellPlan, Planned
 from eirkit.runs.results import Results, counted_losses
 from eirkit.runs.runner import Runner, runner_or_temporary
@@ -22,9 +24,9 @@ from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
-THRESHOLD = 0.75  # the floor that was registered before the published runs
+THRESHOLD = 0.75  # preregistered for the published runs
 WINDOWS = (4, 8, 16)
-LOOKUP_WINDOWS = (16,)  # where m counts stored labels, a smaller one is another task, not a smaller window
+LOOKUP_WINDOWS = (16,)  # with fewer stored labels the task would be a different one
 SEEDS = (0, 1, 2)
 
 
@@ -41,22 +43,22 @@ class CapabilityCell:
     attempted: int
     steps: int
     errors: dict[str, int]
-    calculator_accuracy: float | None  # the same with a calculator; None where it was not tried
+    calculator_accuracy: float | None  # with a calculator; None if not run
     passes: bool
-    reason: str  # why the cell may carry claims about lost information, or may not
-    failures: dict[str, int]  # why runs were lost, those with the calculator included, and how many
+    reason: str  # why the cell does or does not support claims about lost information
+    failures: dict[str, int]  # reasons of failed runs, with and without the calculator, and their numbers
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def standing(self) -> dict[str, Any]:
-        """Return what the row of another command says about this control."""
+    def verdict(self) -> dict[str, Any]:
+        """Return the verdict as it appears in the results of other commands."""
         return {"accuracy": self.accuracy, "passes": self.passes, "reason": self.reason}
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """How the control is run."""
+    """The parameters of the control."""
 
     seeds: Sequence[int] = SEEDS
     windows: Sequence[int] = WINDOWS
@@ -70,14 +72,14 @@ class Control:
         return [replace(spec, m=m, lookback=None) for m in windows]
 
     def tasks(self, spec: TaskSpec) -> list[TaskInstance]:
-        """Return the tasks; raises what a workload raises that does not have them."""
+        """Return the tasks; raises what the workload raises if it has no such tasks."""
         return [task for sized in self.specs(spec) for task in generate_many(sized, self.seeds)]
 
     def impossible(self, spec: TaskSpec) -> str | None:
-        """Return why a workload has no such tasks; None where it has."""
+        """Return why a workload has no such tasks; None if it has them."""
         try:
             self.tasks(spec)
-        except Exception as error:  # noqa: BLE001 - a user's workload may raise anything where its window is another
+        except Exception as error:  # noqa: BLE001 - a user's workload may raise anything for another window
             words = str(error) if isinstance(error, EirkitError) else f"{type(error).__name__}: {error}"
             return words.partition("\n")[0]
         return None
@@ -92,7 +94,7 @@ class Control:
         return found
 
     def plan(self, models: Iterable[str], specs: Sequence[TaskSpec], options: ModelOptions) -> Iterator[Planned]:
-        """Yield all runs of all models; a workload for which there are no tasks has none."""
+        """Yield all runs of all models; workloads without such tasks are skipped."""
         possible = [spec for spec in specs if self.impossible(spec) is None]
         for model in models:
             for spec in possible:
@@ -142,7 +144,7 @@ class CapabilityExperiment:
         }
 
     def answer(self, results: Results) -> dict[str, Any]:
-        """Return what the runs so far say."""
+        """Return the result of the runs so far."""
         return self.document(self.measure(results))
 
 
@@ -153,7 +155,7 @@ def assess(
     options: ModelOptions,
     runner: Runner | None = None,
 ) -> tuple[CapabilityCell, ...]:
-    """Run the control of every model and specification; nothing is kept unless a runner is given."""
+    """Run the control of every model and specification; without a runner, runs are not kept."""
     question = CapabilityExperiment(specs, models, options, control)
     with runner_or_temporary(runner) as chosen:
         return question.measure(chosen.complete(question.plan()))
@@ -162,9 +164,9 @@ def assess(
 def measure_capability(
     models: Iterable[str], specs: Sequence[TaskSpec], control: Control, options: ModelOptions, results: Results
 ) -> tuple[CapabilityCell, ...]:
-    """Return a cell for every model and specification, from what was recorded.
+    """Return a cell for every model and specification from the recorded runs.
 
-    A workload for which no full-information task can be made has a cell too, which says so.
+    A workload without full-information tasks has a cell that says so.
     """
     whys = [control.impossible(spec) for spec in specs]
     return tuple(
@@ -219,3 +221,33 @@ def _reason(accuracy: float | None, with_tool: float | None, threshold: float) -
         doing = "it is the computation" if with_tool >= threshold else "a calculator does not help"
         cause = f"; with a calculator {with_tool:.3f}, so {doing}"
     return f"excluded: only {accuracy:.3f} at full information, below {threshold}{cause}"
+
+
+GATE = Control(calculator=False)
+NO_CONTROL = "no capability control was run"
+
+
+def assess_gate(model: str, spec: TaskSpec, options: ModelOptions, runner: Runner | None = None) -> CapabilityCell:
+    """Run the control of one model and workload without the calculator; `passes` says whether claims are supported."""
+    (cell,) = assess([model], [spec], GATE, options, runner)
+    return cell
+
+
+def measure_gates(
+    models: Iterable[str], spec: TaskSpec, options: ModelOptions, results: Results
+) -> dict[str, CapabilityCell]:
+    """Return the controls of some models from what was recorded."""
+    return {cell.model: cell for cell in measure_capability(models, [spec], GATE, options, results)}
+
+
+def models_to_control(models: Sequence[str], options: ModelOptions, control: bool | None) -> list[str]:
+    """Return the models for which the control is run."""
+    return [model for model in models if wants_control(model, options, control)]
+
+
+def wants_control(model: str, options: ModelOptions, control: bool | None) -> bool:
+    """True if the control is run: as `control` says, or, if it is None, for models that are free."""
+    if control is not None:
+        return control
+    made = make_model(model, options)
+    return is_scripted(made) or isinstance(made, Batching)

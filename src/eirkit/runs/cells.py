@@ -1,4 +1,4 @@
-"""What a plan is made of: a cell is one way of running a task, a run is a cell at one seed. Facts only."""
+"""Cells: a task, a model, its access to earlier results and an intervention; a run is a cell with a seed."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ NATIVE, STRICT = "native", "strict"
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How an agent gets at its earlier results; None as a budget means no limit."""
+    """How an agent accesses its earlier results; a budget of None means no limit."""
 
     condition: str = CONTROLLED
     policy: str | None = "window"  # which records stay visible under Controlled Retention
     memory: str | None = None  # the external system
-    memory_settings: Mapping[str, Any] = field(default_factory=dict)  # what it is made with
-    panel: str = NATIVE  # strict: nothing is visible beside the external system, which holds h records at most
+    memory_settings: Mapping[str, Any] = field(default_factory=dict)  # its settings
+    panel: str = NATIVE  # strict: nothing stays in context, and the external system is limited to h records
     h: int = 16
     reads: int | None = 0  # B_oracle
     recomputations: int | None = 0  # B
     actions: int = ACTION_LIMIT
     tool_calls: bool = False
     context_tokens: int | None = None  # the limit of the compaction condition
-    summary_prompt: str | None = None  # what it asks for when the context is full; its own words unless given
+    summary_prompt: str | None = None  # prompt of the compaction condition; None for the default
 
     @property
     def is_controlled(self) -> bool:
@@ -58,12 +58,14 @@ class RescueArm:
     kind: ClassVar[str] = "rescue"
     arm: Arm
     truth: Truth = "true"
-    only_lacking: bool = False  # leave out what the memory system brought in the control arm's run of the same seed
+    only_lacking: bool = (
+        False  # inject only what the memory system did not return in the control arm's run of the same seed
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryProbe:
-    """In place of the task: read the way back to the first result that the access has lost from a step on."""
+    """Instead of the task, rebuild the first result that is lost at or after a step."""
 
     kind: ClassVar[str] = "probe"
     from_step: int = 1
@@ -71,7 +73,7 @@ class RecoveryProbe:
 
 @dataclass(frozen=True, slots=True)
 class CalculatorAid:
-    """The agent may name operands that it sees and have the rule applied to them."""
+    """The agent may name visible operands, and the harness applies the rule to them."""
 
     kind: ClassVar[str] = "calculator"
 
@@ -81,7 +83,7 @@ _INTERVENTIONS: dict[str, type[Intervention]] = {one.kind: one for one in (Rescu
 
 
 def read_intervention(document: Mapping[str, Any] | None) -> Intervention | None:
-    """Return the intervention of a run record; None where it has none."""
+    """Return the intervention of a run record; None if it has none."""
     if document is None:
         return None
     given = dict(document)
@@ -90,9 +92,9 @@ def read_intervention(document: Mapping[str, Any] | None) -> Intervention | None
 
 @dataclass(frozen=True)
 class Cell:
-    """A task, a model, an access and what is done to the run, without the seed."""
+    """A task, a model, an access and an intervention, without the seed."""
 
-    task: TaskSpec  # its seed says nothing
+    task: TaskSpec  # its seed is ignored
     model: str
     access: Access
     options: ModelOptions = field(default_factory=ModelOptions)
@@ -100,12 +102,12 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """Twelve hexadecimal digits that follow from everything that can change a record."""
+        """Twelve hexadecimal digits of a hash over everything that can change a record."""
         return sha256(canonical(self.as_json())).hexdigest()[:12]
 
     @property
     def memory_plan(self) -> MemoryPlan | None:
-        """The plan of the access, with the run's own model where the memory system is to ask that one."""
+        """The memory plan of the access, with the run's model inserted if the memory system uses it."""
         plan = self.access.memory_plan
         if plan is None or plan.settings.get(MODEL) != RUN_MODEL:
             return plan
@@ -113,7 +115,7 @@ class Cell:
 
     @property
     def follows(self) -> Cell | None:
-        """The cell whose run of the same seed must have ended before; None where a run needs no other."""
+        """The cell whose run of the same seed must finish first; None if there is none."""
         arm = self.intervention
         if not isinstance(arm, RescueArm) or not arm.only_lacking or arm.arm == "control":
             return None
@@ -123,7 +125,7 @@ class Cell:
         return f"{self.id}-{seed}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return the coordinates that every run record repeats; an intervention only where there is one."""
+        """Return the coordinates that every run record contains."""
         done = self.intervention
         return {
             "task": without_seed(self.task),
@@ -134,5 +136,5 @@ class Cell:
         }
 
     def settings(self) -> dict[str, Any]:
-        """Return what the model was asked with, without how it was reached."""
+        """Return the model options that can change a reply."""
         return self.options.asked()

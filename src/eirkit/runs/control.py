@@ -1,7 +1,7 @@
-"""The full-information control of a sweep: which of its cells may carry claims about lost information.
+"""Runs the capability control of a sweep and stores its verdicts.
 
-Each model and task of a suite is run once where nothing is missing, whatever the number of capacities and conditions.
-Its runs and verdicts are kept in a folder of their own inside the sweep's.
+Each model and task of a suite has one control, whatever the number of capacities and conditions. Its runs and verdicts
+are in a subfolder of the sweep.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from eirkit.agents.exchange import canonical
 from eirkit.errors import UsageError
 from eirkit.records import read_document, write_document
+from eirkit.runs.capability import GATE, measure_gates, wants_control
 from eirkit.runs.cells import Cell
-from eirkit.runs.claims import GATE, measure_gates, wants_control
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.results import NOT_RUN
@@ -33,14 +33,14 @@ ControlVerdict = Mapping[str, Any]  # accuracy, passes, reason
 
 
 def control_plan(suite: Suite, control: bool | None, settled: Mapping[str, ControlVerdict] | None = None) -> CellPlan:
-    """Return the control of a suite, without what is settled already."""
+    """Return the plan of the control, without the cells that already have a final verdict."""
     wanted = [cell for key, cell in _distinct(suite, control) if key not in (settled or {})]
     planned = (one for cell in wanted for one in GATE.plan([cell.model], [cell.task], cell.options))
     return CellPlan("control", tuple(planned), _SETTINGS)
 
 
 def run_controls(suite: Suite, control: bool | None, sweep: Runner) -> tuple[str, ...]:
-    """Run what is left of the control, write down which cells pass, and return why any of it was left out.
+    """Run the rest of the control, store its verdicts, and return why any of it was left out.
 
     Args:
         sweep: the runner of the sweep, whose folder, budget, engine and observer the control shares.
@@ -72,7 +72,7 @@ def run_controls(suite: Suite, control: bool | None, sweep: Runner) -> tuple[str
 
 
 def _measured_rows(wanted: Mapping[str, Cell], runner: Runner) -> dict[str, dict[str, Any]]:
-    """Return the verdicts of controls of which every run was at least tried."""
+    """Return the verdicts of controls whose runs were all attempted."""
     rows = {}
     for key, cell in wanted.items():
         (found,) = measure_gates([cell.model], cell.task, cell.options, runner.results).values()
@@ -82,31 +82,31 @@ def _measured_rows(wanted: Mapping[str, Cell], runner: Runner) -> dict[str, dict
 
 
 def _settled_rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the verdicts that no other attempt can change, by key."""
+    """Return the final verdicts by key."""
     path = folder / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
     return {row["key"]: row for row in rows if not row["failures"]}
 
 
 def _refuse_other(folder: Path) -> None:
-    """Raise UsageError where the folder holds anything but the control of this sweep."""
+    """Raise UsageError if the folder contains anything but the control of this sweep."""
     if (folder / FILE).exists():
         then = read_document(folder / FILE, PLAN_SCHEMA)
         if (then.get("command"), then.get("settings")) != ("control", _SETTINGS):
-            raise UsageError(f"{folder} holds another control; move it away and resume")
+            raise UsageError(f"{folder} contains another control; move it away and resume")
     elif not is_unused_folder(folder):
-        raise UsageError(f"{folder} holds something else; move it away and resume")
+        raise UsageError(f"{folder} contains other files; move them away and resume")
 
 
 def read_verdicts(folder: Path) -> dict[str, ControlVerdict]:
-    """Return the verdicts in a sweep's folder by `key_of` their cells; nothing where no control was run."""
+    """Return the verdicts in a sweep's folder by `key_of` their cells; empty if no control was run."""
     path = folder / FOLDER / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
     return {row["key"]: {name: row[name] for name in ("accuracy", "passes", "reason")} for row in rows}
 
 
 def open_failures(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the last failure of each run of the control that has not come to its end since, by its run."""
+    """Return the last failure of each unfinished run of the control, by run id."""
     found = {record["run"]: {**record, "condition": "capability"} for record in read_failures(folder / FOLDER)}
     if found:
         for record, _ in scan_runs(folder / FOLDER / RUNS):
@@ -115,7 +115,7 @@ def open_failures(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def key_of(cell: Cell) -> str:
-    """Return what cells share that have the same control: all but window, lookback, seed and access."""
+    """Return the key of a cell's control: everything but window, lookback, seed and access."""
     task = {**replace(cell.task, m=1, lookback=None, seed=0).as_json(), "m": None, "lookback": None}
     return sha256(canonical({"task": task, "model": cell.model, "settings": cell.settings()})).hexdigest()[:12]
 

@@ -1,7 +1,7 @@
-"""What a plan would take: its runs are tried with a reference agent in the model's place, and prompts are counted.
+"""Estimates the tokens and cost of a plan by running it with a reference agent in place of the model.
 
-Nobody is asked and nothing is spent. Real models write more than reference agents do, and managed ones act as often as
-they like; `most_usd` bounds only the former.
+No model is called. Real models write more than reference agents and may take more actions in managed runs; `most_usd`
+bounds only the former.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from eirkit.runs.sessions import make_session
 from eirkit.runs.summary import coordinates
 from eirkit.tasks.generation import generate, prepare
 
-_Lacked = dict[str, Unrecovered]  # by run, of control arms that others follow
+_UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
 
 
 @dataclass(frozen=True, slots=True)
 class CellEstimate:
-    """What the runs of one cell would take together."""
+    """The estimate for all runs of one cell."""
 
     cell: Cell
     seeds: int
@@ -41,20 +41,20 @@ class CellEstimate:
 
 
 def estimate_plan(plan: RunPlan, prices: Path | None = None, *, every_seed: bool = False) -> list[CellEstimate]:
-    """Return an estimate for each cell; models are made, but nobody is asked and nothing is written.
+    """Return an estimate for each cell; models are made but not called, and nothing is written.
 
     Args:
-        every_seed: try every run; unless given the first of each cell stands for the others.
+        every_seed: simulate every run instead of the first of each cell.
     """
     listed = load_prices(prices)
     for cell in {(cell.model, repr(cell.options)): cell for cell, _ in plan.plan()}.values():
         make_model(cell.model, cell.options)
-    lacked: _Lacked = {}
+    unrecovered_by_run: _UnrecoveredByRun = {}
     found = []
     for cell, seeds in plan.plan():
         price = listed.find(cell.model, cell.options.base_url)
         tried = seeds if every_seed else seeds[:1]
-        exchanges = [one for seed in tried for one in _exchanges(cell, seed, lacked)]
+        exchanges = [one for seed in tried for one in _exchanges(cell, seed, unrecovered_by_run)]
         found.append(CellEstimate(cell, len(seeds), _expected(exchanges, len(seeds) // len(tried), cell, price)))
     return found
 
@@ -73,17 +73,19 @@ def _expected(exchanges: Sequence[Exchange], times: int, cell: Cell, price: Pric
     return estimate(len(exchanges) * times, prompts * times, replies * times, cell.options.max_tokens, price)
 
 
-def _exchanges(cell: Cell, seed: int, lacked: _Lacked) -> list[Exchange]:
-    trace = wait_for(_try(cell, seed, lacked))
-    lacked[cell.run_id(seed)] = unrecovered_in(trace.decisions)
+def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> list[Exchange]:
+    trace = wait_for(_try(cell, seed, unrecovered_by_run))
+    unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
     return trace.exchanges
 
 
-async def _try(cell: Cell, seed: int, lacked: Mapping[str, Unrecovered]) -> Trace:
-    """Return one run with an agent that recovers what it can; no memory of the user's is touched."""
+async def _try(cell: Cell, seed: int, unrecovered_by_run: Mapping[str, Unrecovered]) -> Trace:
+    """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
     spec = cell.task.with_seed(seed)
-    lacking = None if cell.follows is None else lacked.get(cell.follows.run_id(seed))
-    session = make_session(cell.access, generate(spec), prepare(spec), intervention=cell.intervention, lacking=lacking)
+    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
+    session = make_session(
+        cell.access, generate(spec), prepare(spec), intervention=cell.intervention, unrecovered=unrecovered
+    )
     session.renderer = renderer_of(cell.model, cell.options)
     memory = Null() if cell.access.memory is not None else None
     return await drive(session, make_reference("recoverer", ModelOptions()), memory)

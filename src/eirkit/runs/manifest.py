@@ -1,6 +1,6 @@
-"""What a sweep was: its suite and its surroundings, written once before anything runs and compared when it is resumed.
+"""The manifest of a sweep or experiment: settings, versions and hashes, checked again on resume.
 
-Never a key: a suite that holds what the environment calls a secret is refused.
+It never contains a key: settings that contain a secret of the environment are refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from eirkit.tasks.view import Budgets, Visible, publish
 
 FILE = "manifest.json"
 SCHEMA = "manifest/1"
-PLAN_SCHEMA = "evidence/1"  # of an experiment that is no sweep
+PLAN_SCHEMA = "evidence/1"  # of an experiment other than a sweep
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
@@ -45,7 +45,7 @@ class Manifest:
     suite_sha256: str
     cells: int
     runs: int
-    prompt_sha256: str  # of the rules texts and of the dialect in which states are shown
+    prompt_sha256: str  # of the system messages and the format of states
     prices_sha256: str
     sources: Mapping[str, str]  # SHA-256 of every file that a `file.py:Name` of the suite names
     rules: Mapping[str, str]  # the system messages of the sweep by their hash; run records name theirs
@@ -53,8 +53,8 @@ class Manifest:
     python: str
     platform: str
     dependencies: Mapping[str, str]
-    places: Mapping[str, str] = field(default_factory=dict)  # of sources with relative names, seen from the folder
-    control: bool | None = None  # whether the full-information control is run; None: for reference agents alone
+    places: Mapping[str, str] = field(default_factory=dict)  # relative paths of sources, as seen from the folder
+    control: bool | None = None  # whether the control is run; None: for free models only
 
     def write(self, folder: Path) -> None:
         write_document(folder / FILE, SCHEMA, asdict(self))
@@ -63,7 +63,9 @@ class Manifest:
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in a sweep's folder."""
     if not (folder / FILE).is_file():
-        raise InputFileError(f"{folder} holds no {FILE}, so nothing was recorded there; start anew with --out {folder}")
+        raise InputFileError(
+            f"{folder} has no {FILE}, so nothing was recorded there; start a new sweep with --out {folder}"
+        )
     document = read_document(folder / FILE, SCHEMA)
     known = {one.name: one.default is one.default_factory is MISSING for one in fields(Manifest)}
     if missing := sorted(name for name, needed in known.items() if needed and name not in document):
@@ -78,7 +80,7 @@ def describe(
     folder: Path | None = None,
     control: bool | None = None,
 ) -> Manifest:
-    """Return the manifest of a sweep that is about to begin in a folder."""
+    """Return the manifest of a new sweep in a folder."""
     listed = suite.as_json()
     refuse_secrets("the suite", listed, environment)
     facts = _facts_of(suite, prices)
@@ -94,7 +96,7 @@ def describe(
 
 
 def describe_plan(plan: CellPlan, prices: Path | None, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the manifest of any other experiment: its command and settings in place of a suite."""
+    """Return the manifest of another experiment, with its command and settings in place of a suite."""
     refuse_secrets("the command", plan.settings, environment)
     return {
         "command": plan.kind,
@@ -107,7 +109,7 @@ def describe_plan(plan: CellPlan, prices: Path | None, environment: Mapping[str,
 
 
 def _facts_of(plan: RunPlan, prices: Path | None) -> dict[str, Any]:
-    """Return what every manifest says, besides what was asked for."""
+    """Return the fields that all manifests share."""
     texts = {sha256(text.encode()).hexdigest(): text for text in SystemMessages().of_plan(plan)}
     return {
         "prompt_sha256": sha256("\n".join([*sorted(texts), *dialects_of(plan)]).encode()).hexdigest(),
@@ -119,18 +121,20 @@ def _facts_of(plan: RunPlan, prices: Path | None) -> dict[str, Any]:
 
 
 def _names_of(cell: Cell) -> tuple[str | None, ...]:
-    """Return everything in a cell that may be the name of a plug-in."""
+    """Return all values of a cell that may name a plug-in."""
     return cell.task.workload, cell.access.condition, cell.access.policy, cell.access.memory, cell.model
 
 
 def refuse_secrets(what: str, document: Any, environment: Mapping[str, str]) -> None:
-    """Raise UsageError where a document that is about to be written holds what the environment calls a secret."""
+    """Raise UsageError if a document that will be written contains a secret of the environment."""
     if Scrubber.of_environment(environment).value(document) != document:
-        raise UsageError(f"{what} holds a secret of the environment; take it out, keys are read from the environment")
+        raise UsageError(
+            f"{what} contains a secret of the environment; remove it, because keys are read from the environment"
+        )
 
 
 def versions_in_use() -> dict[str, Any]:
-    """Return what may change a result and is no choice of the user's."""
+    """Return the versions of eirkit, Python, the platform and the dependencies."""
     return {
         "eirkit": version("eirkit"),
         "python": platform.python_version(),
@@ -140,12 +144,12 @@ def versions_in_use() -> dict[str, Any]:
 
 
 def prices_sha256(prices: Path | None) -> str:
-    """Return the hash of the prices in force."""
+    """Return the hash of the prices that apply."""
     return sha256(b"".join(path.read_bytes() for path in (BUILT_IN, prices) if path)).hexdigest()
 
 
 def sources_of(names: Iterable[str | None]) -> dict[str, str]:
-    """Return the hash of every file of code or weights among some names, so that a changed one is noticed."""
+    """Return the hash of every file of code or weights that the names refer to, to detect changes."""
     given = {name for name in names if name is not None}
     code = {name.partition(".py:")[0] + ".py" for name in given if ".py:" in name}
     paths = sorted(code | {split_model(name)[1] for name in given if name.endswith(".safetensors")})
@@ -153,13 +157,13 @@ def sources_of(names: Iterable[str | None]) -> dict[str, str]:
 
 
 def places_of(sources: Iterable[str], folder: Path) -> dict[str, str]:
-    """Return where files with relative names are, seen from a folder; whole paths need no such help."""
+    """Return the paths of relatively named files as seen from a folder; absolute paths are left out."""
     seen = {path: os.path.relpath(locate(path).resolve(), folder.resolve()) for path in sources}
     return {path: Path(place).as_posix() for path, place in seen.items() if not Path(path).is_absolute()}
 
 
 def find_sources(then: Manifest, folder: Path) -> None:
-    """See to it that plug-in files are found also from another working directory than the sweep was begun in."""
+    """Make plug-in files loadable from another working directory than the one the sweep was started in."""
     for path, place in then.places.items():
         elsewhere, known = folder / place, then.sources.get(path)
         here = Path(path)
@@ -172,13 +176,13 @@ def _file_sha256(path: Path) -> str:
 
 
 class SystemMessages:
-    """The system messages of cells; making one also shows that the cell can be run."""
+    """The system messages of cells; rendering one also checks that the cell can run."""
 
     def __init__(self) -> None:
-        self._task: TaskInstance | None = None  # of the last cell; neighbours mostly share it
+        self._task: TaskInstance | None = None  # of the last cell, which neighbouring cells mostly share
 
     def of(self, cell: Cell, seed: int) -> str:
-        """Return what an agent of this cell is told before anything else; the seed is that of any run."""
+        """Return the system message of a cell; the seed may be that of any run."""
         spec = cell.task.with_seed(seed)
         if self._task is None or self._task.spec != spec:
             self._task = generate(spec)
@@ -188,17 +192,17 @@ class SystemMessages:
         return first.messages[0].content if isinstance(first, Request) else ""
 
     def of_plan(self, plan: RunPlan) -> list[str]:
-        """Return the different messages of a plan, in its order."""
+        """Return the distinct messages of a plan, in order."""
         return list(dict.fromkeys(self.of(cell, seeds[0]) for cell, seeds in plan.plan()))
 
 
 def dialects_of(plan: RunPlan) -> list[str]:
-    """Return one state in every dialect of a plan, in its order."""
+    """Return an example state in every prompt format of a plan, in order."""
     return [dialect(one) for one in dict.fromkeys(renderer_of(cell.model, cell.options) for cell, _ in plan.plan())]
 
 
 def dialect(renderer: Renderer = render) -> str:
-    """Return one state with all parts that a state can have, as agents are shown it."""
+    """Return an example state with all parts that a state can have."""
     spec = TaskSpec("store-recall", n=12, m=4)
     task = publish(generate(spec), prepare(spec))
     record, budgets = ((1, (7,)),), Budgets(1, 2, None)
@@ -218,19 +222,17 @@ def dependency_versions() -> dict[str, str]:
 
 
 def refuse_drift(then: Manifest, now: Manifest, folder: Path) -> None:
-    """Raise UsageError where a resumed sweep would leave other records than it began with."""
+    """Raise UsageError if a resumed sweep would write different records than before."""
     if then.suite_sha256 != now.suite_sha256:
         raise UsageError(
-            f"the suite is not the one in {folder} ({then.cells} cells, {then.runs} runs there; {now.cells} and "
-            f"{now.runs} here, or other values); resume with --resume {folder} alone, or choose another --out"
+            f"the suite differs from that in {folder} ({then.cells} cells and {then.runs} runs there, {now.cells} and "
+            f"{now.runs} here, or other values); use --resume {folder} alone, or choose another --out"
         )
     if then.eirkit != now.eirkit:
         raise UsageError(
-            f"{folder} was begun with eirkit {then.eirkit}, this is {now.eirkit}; finish it there or start anew"
+            f"{folder} was started with eirkit {then.eirkit}, this is {now.eirkit}; use that version or another --out"
         )
     if changed := sorted(path for path, known in then.sources.items() if now.sources.get(path) != known):
-        raise UsageError(
-            f"{changed[0]} has changed since {folder} was begun; restore it, or start anew with another --out"
-        )
+        raise UsageError(f"{changed[0]} has changed since {folder} was started; restore it, or choose another --out")
     if then.prompt_sha256 != now.prompt_sha256:
-        raise UsageError(f"the prompts have changed since {folder} was begun; start anew with another --out")
+        raise UsageError(f"the prompts have changed since {folder} was started; choose another --out")

@@ -1,6 +1,6 @@
-"""What a runner carries out: cells with their seeds, the kind of experiment they belong to, and what produced them.
+"""The plan protocol of the runner, and plans that list their cells.
 
-A `Suite` is a plan too; it makes its cells one by one, since a grid may have millions.
+A `Suite` is a plan too, which makes its cells lazily, because a grid may have millions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Planned = tuple[Cell, Sequence[int]]  # a cell and its seeds
 
 
 class RunPlan(Protocol):
-    """Cells in the order in which they are run; iterating again gives the same."""
+    """Cells with their seeds in execution order; iterating again gives the same cells."""
 
     @property
     def texts(self) -> bool:
@@ -26,7 +26,7 @@ class RunPlan(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many runs it has."""
+        """The number of runs."""
         ...
 
     def plan(self) -> Iterator[Planned]: ...
@@ -38,7 +38,7 @@ class CellPlan:
 
     kind: str  # rescue, probe, capability, control, study
     cells: tuple[Planned, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)  # everything that decides which cells there are
+    settings: Mapping[str, Any] = field(default_factory=dict)  # everything that determines the cells
     texts: bool = True
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class CellPlan:
 
 
 def plan_sha256(plan: RunPlan) -> str:
-    """Return a hash of all that can change a record: defaults included, names and connection limits not."""
+    """Return a hash of everything that can change a record, without names and connection limits."""
     digest = sha256(canonical({"texts": plan.texts}))
     for cell, seeds in plan.plan():
         digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())

@@ -1,4 +1,4 @@
-"""The folder of an experiment that is no sweep: begun, or gone on with where the same plan was begun there."""
+"""Opens the folder of an experiment other than a sweep, and resumes it if it contains the same plan."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from eirkit.agents.exchange import canonical
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
 from eirkit.records import read_document, write_document
-from eirkit.runs.budget import Budget
+from eirkit.runs.budget import Budget, ModelPool
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
-from eirkit.runs.model_pool import ModelPool
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.runner import Observer, Runner, ignore_progress
 from eirkit.runs.store import SUMMARY, is_unused_folder
@@ -30,11 +29,11 @@ def open_plan(
     observe: Observer = ignore_progress,
     engine: Engine | None = None,
 ) -> Iterator[Runner]:
-    """Yield a runner for a plan, after everything that can be wrong with it has been checked.
+    """Check a plan and yield a runner for it.
 
     Raises:
-        UsageError: nothing was written: a model or a memory system cannot be had, or the folder holds something else
-            or another plan.
+        UsageError: a model or a memory system cannot be made, or the folder contains something else; nothing was
+            written.
     """
     ModelPool(plan, budget)
     if folder is None:
@@ -50,21 +49,21 @@ def open_plan(
 
 
 def write_result(plan: CellPlan, folder: Path, document: Mapping[str, Any]) -> None:
-    """Write what an experiment found beside its runs."""
+    """Write the result of an experiment into the folder of its runs."""
     write_document(folder / SUMMARY, f"{plan.kind}/1", document)
 
 
 def _refuse_other(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise UsageError where the folder holds anything but the beginning of this same plan."""
+    """Raise UsageError if the folder contains anything but runs of this plan."""
     if not (folder / FILE).exists():
         if not is_unused_folder(folder):
-            raise UsageError(f"{folder} holds something else; choose a new or empty --out")
+            raise UsageError(f"{folder} contains other files; choose a new or empty --out")
         return
     then = read_document(folder / FILE, PLAN_SCHEMA)
     if then.get("command") == manifest["command"] and "plan_sha256" not in then:
         raise UsageError(f"{folder} was written by an earlier version; repeat the command with another --out")
     for name in _COMPARED:
         if canonical({name: then.get(name)}) != canonical({name: manifest[name]}):
-            raise UsageError(f"{folder} was begun with other {name}; repeat that command or choose another --out")
+            raise UsageError(f"{folder} was started with other {name}; repeat that command or choose another --out")
     if then["plan_sha256"] != manifest["plan_sha256"] or then["prompt_sha256"] != manifest["prompt_sha256"]:
-        raise UsageError(f"the prompts or tasks have changed since {folder} was begun; choose another --out")
+        raise UsageError(f"the prompts or tasks have changed since {folder} was started; choose another --out")

@@ -1,4 +1,4 @@
-"""The runs of a folder by cell and seed: what was recorded of each, or why there is nothing."""
+"""Reads the runs of a folder by cell and seed: records, scores, traces, or the reason why a run is missing."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from eirkit.runs.cells import Cell
 from eirkit.runs.plan import Planned
 from eirkit.runs.store import RUNS, read_events, read_failures, scan_runs
 
-PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that say whose code raised
-NOT_RUN = "not run: still to come, or given up after others failed; run the command again to finish"
+PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that name the code that raised
+NOT_RUN = "not run: pending, or skipped after other runs failed; run the command again to finish"
 
 
 class Results:
-    """What a runner has written so far; everything that asks for a run reads on first."""
+    """The runs that are in a folder so far; every lookup reads new records first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._records: dict[str, Mapping[str, Any]] = {}  # by run
-        self._end = 0  # bytes of the records that were read
+        self._end = 0  # bytes read so far
 
     def record(self, cell: Cell, seed: int) -> Mapping[str, Any] | None:
-        """Return the record of a run; None where it has not come to its end."""
+        """Return the record of a run; None if it has not finished."""
         run = cell.run_id(seed)
         if run not in self._records:
             self._read_on()
@@ -38,12 +38,12 @@ class Results:
         return None if record is None else read_score(record["score"])
 
     def trace(self, cell: Cell, seed: int) -> Trace | None:
-        """Return the decisions and actions of a run; None where it has not come to its end."""
+        """Return the decisions and actions of a run; None if it has not finished."""
         record = self.record(cell, seed)
         return None if record is None else trace_of(read_events(self.folder, record["events"]), record["ending"])
 
     def losses(self, planned: Iterable[Planned]) -> dict[tuple[str, int], str]:
-        """Return why runs have not come to their end, by cell and seed, in the plan's order."""
+        """Return why runs have not finished, by cell and seed, in the order of the plan."""
         missing = [(cell, seed) for cell, seeds in planned for seed in seeds if self.record(cell, seed) is None]
         last = {failure["run"]: _words(failure) for failure in read_failures(self.folder)} if missing else {}
         return {(cell.id, seed): last.get(cell.run_id(seed), NOT_RUN) for cell, seed in missing}
@@ -56,7 +56,7 @@ class Results:
 
 
 def counted_losses(losses: Iterable[str]) -> dict[str, int]:
-    """Return how many runs were lost to each failure, in its own words."""
+    """Return the number of runs lost for each reason."""
     return dict(Counter(losses))
 
 

@@ -1,8 +1,7 @@
-"""Runs plans: cells come in, and what became of every run is written to a folder, whole or not at all.
+"""Runs plans into a folder: skips finished runs, schedules the rest, and stores each run completely or not at all.
 
-Reference agents answer at once and are run one after the other, in the plan's order. Everybody else is asked for as
-many runs at a time as the model allows connections. Whatever costs nothing may be spread over the workers of an engine.
-All writing happens in this process.
+Reference agents answer immediately and run in the order of the plan. Other models have as many concurrent runs as
+connections. Free models may run on the workers of an engine. Only this process writes.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
 from eirkit.runs.attempt import CellContext, Failure
-from eirkit.runs.budget import Budget, is_scripted
+from eirkit.runs.budget import Budget, ModelPool, is_scripted
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import SystemMessages
-from eirkit.runs.model_pool import ModelPool
 from eirkit.runs.plan import RunPlan
 from eirkit.runs.restoration import Unrecovered, unrecovered_in
 from eirkit.runs.results import Results
@@ -38,43 +36,43 @@ from eirkit.runs.workers import CellBatch, cell_context_of, is_free, run_on_engi
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a plan is."""
+    """The progress of a plan."""
 
-    runs: int  # ended, scored or not, earlier ones included
+    runs: int  # ended, scored or not, including earlier parts
     planned_runs: int
-    cells: int  # with no run left
+    cells: int  # without remaining runs
     planned_cells: int
-    failed: int  # runs of this part
-    steps: int  # taken in this part
+    failed: int  # in this part
+    steps: int  # in this part
     spent_usd: float
-    control: str = ""  # while the full-information control of a sweep is run: how far that is
+    control: str = ""  # progress of the control of a sweep, while it runs
 
 
 Observer = Callable[[Progress], None]
 
 
 def ignore_progress(progress: Progress) -> None:
-    """The observer of those who only want the result."""
+    """The default observer, which does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOutcome:
-    """How a plan ended: with nothing left to do where nothing is said."""
+    """How the execution of a plan ended; without reasons, all runs are done."""
 
     stopped: tuple[str, ...] = ()  # why runs were left out
-    cap: SpendCapReached | None = None  # where the spend cap is among the reasons
+    cap: SpendCapReached | None = None  # set if the spend cap is among the reasons
 
 
 class Runner:
-    """Runs plans into one folder, where a run that has ended is never run again; use it in a with statement.
+    """Runs plans into one folder, never repeating a finished run; use it in a with statement.
 
     Args:
-        folder: where runs are kept; a temporary directory, which goes when the runner is left, unless given.
-        budget: pays for all models, and counts.
-        engine: runs what costs nothing; this process does unless given.
+        folder: where runs are stored; by default a temporary directory that is removed on exit.
+        budget: makes all models and counts their spending.
+        engine: runs free models; by default they run in this process.
 
     Raises:
-        UsageError: when it is entered: another process writes to the folder.
+        UsageError: on entry, if another process writes to the folder.
     """
 
     def __init__(
@@ -107,31 +105,31 @@ class Runner:
     @property
     def store(self) -> RunStore:
         if self._store is None:
-            raise ValueError("the runner was not entered; use it in a with statement")
+            raise ValueError("the runner is not open; use it in a with statement")
         return self._store
 
     def run(self, plan: RunPlan, models: ModelPool | None = None) -> PlanOutcome:
-        """Run what is left of a plan.
+        """Run the rest of a plan.
 
         Args:
-            models: those of the plan, where they were made already.
+            models: the models of the plan, if they exist already.
         """
         execution = Execution(plan, models or ModelPool(plan, self.budget), self)
         execution.run()
         return PlanOutcome(execution.stopped, execution.cap)
 
     def progress(self, plan: RunPlan) -> Progress:
-        """Return how far a plan is before anything more of it is run."""
+        """Return the progress of a plan before it continues."""
         done = self.recover()
         left = [sum(seed not in done.get(cell.id, ()) for seed in seeds) for cell, seeds in plan.plan()]
         counts = (len(plan) - sum(left), len(plan), left.count(0), len(left), 0, 0)
         return Progress(*counts, self.budget.ledger.spent_usd)
 
     def complete(self, plan: RunPlan) -> Results:
-        """Run what is left of a plan and return its runs; those that were lost are missing.
+        """Run the rest of a plan and return its runs; failed ones are missing.
 
         Raises:
-            SpendCapReached: what came to its end is kept.
+            SpendCapReached: finished runs are kept.
         """
         ended = self.run(plan)
         if ended.cap is not None:
@@ -140,11 +138,11 @@ class Runner:
 
     @cached_property
     def results(self) -> Results:
-        """All runs of the folder, those of earlier plans included."""
+        """All runs of the folder, including earlier plans."""
         return Results(self.store.folder)
 
     def recover(self) -> dict[str, set[int]]:
-        """Return the seeds of complete runs by cell; the first time they are read from the folder."""
+        """Return the seeds of finished runs by cell, reading the folder the first time."""
         if self._done is None:
             self._done = {}
             for run in self.store.recover():
@@ -157,7 +155,7 @@ class Runner:
         return self._done
 
     def refuse_unplanned(self, plan: RunPlan) -> None:
-        """Raise InputFileError where the folder holds a run of another plan."""
+        """Raise InputFileError if the folder contains a run of another plan."""
         planned = {cell.id: seeds for cell, seeds in plan.plan()}
         for cell, seeds in self.recover().items():
             if wrong := [seed for seed in sorted(seeds) if cell not in planned or seed not in planned[cell]]:
@@ -165,45 +163,45 @@ class Runner:
 
 
 def _misplaced(folder: Path, run: str) -> InputFileError:
-    return InputFileError(f"{folder}: run {run} is there twice or not planned; restore the folder")
+    return InputFileError(f"{folder}: run {run} is duplicated or not planned; restore the folder")
 
 
 @contextmanager
 def runner_or_temporary(runner: Runner | None) -> Iterator[Runner]:
-    """Yield a runner that is in use already, or one that keeps nothing."""
+    """Yield the given runner, or open one with a temporary folder."""
     with Runner() if runner is None else nullcontext(runner) as chosen:
         yield chosen
 
 
 class Execution:
-    """What is left of one plan, and the lanes it is run in."""
+    """The remaining runs of one plan and the queues that execute them."""
 
     def __init__(self, plan: RunPlan, pool: ModelPool, runner: Runner) -> None:
         self.plan, self.pool, self.runner, self.store = plan, pool, runner, runner.store
         self.stopped: tuple[str, ...] = ()  # why runs were left out
         self.cap: SpendCapReached | None = None
         self._done = runner.recover()
-        self._tried: dict[str, set[int]] = {}  # by an engine, and lost
+        self._tried: dict[str, set[int]] = {}  # attempted by an engine and lost
         self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
         self._runs, self._failed, self._steps = len(plan) - sum(self._left.values()), 0, 0
         self._cells = sum(not left for left in self._left.values())
-        # Cells that follow others, the arms of a rescue, are run once those have ended.
+        # Cells that depend on others, such as the arms of a rescue, run after those have ended.
         self._rounds = (False, True) if any(cell.follows for cell, _ in plan.plan()) else (False,)
 
     def run(self) -> None:
-        """Run everything that is left: on the engine whatever costs nothing, then the rest.
+        """Run everything that remains: free models on the engine, then the rest.
 
-        The engine is not used inside an event loop, which would keep an interrupt to itself until the engine is done.
+        The engine is not used inside an event loop, which would delay an interrupt until the engine is done.
         """
         self._show()
         if (engine := self.runner.engine) is not None:
             for following in self._rounds:
                 for outcomes in run_on_engine(engine, self._shares(following, is_free)):
                     self._take(outcomes)
-        wait_for(self._run_lanes())
+        wait_for(self._run_queues())
 
     def _take(self, outcomes: Sequence[FinishedRun | Failure]) -> None:
-        """Write what a worker of the engine did."""
+        """Store the results of an engine's worker."""
         finished = [outcome for outcome in outcomes if isinstance(outcome, FinishedRun)]
         self.store.commit(finished, durable=False)
         for outcome in outcomes:
@@ -212,45 +210,45 @@ class Execution:
                 self._tried.setdefault(outcome.record["cell"], set()).add(outcome.record["seed"])
         self._report([outcome.record for outcome in outcomes])
 
-    async def _run_lanes(self) -> None:
-        """Run reference agents, then all other models side by side."""
+    async def _run_queues(self) -> None:
+        """Run reference agents, then all other models concurrently."""
         stopped: set[str] = set()
         try:
             for following in self._rounds:
-                lanes = [(lane, workers) for lane, workers in self._lanes(following) if lane.name not in stopped]
+                queues = [(queue, workers) for queue, workers in self._queues(following) if queue.name not in stopped]
                 try:
-                    for lane in [lane for lane, workers in lanes if not workers]:
-                        await lane.in_order()
-                    await run_concurrently([lane.at_once(workers) for lane, workers in lanes if workers])
+                    for queue in [queue for queue, workers in queues if not workers]:
+                        await queue.run_in_order()
+                    await run_concurrently([queue.run_at_once(workers) for queue, workers in queues if workers])
                 finally:
-                    self._note([lane for lane, _ in lanes])
-                stopped |= {lane.name for lane, _ in lanes if lane.stopped}
+                    self._note([queue for queue, _ in queues])
+                stopped |= {queue.name for queue, _ in queues if queue.stopped}
         finally:
             await self.pool.close()
 
-    def _lanes(self, following: bool) -> list[tuple[RunQueue, int]]:
-        """Return the lanes, each with how many runs it may have under way; 0 for reference agents, who need no wait."""
+    def _queues(self, following: bool) -> list[tuple[RunQueue, int]]:
+        """Return the queues, each with its number of concurrent runs; 0 for reference agents, which never wait."""
         models = self.pool.all()
         scripted = [model for model in models if is_scripted(model)]
         others = [model for model in models if isinstance(model, Metered)]
 
-        def lane(name: str, asked: Sequence[Model]) -> RunQueue:
+        def queue(name: str, asked: Sequence[Model]) -> RunQueue:
             return RunQueue(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
 
-        first = (lane("the reference agents", scripted), 0)
-        return [first, *((lane(model.name, [model]), model.at_most) for model in others)]
+        first = (queue("the reference agents", scripted), 0)
+        return [first, *((queue(model.name, [model]), model.at_most) for model in others)]
 
-    def _note(self, lanes: Sequence[RunQueue]) -> None:
-        """Note why lanes left runs out."""
-        self.stopped += tuple(lane.stopped for lane in lanes if lane.stopped)
-        self.cap = next((lane.cap for lane in lanes if lane.cap), self.cap)
-        if skipped := sum(len(lane.skipped) for lane in lanes):
-            one = "1 cell was given up because its"
-            which = one if skipped == 1 else f"{skipped} cells were given up because their"
+    def _note(self, queues: Sequence[RunQueue]) -> None:
+        """Record why queues left runs out."""
+        self.stopped += tuple(queue.stopped for queue in queues if queue.stopped)
+        self.cap = next((queue.cap for queue in queues if queue.cap), self.cap)
+        if skipped := sum(len(queue.skipped) for queue in queues):
+            one = "1 cell was skipped because its"
+            which = one if skipped == 1 else f"{skipped} cells were skipped because their"
             self.stopped += (f"{which} memory system kept failing",)
 
     def _work(self, models: Sequence[Model], following: bool) -> Iterator[tuple[CellContext, Sequence[int]]]:
-        """Yield what is left for some models, in the plan's order."""
+        """Yield the remaining work of some models, in the order of the plan."""
         rules, scrub = SystemMessages(), Scrubber.of_environment(os.environ)
         for share in self._shares(following, lambda cell: any(self.pool.of(cell) is model for model in models)):
             yield cell_context_of(share, self.pool.of(share.cell), rules, scrub), share.seeds
@@ -260,12 +258,12 @@ class Execution:
             if (cell.follows is not None) != following or not wanted(cell):
                 continue
             left = self._seeds_left(cell, seeds)
-            lacking = self._lacking(cell.follows, left) if cell.follows is not None else {}
-            if ready := [seed for seed in left if seed in lacking] if following else left:
-                yield CellBatch(cell, ready, self.plan.texts, lacking)
+            unrecovered = self._unrecovered(cell.follows, left) if cell.follows is not None else {}
+            if ready := [seed for seed in left if seed in unrecovered] if following else left:
+                yield CellBatch(cell, ready, self.plan.texts, unrecovered)
 
-    def _lacking(self, control: Cell, seeds: Iterable[int]) -> dict[int, Unrecovered]:
-        """Return what the runs of a control arm lacked; a run that was lost has nothing to restore by."""
+    def _unrecovered(self, control: Cell, seeds: Iterable[int]) -> dict[int, Unrecovered]:
+        """Return the unrecovered inputs in the runs of a control arm; failed runs are left out."""
         traces = {seed: self.runner.results.trace(control, seed) for seed in seeds}
         return {seed: unrecovered_in(trace.decisions) for seed, trace in traces.items() if trace is not None}
 

@@ -1,7 +1,7 @@
-"""From the name of a memory condition to a session: an access and a task come in, what an agent will meet goes out.
+"""Makes the session of a run from its access and task, and lists the memory conditions by name.
 
 `controlled` is Controlled Retention under any policy. All others are agent-managed: the paper's conditions, the name of
-any policy (a key–value cache under it), and `external`, which needs a memory system.
+any policy (a key–value cache with that policy), and `external`, which needs a memory system.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from eirkit.tasks.task import TaskInstance
 from eirkit.tasks.view import PublicTask, publish
 from eirkit.tasks.workload import Workload
 
-CONTEXT_TOKENS = 128  # of the compaction condition unless given
+CONTEXT_TOKENS = 128  # default of the compaction condition
 
 Maker = Callable[[Access, PublicTask, Outlook], Condition]
 
@@ -56,7 +56,7 @@ class ManagedCondition:
     """One agent-managed condition."""
 
     make: Maker
-    reads: int | None = 0  # B_oracle unless given; None: no limit
+    reads: int | None = 0  # default of B_oracle; None: no limit
     recovery: bool = True  # False: the budgets must stay 0
 
 
@@ -84,7 +84,7 @@ CONDITIONS: dict[str, ManagedCondition] = {
 
 
 def condition_names() -> list[str]:
-    """Return every name that a condition can have, the policies' included."""
+    """Return the names of all conditions, including policies."""
     return sorted({CONTROLLED, *CONDITIONS, *policies.names()})
 
 
@@ -99,35 +99,33 @@ def find_condition(name: str) -> ManagedCondition:
 
 
 def default_reads(condition: str) -> int | None:
-    """Return the budget of direct retrievals where none is given."""
+    """Return the default budget of direct retrievals."""
     return 0 if condition == CONTROLLED else find_condition(condition).reads
 
 
 def check_access(access: Access) -> None:
-    """Raise UsageError where the parts of an access contradict each other or name something unknown."""
+    """Raise UsageError if the parts of an access contradict each other or name something unknown."""
     if access.h < 1:
-        raise SpecError(f"h = {access.h} holds no record; use h >= 1")
+        raise SpecError(f"h = {access.h} is too small to hold a record; use h >= 1")
     if access.is_controlled:
         _check_controlled(access)
         return
     named = find_condition(access.condition)
     if access.policy is not None:
         raise UsageError(
-            f"a policy goes with Controlled Retention; give condition {access.policy!r} for the managed one"
+            f"a policy needs condition 'controlled'; use condition {access.policy!r} for the agent-managed one"
         )
     if (access.memory is None) == (access.condition == EXTERNAL):
-        raise UsageError(f"condition {EXTERNAL!r} needs a memory system, and no other takes one; use a second [[grid]]")
+        raise UsageError(
+            f"condition {EXTERNAL!r} needs a memory system, and no other condition takes one; use a second [[grid]]"
+        )
     _check_memory(access)
     if named.reads is None and access.reads == 0:
-        raise UsageError(
-            f"condition {access.condition!r} shows what is read and nothing else; allow it reads (b_oracle)"
-        )
+        raise UsageError(f"condition {access.condition!r} shows only what is read; allow reads (b_oracle)")
     if not named.recovery and (access.reads, access.recomputations) != (0, 0):
         raise UsageError(f"condition {access.condition!r} has no recovery; leave its budgets at 0")
     if access.condition != "compaction" and (access.context_tokens, access.summary_prompt) != (None, None):
-        raise UsageError(
-            "context_tokens and summary_prompt belong to the compaction condition; leave them out elsewhere"
-        )
+        raise UsageError("context_tokens and summary_prompt apply to the compaction condition only; leave them out")
     _options(access)
 
 
@@ -137,7 +135,7 @@ def _check_memory(access: Access) -> None:
     if access.memory_plan is not None:
         check_plan(access.memory_plan)
     elif access.panel == STRICT or access.memory_settings:
-        raise UsageError("a panel and memory settings go with a memory system; give memory or leave them out")
+        raise UsageError("a panel and memory settings need a memory system; give memory or leave them out")
 
 
 def _check_controlled(access: Access) -> None:
@@ -148,7 +146,7 @@ def _check_controlled(access: Access) -> None:
     if (access.reads, access.recomputations) != (0, 0):
         raise UsageError("Controlled Retention has no recovery; choose an agent-managed condition such as 'lru'")
     if access.tool_calls:
-        raise UsageError("Controlled Retention takes one answer a step; tool calls go with agent-managed conditions")
+        raise UsageError("Controlled Retention has no tool calls; choose an agent-managed condition such as 'lru'")
 
 
 def make_session(
@@ -157,13 +155,13 @@ def make_session(
     workload: Workload,
     structure: Structure | None = None,
     intervention: Intervention | None = None,
-    lacking: Unrecovered | None = None,
+    unrecovered: Unrecovered | None = None,
 ) -> Session:
-    """Return the session of one run; only a policy with hindsight is built from the task's future.
+    """Return the session of one run.
 
     Args:
-        structure: what the workload says about its steps, for those who make many sessions of one specification.
-        lacking: what alone the arm of a rescue restores; everything that is missing unless given.
+        structure: the structure of the workload, to avoid computing it for every session of a cell.
+        unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
     if isinstance(intervention, RecoveryProbe):
         return probe_session(task, lost_answer_of(access, intervention, task))
@@ -176,16 +174,16 @@ def make_session(
         condition = find_condition(access.condition).make(access, public, outlook)
         session = ManagedSession(public, condition, _options(access))
     if isinstance(intervention, RescueArm):
-        session.inject = injector(intervention, task, lacking)
+        session.inject = injector(intervention, task, unrecovered)
     return session
 
 
 def lost_answer_of(access: Access, probe: RecoveryProbe, task: TaskInstance) -> LostAnswer:
-    """Return the loss that a probe is about."""
-    moment = find_lost_answer(task, access.policy or "", access.h, probe.from_step)
-    if moment is None:
+    """Return the lost answer that a probe rebuilds."""
+    lost = find_lost_answer(task, access.policy or "", access.h, probe.from_step)
+    if lost is None:
         raise SpecError(f"seed {task.spec.seed} loses nothing from step {probe.from_step} on; choose a lower h")
-    return moment
+    return lost
 
 
 def _options(access: Access) -> ManagedOptions:

@@ -1,8 +1,8 @@
-"""The folder of a sweep: one writer appends finished runs; a run exists once its line in runs.jsonl is complete.
+"""Stores runs in a folder: runs.jsonl, events.jsonl and failures.jsonl, written by one process at a time.
 
-The events of a run go to events.jsonl as one block, and only then its line to runs.jsonl. Whoever opens the folder
-again removes what a dead writer left half-done, so that nothing is lost and nothing is there twice. Runs that the world
-broke go to failures.jsonl and are tried again.
+The events of a run are appended to events.jsonl as one block, and then its line to runs.jsonl. A run exists once that
+line is complete. The next writer removes what a killed writer left incomplete, so that no run is lost or stored twice.
+Failed runs are listed in failures.jsonl and repeated on resume.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from eirkit.records import append_records, encode, read_records, sync_folder
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows has no flock; two writers of one folder are not noticed there
+except ImportError:  # pragma: no cover - Windows has no flock; two writers are not detected there
     fcntl = None  # type: ignore[assignment]
 
 EVENTS, RUNS, FAILURES, LOCK = "events.jsonl", "runs.jsonl", "failures.jsonl", ".lock"
-SUMMARY = "summary.json"  # written last, of all these
+SUMMARY = "summary.json"  # written last
 EVENT_SCHEMA, RUN_SCHEMA, FAILURE_SCHEMA = "event/1", "run/1", "failure/1"
-UNFORCED_BYTES = 1 << 27  # of events at most that a power cut could spoil; they are read again when a sweep is resumed
+UNFORCED_BYTES = 1 << 27  # most events that a power failure could damage; they are verified on resume
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A run that is ready to be written."""
+    """A run that is ready to be stored."""
 
     record: Mapping[str, Any]  # the fields of run/1, without `events`
     events: bytes  # its lines of event/1
-    count: int  # how many
+    count: int  # number of events
 
 
 class RunStore:
@@ -47,8 +47,8 @@ class RunStore:
         self.folder = folder
         self._open: list[int] = []  # descriptors
         self._events = self._runs = -1
-        self._ends = (0, 0)  # how long the two files are as far as runs are complete
-        self._forced = 0  # how much of the events is on disk for certain
+        self._ends = (0, 0)  # lengths of the two files up to the last complete run
+        self._forced = 0  # length of the events that is synced to disk
 
     def __enter__(self) -> RunStore:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -62,13 +62,13 @@ class RunStore:
             os.close(self._open.pop())
 
     def recover(self) -> Iterator[str]:
-        """Open the files and yield the ids of all complete runs; at the end what is half-done is removed.
+        """Open the files and yield the ids of all complete runs; at the end, remove incomplete data.
 
-        It must be exhausted before anything is written.
+        The iterator must be exhausted before anything is written.
         """
         self._events, self._runs = (os.open(self.folder / name, _FLAGS, 0o644) for name in (EVENTS, RUNS))
         self._open += [self._events, self._runs]
-        sync_folder(self.folder)  # a file whose name is lost is lost, however well its content was written
+        sync_folder(self.folder)  # a file is lost if its directory entry is
         self._ends = (0, 0)
         size = os.fstat(self._events).st_size
         for record, end in scan_runs(self.folder / RUNS):
@@ -76,7 +76,7 @@ class RunStore:
             if place["offset"] != self._ends[0]:
                 raise InputFileError(f"{self.folder / RUNS}: run {record['run']} is out of place; restore the folder")
             if not self._is_whole(place, size):
-                break  # a power cut kept the line and lost its events: the run and what follows it are done again
+                break  # a power failure kept the line and lost its events: repeat this run and all that follow
             self._ends = (place["offset"] + place["bytes"], end)
             yield record["run"]
         self._cut()
@@ -85,19 +85,21 @@ class RunStore:
         self._forced = self._ends[0]
 
     def _is_whole(self, place: Mapping[str, int], size: int) -> bool:
-        """True if the events of a run are there; where they may not have reached the disk, byte for byte."""
+        """True if the events of a run are complete; recent ones are verified by checksum."""
         end = place["offset"] + place["bytes"]
         if end > size:
             return False
-        if end <= size - 2 * UNFORCED_BYTES or "crc32" not in place:  # twice: a dead writer's last block lies behind
+        if (
+            end <= size - 2 * UNFORCED_BYTES or "crc32" not in place
+        ):  # twice: a killed writer may have appended one more block
             return True
         return zlib.crc32(_read(self._events, place["offset"], place["bytes"])) == place["crc32"]
 
     def commit(self, runs: Sequence[FinishedRun], *, durable: bool) -> None:
-        """Append finished runs: all of them, or as many as fit before the writer dies, each whole.
+        """Append finished runs; if the writer is killed meanwhile, each run is stored completely or not at all.
 
         Args:
-            durable: also through a power cut; a run that can be repeated for nothing need not be.
+            durable: survive a power failure; not needed for runs that can be repeated for free.
         """
         offset, blocks, lines = self._ends[0], [], []
         for run in runs:
@@ -113,12 +115,12 @@ class RunStore:
             _write(self._events, b"".join(blocks), durable)
             _write(self._runs, text, durable)
         except BaseException:
-            self._cut()  # a full disk or an interrupt
+            self._cut()  # full disk or interrupt
             raise
         self._ends = (offset, self._ends[1] + len(text))
 
     def fail(self, record: Mapping[str, Any]) -> None:
-        """Note an attempt that the world broke."""
+        """Store a failed attempt."""
         append_records(self.folder / FAILURES, FAILURE_SCHEMA, [record])
 
     def _cut(self) -> None:
@@ -127,13 +129,13 @@ class RunStore:
 
 
 def scan_runs(path: Path, start: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the complete run records of a file from a position on, each with the position behind it."""
+    """Yield the complete run records of a file from a position on, each with its end position."""
     end = start
     with path.open("rb") as stream:
         stream.seek(start)
         for number, line in enumerate(stream, 1):
             if not line.endswith(b"\n") or b"\0" in line:
-                return  # a writer that died, or a page that a power cut left empty: what follows was never complete
+                return  # incomplete: a killed writer, or a page that a power failure left empty
             end += len(line)
             yield _decode(line, path, number), end
 
@@ -156,7 +158,7 @@ def read_failures(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return the events of one run, from the `events` of its record."""
+    """Return the events of one run, given the `events` field of its record."""
     with (folder / EVENTS).open("rb") as stream:
         stream.seek(place["offset"])
         lines = stream.read(place["bytes"]).splitlines()
@@ -164,7 +166,7 @@ def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def is_unused_folder(folder: Path) -> bool:
-    """True if a folder is missing, empty, or holds only what a writer leaves before its first record."""
+    """True if a folder is missing, empty, or contains only the files of a writer without records."""
     if not folder.exists():
         return True
     if not folder.is_dir():

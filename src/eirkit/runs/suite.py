@@ -1,8 +1,7 @@
-"""A sweep as people write it: grids of values in TOML or from options come in, checked cells with seeds go out.
+"""Reads and checks sweep suites: grids of values in TOML or from options, expanded into cells with seeds.
 
-Every key of a grid takes one value or a list; a grid is the product of its lists. Keys above the first `[[grid]]` hold
-for every grid that does not say otherwise. The canonical form and its hash decide whether a sweep that is resumed is
-still the same.
+Every key of a grid takes one value or a list; a grid is the product of its lists. Keys above the first `[[grid]]` are
+defaults for every grid. The hash of the canonical form decides whether a resumed sweep is the same.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from eirkit.tasks.task import TaskSpec
 
 MOST_RUNS = 100_000_000
 
-# In the order in which cells are run; the last ones change fastest.
+# In execution order; the last keys change fastest.
 _TASK: dict[str, Reader] = {
     "workload": read_name,
     "n": read_count,
@@ -63,7 +62,7 @@ _ACCESS: dict[str, Reader] = {
     "summary_prompt": read_text,
     "h": read_count,
 }
-_SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # named alike in a suite and in Access
+_SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # same name in a suite and in Access
 AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
 _GRID_KEYS = (*AXES, "seeds", "model_options", "memory_options")
 _SUITE_KEYS = ("name", "texts", "grid", *_GRID_KEYS)
@@ -100,35 +99,35 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Everything that decides which records a sweep leaves."""
+    """Everything that determines the records of a sweep."""
 
     grids: tuple[Grid, ...]
     name: str = "run"
     texts: bool = True  # keep prompts and replies beside their hashes
 
     def __len__(self) -> int:
-        """How many runs it has."""
+        """The number of runs."""
         return sum(len(grid) * len(grid.seeds) for grid in self.grids)
 
     def plan(self) -> Iterator[tuple[Cell, Sequence[int]]]:
-        """Yield the cells in the order in which they are run, each with its seeds."""
+        """Yield the cells in execution order, each with its seeds."""
         for grid in self.grids:
             for cell in grid.cells():
                 yield cell, grid.seeds
 
     def as_json(self) -> dict[str, Any]:
-        """Return the canonical form; `read_suite` inverts it."""
+        """Return the canonical form; `read_suite` is the inverse."""
         return {"name": self.name, "texts": self.texts, "grid": [grid.as_json() for grid in self.grids]}
 
     def sha256(self) -> str:
-        """Return a hash of all that can change a record: defaults included, names and connection limits not."""
+        """Return a hash of everything that can change a record, without names and connection limits."""
         return plan_sha256(self)
 
 
 def make_cell(
     values: Mapping[str, Any], options: ModelOptions, memory_options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Cell:
-    """Return the cell with these values; what is not among them has its default."""
+    """Return the cell with these values and defaults for all others."""
     if "workload" not in values or "model" not in values:
         raise UsageError(f"no {'model' if 'workload' in values else 'workload'} is given; every grid needs one")
     task = TaskSpec(**{name: values[name] for name in _TASK if name in values})
@@ -153,7 +152,7 @@ def _budget(value: int | str) -> int | None:
 
 
 def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
-    """Read and check a suite; the given keys win over those of the file."""
+    """Read and check a suite; the given keys override those of the file."""
     try:
         document = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -167,18 +166,18 @@ def load_suite(path: Path, given: Mapping[str, Any] | None = None) -> Suite:
 
 
 def read_suite(document: Mapping[str, Any], given: Mapping[str, Any] | None = None, name: str = "run") -> Suite:
-    """Return the suite that a document describes, after every cell of it has been checked.
+    """Return the suite that a document describes, with every cell checked.
 
     Args:
-        given: keys that win over the document's, in every grid.
-        name: what the suite is called where the document does not say.
+        given: keys that override those of the document in every grid.
+        name: default name of the suite.
     """
     top = {**document, **(given or {})}
     _refuse_unknown(top, _SUITE_KEYS)
     shared, over = ({key: v for key, v in keys.items() if key in _GRID_KEYS} for keys in (document, given or {}))
     listed = document.get("grid", [{}])
     if not isinstance(listed, list) or not listed or not all(isinstance(grid, dict) for grid in listed):
-        raise UsageError("`grid` is no list of tables; write [[grid]] above each")
+        raise UsageError("`grid` is not a list of tables; write [[grid]] above each")
     for grid in listed:
         _refuse_unknown(grid, _GRID_KEYS)
     grids = tuple(_read_grid(_merge(_merge(shared, grid), over)) for grid in listed)
@@ -188,17 +187,17 @@ def read_suite(document: Mapping[str, Any], given: Mapping[str, Any] | None = No
 
 
 def _merge(keys: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys with others over them; model options are replaced one by one."""
+    """Return the keys with overrides; model options are overridden one by one."""
     merged = {**keys, **over}
     both = [table["model_options"] for table in (keys, over) if "model_options" in table]
     if both:
-        wrong = [table for table in both if not isinstance(table, Mapping)]  # is refused where it is read
+        wrong = [table for table in both if not isinstance(table, Mapping)]  # refused when it is read
         merged["model_options"] = wrong[0] if wrong else {n: value for table in both for n, value in table.items()}
     return merged
 
 
 def check_suite(suite: Suite) -> None:
-    """Raise UsageError where a cell is impossible, unknown or there twice; models are checked when they are made."""
+    """Raise UsageError if a cell is invalid or duplicated; models are checked when they are made."""
     if len(suite) > MOST_RUNS:
         raise UsageError(f"{len(suite):,} runs are too many; split the suite below {MOST_RUNS:,}")
     seen: set[str] = set()
@@ -208,7 +207,7 @@ def check_suite(suite: Suite) -> None:
         cell.task.with_seed(min(seeds)), cell.task.with_seed(max(seeds))
         if cell.id in seen:
             where = f"{cell.task.workload}, {cell.model}, {cell.access.condition}, h = {cell.access.h}"
-            raise UsageError(f"the cell ({where}) is there twice; list each value and each grid once")
+            raise UsageError(f"the cell ({where}) occurs twice; list each value and each grid once")
         seen.add(cell.id)
 
 

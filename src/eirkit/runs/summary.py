@@ -1,8 +1,8 @@
-"""What came of a sweep: its folder comes in, one row for each cell goes out; nothing else is needed for a number.
+"""Summarises the folder of a sweep: one row of measures per cell, memory totals, failures and control verdicts.
 
-Every row shows how many runs were scored of those attempted. Runs that the world broke are listed by kind, never zeros,
-and a cell in which every answer failed in the same way is marked as suspect. Only cells that pass the full-information
-control carry claims about lost information.
+Every row shows how many of the attempted runs were scored. Failed runs are listed by kind and never count as zero. A
+cell in which every answer failed in the same way is marked as suspect. Only cells that pass the control support claims
+about lost information.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.findings.causes import RunScore, read_score
+from eirkit.findings.fates import FATES, diagnose, pool_fates
+from eirkit.findings.floor import pool_floors
 from eirkit.findings.pooling import pool
 from eirkit.measures import Measure, MeasureGroup
 from eirkit.records import write_document
-from eirkit.runs.cells import Cell
+from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
-from eirkit.runs.memory_rows import MemoryTotals, panel_of
 from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
 from eirkit.runs.suite import Suite
 from eirkit.runs.values import UNLIMITED
 
 FILE, SCHEMA = SUMMARY, "summary/1"
-FEWEST_ANSWERS = 8  # below so many a constant answer says nothing
+FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
+_SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
+_UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 _USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
 SPENDING_MEASURES = MeasureGroup(
     "spending",
@@ -60,7 +63,7 @@ SPENDING_MEASURES = MeasureGroup(
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Runs that are not scored because the world broke them in the same way."""
+    """Runs that failed in the same way."""
 
     workload: str
     model: str
@@ -68,7 +71,7 @@ class FailureGroup:
     kind: str
     message: str
     runs: int
-    first: str  # a run, for a start
+    first: str  # id of one of the runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class RunSummary:
 
     @property
     def excluded(self) -> tuple[tuple[str, str, str], ...]:
-        """Model, workload and reason of what failed the full-information control, each once."""
+        """Model, workload and reason of each failed control."""
         failed = (row for row in self.rows if row["control"] is not None and not row["control"]["passes"])
         return tuple(dict.fromkeys((row["model"], row["workload"], row["control"]["reason"]) for row in failed))
 
@@ -107,8 +110,78 @@ class RunSummary:
 
 
 @dataclass(slots=True)
-class _Gathering:
-    """What is known about a cell while its runs are being read."""
+class MemoryTotals:
+    """Totals of an external memory over the runs of one cell, and the maxima of what it held."""
+
+    runs: int = 0
+    sums: Counter[str] = field(default_factory=Counter)
+    fates: list[Mapping[str, int]] = field(default_factory=list)  # of each run
+    seconds: dict[str, list[float]] = field(default_factory=lambda: {"write": [], "search": []})
+    slowest: float = 0.0
+    held: dict[str, list[int]] = field(default_factory=lambda: {"records": [], "bytes": []})
+    costs: list[float | None] = field(default_factory=list)
+    floors: list[Mapping[str, Any]] = field(default_factory=list)
+    limited: bool = False  # limited to a number of records
+
+    def add(self, record: Mapping[str, Any] | None) -> None:
+        """Add the memory section of a run record, if there is one."""
+        if record is None:
+            return
+        self.runs += 1
+        self.sums.update({name: record[name] for name in _SUMS})
+        self.fates.append(record["fates"])
+        for verb, taken in self.seconds.items():
+            taken.append(record[f"{verb}_seconds"])
+        self.slowest = max(self.slowest, record["slowest_seconds"])
+        for unit, most in self.held.items():
+            if record[unit] is not None:
+                most.append(record[unit])
+        self.costs.append(record["cost_usd"])
+        self.limited = record.get("limit") is not None
+        if record.get("floor") is not None:
+            self.floors.append(record["floor"])
+
+    def row(self, failed: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+        """Return the memory columns; None if the cell has no external memory.
+
+        Args:
+            failed: failure records of runs that are not scored.
+        """
+        lost = Counter(str(record["message"]) for record in failed if record["kind"] == "memory")
+        if not self.runs and not lost:
+            return None
+        fates = {fate: sum(run[fate] for run in self.fates) for fate in FATES}
+        pooled = pool_fates(self.fates)
+        return {
+            "fates": fates,
+            "fate_shares": dict(pooled.shares),
+            "needing_runs": pooled.runs,
+            **{name: self.sums[name] for name in _SUMS},
+            "write_seconds": _mean(self.seconds["write"], self.sums["writes"]),
+            "search_seconds": _mean(self.seconds["search"], self.sums["searches"]),
+            "slowest_seconds": self.slowest,
+            "records": max(self.held["records"], default=None),
+            "bytes": max(self.held["bytes"], default=None),
+            "cost_usd": None if None in self.costs else math.fsum(cost for cost in self.costs if cost is not None),
+            "floor": pool_floors(self.floors),
+            "diagnosis": diagnose(fates, self.sums["flooded"], lost, limited=self.limited),
+        }
+
+
+def _mean(sums: list[float], calls: int) -> float | None:
+    return math.fsum(sums) / calls if calls else None
+
+
+def panel_of(access: Access) -> str:
+    """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
+    if access.memory is not None:
+        return access.panel
+    return NATIVE if access.condition in _UNBOUNDED else STRICT
+
+
+@dataclass(slots=True)
+class _CellTotals:
+    """Totals of a cell while its runs are read."""
 
     scores: list[RunScore] = field(default_factory=list)
     usage: Counter[str] = field(default_factory=Counter)
@@ -129,7 +202,7 @@ class _Gathering:
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
     def spend(self, usage: Mapping[str, Any]) -> None:
-        """Take in what an attempt took, whether it came to its end or not."""
+        """Add the usage of an attempt, finished or not."""
         if usage:
             self.usage.update({name: usage[name] for name in _USAGE})
             self.costs.append(usage["cost_usd"])
@@ -153,7 +226,7 @@ class _Gathering:
         }
 
     def _suspect(self, accuracy: float | None) -> str | None:
-        """Return why the adapter is more likely broken than the agent bad, if it is."""
+        """Return why the adapter is probably broken, if all answers look alike."""
         steps = sum(score.steps for score in self.scores)
         if not steps or accuracy is None:
             return None
@@ -168,19 +241,19 @@ class _Gathering:
 
 
 def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSummary:
-    """Return the rows of a sweep from the files in its folder; a cell whose last run was read is settled at once."""
+    """Return the rows of a sweep from its folder; a cell is pooled as soon as its last run is read."""
     planned = {cell.id: len(seeds) for cell, seeds in suite.plan()}
     failures = list(read_failures(folder))
     failed = _last_failures(failures)
-    gathering: dict[str, _Gathering] = {}
-    for failure in failures:  # every attempt was paid for, also of runs that came to their end later
-        gathering.setdefault(failure["cell"], _Gathering()).spend(failure["usage"])
+    gathering: dict[str, _CellTotals] = {}
+    for failure in failures:  # failed attempts cost money too, even if the run finished later
+        gathering.setdefault(failure["cell"], _CellTotals()).spend(failure["usage"])
     settled: dict[str, dict[str, Any]] = {}
     scored = 0
     for record, _ in scan_runs(folder / RUNS):
         name = record["cell"]
         failed.get(name, {}).pop(record["run"], None)
-        gathered = gathering.setdefault(name, _Gathering())
+        gathered = gathering.setdefault(name, _CellTotals())
         gathered.add(record)
         scored += 1
         if len(gathered.scores) == planned[name]:
@@ -189,7 +262,7 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     rows = tuple(
         {
             **coordinates(cell, len(seeds)),
-            **(settled.get(cell.id) or gathering.get(cell.id, _Gathering()).row(failed.get(cell.id, {}))),
+            **(settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {}))),
             **_claims(standings.get(key_of(cell)) if standings else None),
         }
         for cell, seeds in suite.plan()
@@ -199,7 +272,7 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
 
 
 def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
-    """Return what tells a row from the others."""
+    """Return the coordinates of a row."""
     task, access = cell.task, cell.access
     return {
         "cell": cell.id,
@@ -222,9 +295,9 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
     }
 
 
-def _claims(standing: ControlVerdict | None) -> dict[str, Any]:
-    """Return the verdict of the control, None where it was not run, and whether causes may be read as claims."""
-    return {"control": standing, "claims": standing is not None and bool(standing["passes"])}
+def _claims(verdict: ControlVerdict | None) -> dict[str, Any]:
+    """Return the verdict of the control, None if it was not run, and whether causes support claims."""
+    return {"control": verdict, "claims": verdict is not None and bool(verdict["passes"])}
 
 
 def _last_failures(failures: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:

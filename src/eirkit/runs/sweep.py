@@ -1,4 +1,4 @@
-"""Sweeps: runs a checked suite into a folder, begun or resumed, with its full-information control, and sums it up."""
+"""Starts and resumes sweeps: runs a suite and its control into a folder and writes the summary."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 
 from eirkit.engine.interface import Engine
 from eirkit.errors import UsageError
-from eirkit.runs.budget import Budget, SpendingLimits
+from eirkit.runs.budget import Budget, ModelPool, SpendingLimits
 from eirkit.runs.control import run_controls
 from eirkit.runs.manifest import describe, find_sources, read_manifest, refuse_drift
-from eirkit.runs.model_pool import ModelPool
 from eirkit.runs.runner import Observer, Runner, ignore_progress
 from eirkit.runs.store import is_unused_folder
 from eirkit.runs.suite import Suite, read_suite
@@ -31,11 +30,11 @@ def start_sweep(
     """Run a suite into a new or empty folder.
 
     Args:
-        control: whether the full-information control is run first; unless given, for reference agents alone.
-        engine: runs what costs nothing; this process does unless given.
+        control: whether the control is run first; None for free models only.
+        engine: runs free models; by default they run in this process.
 
     Raises:
-        UsageError: before anything is written: the folder is in use, or a model or memory cannot be made.
+        UsageError: the folder is in use, or a model or memory cannot be made; nothing was written.
     """
     funds = funds or SpendingLimits()
     _refuse_used(folder)
@@ -56,10 +55,10 @@ def resume_sweep(
     control: bool | None = None,
     engine: Engine | None = None,
 ) -> RunSummary:
-    """Finish a sweep that was begun; a suite, if given, must be the same.
+    """Finish a sweep; a suite, if given, must be the same.
 
     Args:
-        control: as it was begun, unless given; what the control has found stays in any case.
+        control: None to keep the original choice; existing verdicts are kept in any case.
 
     Raises:
         UsageError: the suite, the prompts or the version have changed since.
@@ -77,7 +76,7 @@ def resume_sweep(
 
 
 def recorded_suite(folder: Path, given: Mapping[str, Any] | None = None) -> Suite:
-    """Return the suite of a sweep that was begun, with keys over it; its plug-ins are found from wherever we are."""
+    """Return the suite of a recorded sweep, with overrides; plug-in files are found from any working directory."""
     then = read_manifest(folder)
     find_sources(then, folder)
     return read_suite(then.suite, given)
@@ -91,7 +90,7 @@ def _refuse_used(folder: Path) -> None:
 
 
 def _run(suite: Suite, runner: Runner, pool: ModelPool, control: bool | None) -> RunSummary:
-    """Run the control and the sweep itself, each as far as it can be, and sum up."""
+    """Run the control and the sweep, each as far as possible, and summarise."""
     runner.refuse_unplanned(suite)
     left_out = run_controls(suite, control, runner)
     ended = runner.run(suite, pool)

@@ -1,4 +1,4 @@
-"""How single values of a suite are read: whatever TOML or an option can hold comes in, a checked value goes out."""
+"""Parses and checks single values of a suite: names, counts, budgets, seeds, model and memory options."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ LONGEST_TEXT = 4_096  # characters
 
 
 def read_name(key: str, value: Any) -> str:
-    """Return a text."""
+    """Return a string."""
     if not isinstance(value, str) or not value.strip():
-        raise SpecError(f"{key} = {value!r} is no name; write it in quotes")
+        raise SpecError(f"{key} = {value!r} is not a name; write it in quotes")
     return value
 
 
 def read_label(key: str, value: Any) -> str:
-    """Return a text that can be part of a folder's name."""
+    """Return a string that can be part of a folder name."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", value):
         raise SpecError(f"{key} = {value!r} cannot name a folder; use letters, digits, dots and dashes")
     return value
 
 
 def read_count(key: str, value: Any) -> int:
-    """Return a whole number; what it may be is for the task or the condition to say."""
+    """Return a whole number; its range is checked by the task or the condition."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise SpecError(f"{key} = {value!r} is no whole number; write it without quotes")
+        raise SpecError(f"{key} = {value!r} is not a whole number; write a number without quotes")
     return value
 
 
 def read_text(key: str, value: Any) -> str:
-    """Return words for an agent."""
+    """Return a text for an agent."""
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT:
-        raise SpecError(f"{key} is no text of 1 … {LONGEST_TEXT} characters; write it in quotes")
+        raise SpecError(f"{key} must be a quoted text of 1 … {LONGEST_TEXT} characters; correct it")
     return value
 
 
@@ -60,32 +60,34 @@ def read_budget(key: str, value: Any) -> int | str:
     if text == UNLIMITED:
         return UNLIMITED
     if isinstance(value, bool) or not text.isdecimal():
-        raise SpecError(f"{key} = {value!r} is no budget; give a number or {UNLIMITED!r}")
+        raise SpecError(f"{key} = {value!r} is not a budget; give a number or {UNLIMITED!r}")
     return int(text)
 
 
 def read_model_options(given: Any) -> ModelOptions:
-    """Return how models are asked; `temperature = "default"` leaves it to the provider."""
+    """Return model options; `temperature = "default"` uses the provider's default."""
     if not isinstance(given, Mapping):
-        raise SpecError("model_options is no table; write [model_options] or { temperature = 0.0 }")
+        raise SpecError("model_options is not a table; write [model_options] or { temperature = 0.0 }")
     options: dict[str, Any] = {}
     for key, value in given.items():
         if key not in _MODEL_OPTIONS:
             raise UnknownNameError("model option", str(key), _MODEL_OPTIONS)
         fits, wanted = _MODEL_OPTIONS[key]
         if not fits(value):
-            raise SpecError(f"{key} = {value!r} is impossible; give {wanted}")
+            raise SpecError(f"{key} = {value!r} is invalid; give {wanted}")
         options[key] = None if key == "temperature" and value == DEFAULT else value
     return ModelOptions(**options)
 
 
 def read_memory_options(given: Any, named: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each memory system; whether it takes them is checked with the cell.
+    """Return the settings of each memory system, which are checked with the cell.
 
-    A system may be called as it is in the grid, by its class, or by the name under which that is registered.
+    A system may be named as in the grid, by its class, or by its registered name.
     """
     if not isinstance(given, Mapping) or not all(_is_table(settings) for settings in given.values()):
-        raise SpecError("memory_options is no table of tables; write [memory_options.NAME] above the settings of one")
+        raise SpecError(
+            "memory_options is not a table of tables; write [memory_options.NAME] above the settings of one"
+        )
     found: dict[str, dict[str, Any]] = {}
     for name, settings in given.items():
         meant = [name] if name in named else [one for one in named if name in memory_aliases(one)]
@@ -132,7 +134,7 @@ def read_seeds(value: Any) -> Sequence[int]:
 
 
 def show_seeds(seeds: Sequence[int]) -> str | list[int]:
-    """Return seeds in their shortest form, which `read_seeds` inverts."""
+    """Return seeds in their shortest form; `read_seeds` is the inverse."""
     first = seeds[0]
     is_range = isinstance(seeds, range) or list(seeds) == list(range(first, first + len(seeds)))
     return f"{first}:{first + len(seeds)}" if is_range else list(seeds)
@@ -158,6 +160,6 @@ def _seeds_of_text(text: str) -> Sequence[int] | None:
 
 
 def _are_seeds(seeds: Sequence[int]) -> bool:
-    if isinstance(seeds, range):  # by its ends: a range may be far too long to count
+    if isinstance(seeds, range):  # check the ends only: a range may be very long
         return 0 <= seeds.start < seeds.stop <= min(seeds.start + MOST_SEEDS, 1 << 64)
     return bool(seeds) and 0 <= min(seeds) <= max(seeds) < 1 << 64 and len(set(seeds)) == len(seeds)

@@ -1,7 +1,7 @@
-"""Runs of agents that cost nothing, spread over the workers of an engine: shares of cells go out, runs come back.
+"""Runs free agents on the workers of an engine, in batches of runs of one cell.
 
-Workers only run; all writing stays with whoever asked, so that the records are those of a sweep in one process, in
-another order. Agents that cost money stay in one process, where every dollar is counted before it is spent.
+Workers do not write; the parent stores their runs, so that the records equal those of a sweep in one process, in
+another order. Paid models stay in one process, where every call is checked against the budget first.
 """
 
 from __future__ import annotations
@@ -29,37 +29,39 @@ from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.simulation.plain import structure_of
 
 FREE = ("reference", "scripted", "local", "bundled")  # providers whose models cost nothing
-TOGETHER = ("reference", "bundled")  # providers of which a worker gets many runs at a time, of others one
+TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
 SHARE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class CellBatch:
-    """Some runs of one cell."""
+    """A batch of runs of one cell."""
 
     cell: Cell
     seeds: Sequence[int]
     texts: bool
-    lacking: Mapping[int, Unrecovered] = field(default_factory=dict)  # by seed, of a cell that follows another
+    unrecovered: Mapping[int, Unrecovered] = field(
+        default_factory=dict
+    )  # by seed, for a cell that depends on the runs of another
 
 
 def is_free(cell: Cell) -> bool:
-    """True if neither the agent nor its memory can cost anything."""
+    """True if neither the agent nor its memory system costs money."""
     plan = cell.memory_plan
     asked = [cell.model] if plan is None else [cell.model, str(plan.settings.get(MODEL, EXTRACTOR))]
     return all(split_model(string)[0] in FREE for string in asked)
 
 
 def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
-    """Return what runs of a cell share."""
+    """Return the context of the runs of a cell."""
     cell = work.cell
     told = sha256(rules.of(cell, work.seeds[0]).encode()).hexdigest()
-    facts = (told, work.texts, scrub, cell.as_json(), work.lacking, renderer_of(cell.model, cell.options))
+    facts = (told, work.texts, scrub, cell.as_json(), work.unrecovered, renderer_of(cell.model, cell.options))
     return CellContext(cell, prepare(cell.task), structure_of(cell.task), model, *facts)
 
 
 def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
-    """Yield shares small enough for a worker."""
+    """Yield batches small enough for a worker."""
     for share in work:
         cell = share.cell
         size = SHARE if split_model(cell.model)[0] in TOGETHER and cell.access.memory is None else 1
@@ -68,16 +70,16 @@ def split_batches(work: Iterable[CellBatch]) -> Iterator[CellBatch]:
 
 
 def run_batch(share: CellBatch) -> list[FinishedRun | Failure]:
-    """Run a share; a module-level function, for workers."""
+    """Run a batch; defined at module level for the workers."""
     return wait_for(_perform(share))
 
 
 async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
     model = make_model(share.cell.model, share.cell.options)
-    stage = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
+    context = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
     memories = MemoryPool()
     try:
-        runs = (attempt(stage, task, memories) for task in generate_many(share.cell.task, share.seeds))
+        runs = (attempt(context, task, memories) for task in generate_many(share.cell.task, share.seeds))
         return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
     finally:
         await memories.close()
@@ -85,7 +87,7 @@ async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
 
 
 def run_on_engine(engine: Engine, work: Iterable[CellBatch]) -> Iterator[list[FinishedRun | Failure]]:
-    """Yield what came of each share; runs whose worker was lost are failures of the harness."""
+    """Yield the outcomes of each batch; runs whose worker died are failures of kind `harness`."""
     given: list[CellBatch] = []
 
     def noted() -> Iterator[CellBatch]:
@@ -111,7 +113,7 @@ def _lost(share: CellBatch, seed: int, reason: str) -> dict[str, Any]:
         "model": cell.model,
         "condition": cell.access.memory or cell.access.condition,
         "kind": "worker",
-        "message": f"one of {len(share.seeds)} runs together {reason}",
+        "message": f"one of {len(share.seeds)} runs in a batch {reason}",
         "steps": 0,
         "usage": {},
     }

@@ -1,7 +1,7 @@
-"""Recovery cones: what must be evaluated again to rebuild a missing result from the steps' own inputs.
+"""Recovery cones: the steps that must be evaluated again to rebuild a missing result, and surveys of their sizes.
 
-One cone comes from a graph in plain Python, the readable definition; all cones of many graphs come from their reference
-arrays at once. The cone of a node contains the node, so that size and depth are those of the published table.
+`cone_of` is the readable definition for one graph; `measure_cones` computes all cones of many graphs from arrays. The
+cone of a step contains the step itself, as in the published table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workload import Graph
 
 LARGEST_GRAPH = 4096  # steps; ancestor sets grow with the square, naive costs to more than a thousand digits
-CHUNK_WORDS = 1 << 20  # words of ancestor sets held at once; 8 MiB stay near the processor
+CHUNK_WORDS = 1 << 20  # words of ancestor sets held at once; 8 MiB stay in cache
 _WORD = 64
 _LARGEST_WORD = (1 << 64) - 1
 
@@ -30,7 +30,7 @@ _LARGEST_WORD = (1 << 64) - 1
 class Cone:
     """What one missing result needs, given the resident records."""
 
-    nodes: tuple[int, ...]  # steps to evaluate, in an order in which each finds its references done; the target last
+    nodes: tuple[int, ...]  # steps to evaluate, references before the steps that need them; the target last
     depth: int  # nodes on the longest chain
     naive: int  # evaluations if no result is kept: every path is walked again
 
@@ -56,7 +56,7 @@ def cone_of(graph: Graph, target: int, resident: Collection[int] = ()) -> Cone:
 
 
 def ancestors(graph: Graph, wanted: Collection[int], resident: Collection[int] = ()) -> tuple[int, ...]:
-    """Return every step that recomputing the wanted ones takes, ascending, which is an order of computation."""
+    """Return every step needed to recompute the wanted ones, ascending, which is a valid order of evaluation."""
     kept = frozenset(resident)
     found = set(wanted) - kept
     open_nodes = list(found)
@@ -129,13 +129,13 @@ def _ones(sets: NDArray[np.uint64]) -> NDArray[np.int32]:
 
 
 CHUNK_CELLS = 1 << 18  # references of graphs held at once
-GROUP = 3  # seeds a published mean is taken over
+GROUP = 3  # seeds per published mean
 LARGE_CONE = 30  # ancestor evaluations; the threshold of the published growth paragraph
 
 
 @dataclass(frozen=True, slots=True)
 class ConeEstimate:
-    """A mean over all cones, and how far means over three graphs scatter around it."""
+    """A mean over all cones, and the spread of means over three graphs."""
 
     mean: float | int  # an integer only where no float is large enough
     spread: float | int | None  # standard deviation of the means of consecutive threes; None below six graphs
@@ -206,7 +206,7 @@ class _Tally:
         self.graphs = self.total = self.groups = self.group_total = self.group_squares = 0
 
     def add(self, sums: Sequence[int]) -> None:
-        """Take one number a graph, in the order of the seeds; only the last call may leave an unfinished three."""
+        """Add one number per graph, in the order of the seeds; only the last call may leave an incomplete three."""
         self.graphs += len(sums)
         self.total += sum(sums)
         for start in range(0, len(sums) - GROUP + 1, GROUP):
@@ -266,17 +266,17 @@ def _sites(survey: ConeSurvey) -> Iterator[Site]:
 
 def _check(spec: TaskSpec, seeds: Sequence[int], from_step: int) -> None:
     if not 1 <= from_step <= spec.n:
-        raise SpecError(f"from_step = {from_step} is impossible; choose 1 … n = {spec.n}")
+        raise SpecError(f"from_step = {from_step} is out of range; choose 1 … n = {spec.n}")
     if spec.n > LARGEST_GRAPH:
         raise TooLargeError(f"cones of {spec.n} steps, the limit is {LARGEST_GRAPH}; use a smaller --n")
     if not len(seeds):
-        raise SpecError("no seeds, no cones; give at least one seed")
+        raise SpecError("no seeds are given; give at least one")
     for end in (min(seeds), max(seeds)):
-        spec.with_seed(end)  # refuses what is no seed
+        spec.with_seed(end)  # raises SpecError for an invalid seed
 
 
 def _chunks(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[tuple[int, ConeArrays]]:
-    rows = max(1, CHUNK_CELLS // (spec.n * spec.fan_in * GROUP)) * GROUP  # a three is never torn apart
+    rows = max(1, CHUNK_CELLS // (spec.n * spec.fan_in * GROUP)) * GROUP  # groups of three are never split
     for start in range(0, len(seeds), rows):
         chosen = np.array(seeds[start : start + rows], dtype=np.uint64)
         yield start, measure_cones(draw_references(chosen, spec.n, spec.reach, spec.fan_in))
@@ -286,7 +286,7 @@ def _remember_first(first_seen: NDArray[np.int64], cones: ConeArrays, start: int
     graphs, n = cones.size.shape
     here = np.full_like(first_seen, -1)
     places = np.arange(start * n, (start + graphs) * n).reshape(graphs, n)
-    # Of several writes to one place the last one stays: going backwards keeps the first.
+    # Later writes overwrite earlier ones, so going backwards keeps the first.
     here[cones.size[::-1], cones.depth[::-1]] = places[::-1]
     np.copyto(first_seen, here, where=first_seen < 0)
 

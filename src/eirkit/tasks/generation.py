@@ -1,4 +1,4 @@
-"""From a specification to tasks. One task is row 0 of a batch of one, so batches and single tasks cannot differ."""
+"""Generates tasks from specifications, singly and in batches; a single task is row 0 of a batch of one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCH_CELLS = 1 << 22  # values or references a batch; bounds memory whatever th
 class TaskBatch:
     """Many tasks that differ only in their seed, as arrays."""
 
-    spec: TaskSpec  # its seed says nothing; `seeds` does
+    spec: TaskSpec  # its seed is ignored in favour of `seeds`
     seeds: NDArray[np.uint64]
     kinds: tuple[Kind, ...]
     references: References  # (seeds, n, fan_in), zero-padded
@@ -58,7 +58,7 @@ def generate_batch(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskB
 
 
 def batch_of(workload: Workload, spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> TaskBatch:
-    """Return the same for a workload that has accepted the parameters, whether anything is registered or not."""
+    """Return the tasks of a given workload object, registered or not, that has accepted the parameters."""
     keys = _as_keys(spec, seeds)
     batch = _fill(workload, spec, keys, workload.references(spec, keys))
     if len(keys) and not type(workload).__module__.startswith("eirkit."):
@@ -116,7 +116,7 @@ def demand_of(task: TaskInstance, cuts: Sequence[int] | None = None) -> DemandCu
 
 
 def _refuse_moods(workload: Workload, batch: TaskBatch) -> None:
-    """Raise ContractError where a workload that is not ours makes another task of the same seed."""
+    """Raise ContractError if a third-party workload makes different tasks from the same seed."""
     spec, first = batch.spec, batch.seeds[:1]
     again = _fill(workload, spec, first, workload.references(spec, first))
     for what, once, twice in (
@@ -125,13 +125,13 @@ def _refuse_moods(workload: Workload, batch: TaskBatch) -> None:
     ):
         if once.shape != twice.shape or not np.array_equal(once, twice):
             raise ContractError(
-                f"{spec.workload} gives other {what} for the same seed; let them depend on the arguments alone"
+                f"{spec.workload} gives different {what} for the same seed; make them depend on the arguments alone"
             )
 
 
 def _as_keys(spec: TaskSpec, seeds: Sequence[int] | NDArray[Any]) -> NDArray[np.uint64]:
     if len(seeds):
-        spec.with_seed(int(min(seeds)))  # a specification refuses the seeds that no task can have
+        spec.with_seed(int(min(seeds)))  # raises SpecError for an invalid seed
         spec.with_seed(int(max(seeds)))
     return np.array(seeds, dtype=np.uint64)
 
@@ -153,5 +153,5 @@ def _answers(workload: Workload, spec: TaskSpec, references: References, inputs:
         operands = answers[rows, np.where(refs == 0, t, refs) - 1]
         answers[:, t - 1] = workload.operate_batch(spec, kind, inputs[:, t - 1], operands, refs > 0)
     if answers.size and not (answers.min() >= 0 and answers.max() < spec.q):
-        raise ContractError(f"{spec.workload} gave an answer outside 0 … {spec.q - 1}; reduce answers modulo spec.q")
+        raise ContractError(f"{spec.workload} answered outside 0 … {spec.q - 1}; reduce answers modulo spec.q")
     return answers

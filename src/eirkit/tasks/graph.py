@@ -1,4 +1,4 @@
-"""Dependency graphs: drawn from seeds before any operator is chosen, or read from a file.
+"""Draws dependency graphs from seeds, before any operator is chosen, and reads them from JSON files.
 
 References of many tasks are one array of shape (seeds, n, fan_in): ascending identifiers from 1, then zeros.
 """
@@ -57,7 +57,7 @@ def load_graph(path: Path) -> tuple[tuple[int, ...], ...]:
     document = _read_json(path)
     steps = document.get("steps") if isinstance(document, dict) else None
     if not isinstance(steps, list) or not steps:
-        raise InputFileError(f"{path}: no list 'steps'; write {_EXAMPLE}")
+        raise InputFileError(f"{path}: there is no list 'steps'; write {_EXAMPLE}")
     if len(steps) > LARGEST_TASK:
         raise InputFileError(f"{path}: {len(steps)} steps, the limit is {LARGEST_TASK}; use a smaller graph")
     nodes = _numbered(path, steps)
@@ -90,7 +90,7 @@ def _numbered(path: Path, steps: list[Any]) -> dict[int, tuple[int, ...]]:
             )
         if not 1 <= t <= len(steps):
             raise InputFileError(
-                f"{path}: {len(steps)} steps but one is called {t}; number them 1 … {len(steps)} without gaps"
+                f"{path}: there are {len(steps)} steps, but one has t = {t}; number them 1 … {len(steps)} without gaps"
             )
         if t in nodes:
             raise InputFileError(f"{path}: step {t} appears twice; give every step its own t")
@@ -106,7 +106,7 @@ def _check_edges(path: Path, nodes: dict[int, tuple[int, ...]]) -> None:
     for t, refs in sorted(nodes.items()):
         for r in refs:
             if r not in nodes:
-                raise InputFileError(f"{path}: step {t} refers to step {r}, which is not there; add it or drop it")
+                raise InputFileError(f"{path}: step {t} refers to step {r}, which does not exist; add it or drop it")
             if r >= t and _reaches(nodes, r, t):
                 raise InputFileError(f"{path}: step {t} refers to step {r} and closes a cycle; break the cycle")
             if r >= t:

@@ -1,8 +1,8 @@
-"""The policy family: which record leaves when there are more than a store may hold.
+"""The policy protocol: which record a full store evicts; base classes for ranked, random and hindsight policies.
 
-A policy is a pure choice over the facts it is handed; the store in `retention.py` does all bookkeeping. Most policies
-are `Ranked`: they name the fact whose lowest value goes first, and are then simulated by the batch kernels as they
-stand. Whatever needs the structure of the workload or the future takes it through its constructor.
+A policy is a pure choice over the facts that it is given; the store in `retention.py` does all bookkeeping. Most
+policies are `Ranked`: they name the fact whose lowest value is evicted first, and the batch kernels simulate them
+unchanged. A policy that needs the workload's structure or the future takes it through its constructor.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from eirkit.seeds import Words, below
 from eirkit.tasks.task import Kind
 from eirkit.tasks.workload import Graph
 
-NEVER = (1 << 31) - 1  # a step after all steps; the next use of a record that nobody asks for again
+NEVER = (1 << 31) - 1  # a step after all steps: the next use of a record that is never needed again
 
 UniqueFact = Literal["id", "inserted", "touched"]
 Fact = Literal["id", "inserted", "touched", "uses", "worth", "next_use"]
 
 _UNIQUE: tuple[UniqueFact, ...] = ("id", "inserted", "touched")
-# How to rank by facts that stand in the record itself; no two records share a unique one, so it needs no second.
+# How to rank by facts of the record itself; a unique fact needs no tie-breaker.
 _FAST_KEYS: dict[tuple[str, str], Any] = {
     **{(fact, ties): attrgetter(fact) for fact in _UNIQUE for ties in _UNIQUE},
     **{("uses", ties): attrgetter("uses", ties) for ties in _UNIQUE},
@@ -41,21 +41,21 @@ policies: Registry[type[Policy]] = Registry("policy", group="eirkit.policies", p
 
 @fact
 class Record:
-    """What a policy may know of a record: never its value."""
+    """What a policy may know about a record, which never includes its value."""
 
     id: int  # the step that made it
     inserted: int  # tick of the store's clock at which it last entered
-    touched: int  # tick at which it was last asked for; `inserted` before that
-    uses: int  # 1 + how often it was asked for since it entered
+    touched: int  # tick at which it was last used; `inserted` before its first use
+    uses: int  # 1 + the number of uses since it entered
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What the workload says about its steps before any seed is chosen; index t − 1 is step t."""
+    """What the workload states about its steps before any seed is chosen; index t − 1 is step t."""
 
     kinds: tuple[Kind, ...]
     takes_slot: tuple[bool, ...]  # whether the answer of the step enters the store
-    last_use: tuple[int, ...]  # last step that could ask for the answer; 0 if none ever can
+    last_use: tuple[int, ...]  # last step that could need the answer; 0 if none can
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +64,13 @@ class Outlook:
 
     structure: Structure
     seed: int
-    future: Graph  # what each step refers to: for hindsight policies alone
+    future: Graph  # references of every step, for hindsight policies only
 
 
 class Policy(ABC):
-    """One way of choosing who leaves. Equal candidates at equal steps give equal victims.
+    """Chooses which record to evict. Equal candidates at equal steps give equal victims.
 
-    What a verb of a subclass raises arrives as a PluginError.
+    Errors raised by a subclass are reported as PluginError.
     """
 
     def __init_subclass__(cls) -> None:
@@ -79,26 +79,26 @@ class Policy(ABC):
 
     @classmethod
     def for_task(cls, outlook: Outlook) -> Self:
-        """Return the policy for one task; most need to know nothing about it."""
+        """Return the policy for one task; most policies ignore the task."""
         return cls()
 
     @abstractmethod
     def victim(self, candidates: Sequence[Record], step: int) -> int:
-        """Return the id of the candidate that leaves.
+        """Return the id of the candidate to evict.
 
         Args:
-            candidates: the residents in slot order, then the newcomer; one more than may stay. To name the newcomer is
-                to refuse it.
+            candidates: the residents in slot order, then the newcomer; one more than fits. Returning the newcomer
+                refuses it.
             step: the step that is being executed.
         """
 
     def capacity(self, h: int) -> int:
-        """Return how many records are held where h are granted."""
+        """Return how many records the store holds if h are allowed."""
         return h
 
 
 class Ranked(Policy):
-    """The candidate with the lowest `lowest` leaves; among equals the one with the lowest `ties`.
+    """Evicts the candidate with the lowest `lowest`, and among equals the one with the lowest `ties`.
 
     `worth` is an integer per record that follows from the workload's structure, index t − 1 for step t.
     """
@@ -106,7 +106,7 @@ class Ranked(Policy):
     lowest: Fact = "inserted"
     ties: UniqueFact = "inserted"
 
-    _key: Any = None  # for policies that rank by nothing but what stands in the record
+    _key: Any = None  # for policies that rank by facts of the record alone
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -126,7 +126,7 @@ class Ranked(Policy):
 
     def victim(self, candidates: Sequence[Record], step: int) -> int:
         if self._key is not None:
-            return min(candidates, key=self._key).id  # the same, without a call a candidate
+            return min(candidates, key=self._key).id  # equivalent, without a call per candidate
         return min(candidates, key=lambda record: (self.fact(record, step), getattr(record, self.ties))).id
 
     def fact(self, record: Record, step: int) -> int:
@@ -136,7 +136,7 @@ class Ranked(Policy):
 
 
 class Hindsight(Ranked):
-    """Policies that were told the future: the record that is needed last, or never again, ranks lowest."""
+    """Policies that know the future: the record needed last, or never again, ranks lowest."""
 
     lowest = "next_use"
 
@@ -156,18 +156,18 @@ class Hindsight(Ranked):
         return -self.next_use(record.id, step)
 
     def next_use(self, record: int, step: int) -> int:
-        """Return the first step after `step` that asks for the record, or NEVER."""
+        """Return the first step after `step` that needs the record, or NEVER."""
         uses = self._uses.get(record, [])
         position = bisect_right(uses, step)
         return uses[position] if position < len(uses) else NEVER
 
 
 class Drawn(Policy):
-    """Policies that draw the position of the victim, whoever stands there."""
+    """Policies that draw the position of the victim at random."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
-        self._drawn = self.draw([], 0)  # as far as it was needed
+        self._drawn = self.draw([], 0)  # as many as were needed so far
 
     @classmethod
     def for_task(cls, outlook: Outlook) -> Self:
@@ -190,4 +190,4 @@ def find_policy(name: str) -> type[Policy]:
     found: object = policies.get(name)
     if isinstance(found, type) and issubclass(found, Policy):
         return found
-    raise ContractError(f"{name} is no policy; give a class that extends eirkit.tasks.policy.Policy")
+    raise ContractError(f"{name} is not a policy; give a class that extends eirkit.tasks.policy.Policy")

@@ -1,7 +1,6 @@
-"""How a missing result can be had: by direct retrieval, by recomputation from the inputs, or by both.
+"""Plans the cheapest recovery of missing results by direct retrieval and recomputation under two budgets.
 
-A graph, the wanted steps, the resident records and the two budgets come in; the cheapest plan and its order of reads
-go out. Results obtained on the way are kept until the recovery ends, and every step's input can be read again.
+Intermediate results are kept until the recovery ends, and the input of every step can be read again.
 
 *Cheapest*: at most B_oracle retrievals, then the fewest recomputed steps, then the fewest retrievals. No plan within
 B_oracle has fewer reads in all, and it fits both budgets whenever any plan does. docs/recovery-cones.md has the
@@ -32,7 +31,7 @@ class RecoveryBudget:
     def __post_init__(self) -> None:
         for name, limit in (("retrievals", self.retrievals), ("recomputations", self.recomputations)):
             if limit is not None and limit < 0:
-                raise SpecError(f"{name} = {limit} is impossible; choose 0 or more")
+                raise SpecError(f"{name} = {limit} is out of range; choose 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +153,14 @@ class _Search:
         limit = LARGEST_SEARCH if len(self.graph) <= LARGEST_GRAPH else LARGEST_SEARCH // 100
         if states > limit:
             raise TooLargeError(
-                f"no proof of the cheapest plan within {limit} states; permit 0 retrievals or one a target"
+                f"the cheapest plan was not found within {limit} states; allow 0 retrievals or one for each target"
             )
 
     @staticmethod
     def _unwind(
         came_from: dict[tuple[int, int], tuple[tuple[int, int], int, bool] | None], state: tuple[int, int]
     ) -> tuple[int, int]:
-        retrieved, recomputed = state[0], 0  # what the last state needs is retrieved at once
+        retrieved, recomputed = state[0], 0  # everything that the last state needs is retrieved
         while (move := came_from[state]) is not None:
             state, step, recompute = move
             if recompute:

@@ -1,7 +1,7 @@
-"""The retention store: which records are held, and the one place where their facts are kept.
+"""The retention store: holds at most h records under a policy and tracks their age and use.
 
-It works one step at a time, for a simulator as for an agent's session. Records are known by the step that made them;
-values live elsewhere.
+Simulators and agent sessions use the same store, one step at a time. A record is identified by the step that made it;
+values are kept elsewhere.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from eirkit.tasks.policy import Policy, Record
 class Retention:
     """At most `capacity` records under one policy.
 
-    Every touch and every entry takes one tick of the clock. A newcomer that does not fit competes with the residents:
-    it takes the slot of whoever leaves, or is refused.
+    Every touch and every admission takes one tick of the clock. A newcomer that does not fit competes with the
+    residents: it takes the slot of the evicted record, or is refused.
     """
 
     def __init__(self, policy: Policy, h: int) -> None:
         if h < 1:
-            raise SpecError(f"h = {h} holds no record; use h >= 1")
+            raise SpecError(f"h = {h} is too small to hold a record; use h >= 1")
         self.policy, self.h = policy, h
         self.capacity = policy.capacity(h)
         self._records: list[Record] = []  # by slot
@@ -49,14 +49,14 @@ class Retention:
         return tuple(sorted([record for record in references if record not in slots]))
 
     def touch(self, references: Iterable[int]) -> None:
-        """Note that the held ones among the references were used, in ascending order."""
+        """Mark the held records among the references as used, in ascending order."""
         for record in sorted(references):
             if (slot := self._slots.get(record)) is not None:
                 held = self._records[slot]
                 self._records[slot] = Record(record, held.inserted, self._tick(), held.uses + 1)
 
     def admit(self, record: int, step: int) -> int | None:
-        """Let a record in that is not held; return who left for it: a resident, the record itself, or nobody."""
+        """Admit a record that is not held; return the evicted record, which may be the new one, or None."""
         if record in self._slots:
             raise ValueError(f"record {record} is already held; touch it instead")
         tick = self._tick()
@@ -82,7 +82,7 @@ class Retention:
         slot = self._slots.pop(victim, None)
         if slot is None:
             name = type(self.policy).__name__
-            raise ContractError(f"policy {name} chose {victim!r}, which is no candidate; return the id of a candidate")
+            raise ContractError(f"policy {name} chose {victim!r}, which is not a candidate; return a candidate's id")
         self._records[slot] = newcomer
         self._slots[newcomer.id] = slot
 

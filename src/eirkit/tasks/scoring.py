@@ -1,7 +1,7 @@
-"""Scores of records: what an online policy may see of one comes in, an integer goes out; the lowest leaves.
+"""Score tables for policies that evict the record with the lowest score.
 
-A score is a sum of three entries of tables of integers, so that it is the same on every machine and a kernel can look
-it up. What the tables know they learned from streams; `studies` has the program.
+A score is a sum of three table entries, all integers, so that it is the same on every machine and a kernel can look it
+up. `studies/learned_policy` trains the tables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from eirkit.tasks.policy import Outlook, Policy, Record
 from eirkit.tasks.task import Kind
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-EXACT = 16  # distances below it have a bucket each
+EXACT = 16  # shorter distances have one bucket each
 PER_OCTAVE = 4
-BUCKETS = EXACT + 4 * PER_OCTAVE  # up to 255; what is longer ago is as long ago as can be
+BUCKETS = EXACT + 4 * PER_OCTAVE  # longer distances share the last bucket
 MOST_USES = 16
 LARGEST_SCORE = 1 << 30
 LARGEST_FILE_BYTES = 1 << 20
@@ -32,7 +32,7 @@ Scores = NDArray[np.int64]
 
 
 def bucket(distance: int) -> int:
-    """Return the bucket of a distance: exact when short, four to an octave beyond."""
+    """Return the bucket of a distance: exact below EXACT, four per octave above."""
     if distance < EXACT:
         return distance
     octave = distance.bit_length() - EXACT.bit_length()
@@ -63,8 +63,8 @@ class Tables:
 
     @classmethod
     def read(cls, path: Path | Traversable) -> Self:
-        """Return the tables in a JSON file; whatever else the file is, it is refused in one line."""
-        refusal = f"{path.name} holds no score tables; give a file that `python -m studies.learned_policy` wrote"
+        """Read the tables from a JSON file; raise SpecError if it holds anything else."""
+        refusal = f"{path.name} does not hold score tables; give a file written by `python -m studies.learned_policy`"
         try:
             with path.open("rb") as file:
                 text = file.read(LARGEST_FILE_BYTES + 1)
@@ -84,9 +84,9 @@ SHAPES = {"left": (PAIRS, BUCKETS), "idle": (len(KINDS) * MOST_USES, BUCKETS), "
 
 
 class Scored(Policy):
-    """The candidate with the lowest score leaves, the one that entered first among equals.
+    """Evicts the candidate with the lowest score, and among equals the one that entered first.
 
-    A subclass names its `tables`. The structure, which is known before any seed, tells kinds and last possible uses.
+    A subclass sets `tables`. Kinds and last possible uses come from the structure, which is known before any seed.
     """
 
     tables: Tables

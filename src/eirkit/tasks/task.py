@@ -1,4 +1,4 @@
-"""What a LACUNA task is: its parameters, its steps with their answers, and the name of its dependency graph."""
+"""Task data: parameters (`TaskSpec`), steps with answers, graph fingerprints, and records such as `A_07 = 0042`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Kind = Literal["compute", "store", "query", "recall"]
 ASKING: frozenset[Kind] = frozenset({"query", "recall"})  # steps without an input of their own
 Payload = tuple[int, ...]  # the values of one record: one per slot, or k of them
 
-LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to stay friendly
-LARGEST_WIDTH = 256  # values a record
+LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to fit in memory
+LARGEST_WIDTH = 256  # values per record
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
-    """The parameters that determine a task completely."""
+    """All parameters that determine a task."""
 
     workload: str
     n: int = 64  # steps
     m: int = 16  # dependency window; in Full Lookup the number of stored labels
     lookback: int | None = None  # how far back a reference may reach; m unless given
-    fan_in: int = 2  # references a compute step, as far as there are that many
-    slots: int = 1  # values a record
-    digits: int = 4  # decimal digits a value; the alphabet is 0 … 10^digits − 1
-    k: int = 2  # values a frontier, in Stepwise Top-k
+    fan_in: int = 2  # references of a compute step, if that many earlier steps exist
+    slots: int = 1  # values per record
+    digits: int = 4  # decimal digits per value; the alphabet is 0 … 10^digits − 1
+    k: int = 2  # values per frontier, in Stepwise Top-k
     seed: int = 0
     queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
     warm_up: int = 0  # leading steps that are not scored
@@ -45,15 +45,15 @@ class TaskSpec:
         )
         for name, value, largest in (*ranges, *small, ("digits", self.digits, 9)):
             if not 1 <= value <= largest:
-                raise SpecError(f"{name} = {value} is impossible; choose 1 … {largest}")
+                raise SpecError(f"{name} = {value} is out of range; choose 1 … {largest}")
         if not 0 <= self.seed < 1 << 64:
-            raise SpecError(f"seed = {self.seed} is impossible; choose 0 … 2^64 − 1")
+            raise SpecError(f"seed = {self.seed} is out of range; choose 0 … 2^64 − 1")
         if not 0 <= self.warm_up <= self.n:
-            raise SpecError(f"warm_up = {self.warm_up} is impossible; choose 0 … n = {self.n}")
+            raise SpecError(f"warm_up = {self.warm_up} is out of range; choose 0 … n = {self.n}")
 
     @property
     def reach(self) -> int:
-        """The lookback in force."""
+        """The lookback that applies: `lookback`, or m if it is not set."""
         return self.m if self.lookback is None else self.lookback
 
     @property
@@ -69,7 +69,7 @@ class TaskSpec:
 
 
 def without_seed(spec: TaskSpec) -> dict[str, Any]:
-    """Return what the tasks of many seeds share, as plain data."""
+    """Return the parameters without the seed, as plain data."""
     shared = spec.as_json()
     del shared["seed"]
     return shared
@@ -77,7 +77,7 @@ def without_seed(spec: TaskSpec) -> dict[str, Any]:
 
 @fact
 class Step:
-    """One step with its answer. Agents never receive it; they receive text made from its public part."""
+    """One step with its answer. Agents never receive it, only text made from its public part."""
 
     t: int  # from 1
     kind: Kind
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TaskInstance:
-    """A generated task: everything fixed before any agent runs."""
+    """A generated task, fixed before any agent runs."""
 
     spec: TaskSpec
     steps: tuple[Step, ...]
@@ -127,7 +127,7 @@ def fingerprint(spec: TaskSpec, references: tuple[tuple[int, ...], ...]) -> str:
 
 
 def show_label(spec: TaskSpec, t: int) -> str:
-    """Return the name of step t's answer, as wide for the first step as for the last: A_07 of 64."""
+    """Return the label of step t's answer, such as A_07 of 64; all labels of a task have the same width."""
     return f"A_{t:0{len(str(spec.n))}d}"
 
 
@@ -138,7 +138,7 @@ def show_labels(spec: TaskSpec, steps: Iterable[int]) -> list[str]:
 
 
 def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
-    """Return a record as agents see it; the records of a task differ in content, never in length."""
+    """Return a record as agents see it; all records of a task have the same length."""
     return _record_text(len(str(spec.n)), spec.digits, t, values)
 
 

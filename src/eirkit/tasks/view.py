@@ -1,4 +1,4 @@
-"""The public side of a task: what a harness may reveal. Answers stay behind, with scorers and oracles."""
+"""The public part of a task, without answers, and everything a model is shown for one decision (`Visible`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Record = tuple[int, Payload]  # a step and the values submitted for it
 
 @fact
 class PublicStep:
-    """What a step reveals when it arrives."""
+    """A step without its answer."""
 
     t: int
     kind: Kind
@@ -53,8 +53,8 @@ class Visible:
     records: tuple[Record, ...]  # retained, ascending
     restored: tuple[Record, ...] = ()  # injected by an intervention
     fetched: tuple[Record, ...] = ()  # read, recomputed or found during this step
-    notes: str | None = None  # scratch text, a summary, or search results; None where there is no such thing
-    room: str = ""  # how full a memory is that the agent looks after itself
+    notes: str | None = None  # scratch text, a summary, or search results; None if the condition has none
+    room: str = ""  # how full a memory is that the agent manages itself
     commands: tuple[str, ...] = ("ANSWER",)
     budgets: Budgets | None = None  # in managed mode
     outcomes: tuple[str, ...] = ()  # what each action of the last reply led to

@@ -1,6 +1,6 @@
-"""The workload family: how inputs, references and answers of a task arise, and what its future can still ask for.
+"""The workload protocol: how inputs, references and answers of a task are made, and what later steps can need.
 
-A workload subclasses `Workload` and defines `operate`; every other verb has the default of an online compute task in
+A workload subclasses `Workload` and defines `operate`; every other method has the default of an online compute task in
 which each step combines its input with a few earlier answers. See docs/add-a-workload.md.
 """
 
@@ -32,9 +32,9 @@ workloads: Registry[type[Workload]] = Registry("workload", group="eirkit.workloa
 
 
 class Workload(ABC):
-    """One way of making tasks. Instances hold no state. What a verb of a subclass raises arrives as a PluginError."""
+    """Makes tasks of one kind. Instances are stateless. Errors raised by a subclass are reported as PluginError."""
 
-    operator = ""  # its word in the compact dialect; the workload's name unless given
+    operator = ""  # its name in compact prompts; by default the workload's name
     lists = False  # True if inputs and answers are lists even when they hold one value
     closed_form = False  # True if EIR follows from the parameters alone, whatever the graph
 
@@ -69,7 +69,7 @@ class Workload(ABC):
         return np.array(answers, dtype=np.int64).reshape(fresh.shape)
 
     def rule(self, spec: TaskSpec) -> str:
-        """Return the operator in words, as agents are told it."""
+        """Return the operator in words, as prompts state it."""
         return (type(self).__doc__ or "").strip().partition("\n")[0]
 
     def canonical(self, values: Payload) -> Payload:
@@ -77,7 +77,7 @@ class Workload(ABC):
         return values
 
     def check(self, spec: TaskSpec) -> None:  # noqa: B027 - most workloads take every parameter
-        """Raise SpecError where no such task exists."""
+        """Raise SpecError if no task with these parameters exists."""
 
     def width(self, spec: TaskSpec) -> int:
         """Values in one record."""
@@ -101,12 +101,14 @@ class Workload(ABC):
         return True
 
     def last_use(self, spec: TaskSpec, t: int) -> int:
-        """The last step at which the answer of step t could still be asked for; 0 if never."""
+        """The last step that could need the answer of step t; 0 if none can."""
         return min(t + spec.reach, spec.n) if t < spec.n else 0
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         """Return EIR after each step under this workload's contract."""
-        raise UsageError(f"no EIR is known for {spec.workload!r}; count a small instance with `eirkit eir count`")
+        raise UsageError(
+            f"no EIR formula is known for {spec.workload!r}; count a small instance with `eirkit eir count`"
+        )
 
 
 class Lookup(Workload):
@@ -120,7 +122,7 @@ class Lookup(Workload):
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
         if fresh is not None:
             return fresh
-        # A lookup whose operand is missing has no value to give back; zeros say so in the record's width.
+        # A lookup whose operand is missing has no value to return; zeros keep the width of a record.
         return operands[0] if operands else (0,) * self.width(spec)
 
     def operate_batch(

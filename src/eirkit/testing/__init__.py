@@ -1,6 +1,6 @@
-"""Conformance suites that authors of plug-ins run on their own: `check_memory(MyMemory)` in a test of yours.
+"""Conformance suites for plug-in authors, such as `check_memory(MyMemory)` in a test.
 
-Every requirement is tried on the real plug-in. The result says which hold; AssertionError names those that do not.
+Every requirement is tested on the real plug-in. The result lists those that hold; AssertionError names the others.
 """
 
 from eirkit.testing.conformance import Conformance

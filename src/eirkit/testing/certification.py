@@ -1,6 +1,6 @@
-"""Certifies the EIR that a workload states: every small instance is played with every input, and its classes counted.
+"""Certifies the EIR that a workload states by counting the classes of small instances by brute force.
 
-The count knows nothing of the formula. References that can occur are collected from many seeds; histories have the
+The count is independent of the formula. References that can occur are collected from many seeds; histories have the
 references of one task and all inputs; futures have all references that can occur and all inputs.
 """
 
@@ -21,7 +21,7 @@ from eirkit.tasks.task import ASKING, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Workload
 
 SEEDS = 2_000  # enough to see every reference of so small a task; the rarest has probability above 1/100
-GRAPHS = 2  # tasks of each size whose own references are the past
+GRAPHS = 2  # tasks of each size whose references form the histories
 VALUES = (2, 3)
 STEPS = (2, 3, 4, 5)
 WINDOWS = (1, 2, 3)
@@ -47,7 +47,7 @@ class Certificate:
 
     sizes: tuple[SmallSpec, ...]
     cuts: int
-    bounded: int  # cuts of them for which it states bounds and no number
+    bounded: int  # cuts for which it states bounds instead of an exact number
     differences: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -106,7 +106,7 @@ def _difference(spec: SmallSpec, t: int, counted: int, stated: Any) -> str:
 
 @dataclass(frozen=True)
 class _Cut:
-    """The process that goes on after step t of a small task."""
+    """The process after step t of a small task."""
 
     workload: Workload
     spec: SmallSpec
@@ -120,7 +120,7 @@ class _Cut:
 
     @property
     def states(self) -> list[State]:
-        """What is left of every history: the references of the task so far, and all inputs."""
+        """The states after every history: the task's references so far with all inputs."""
         states: set[State] = {(0, ())}
         for t in range(self.t):
             states = {self._advance(state, self.graph[t], fresh)[1] for state in states for fresh in self._inputs(t)}

@@ -1,4 +1,4 @@
-"""What every conformance suite returns, and how its requirements are tried."""
+"""The result type and the test loop shared by all conformance suites."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from eirkit.errors import describe
 
 S = TypeVar("S")
 
-# Raises AssertionError where it does not hold; may return what was tried, for the record. Its docstring is its name.
+# Raises AssertionError if it does not hold; may return a note. Its docstring is its name.
 Requirement = Callable[[S], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Conformance:
-    """Which requirements were tried, and what was wrong with those that do not hold."""
+    """Which requirements hold, and why the others do not."""
 
     held: tuple[str, ...]
     broken: tuple[tuple[str, str], ...] = ()  # requirement and reason
-    notes: tuple[str, ...] = ()  # what was tried, and what does not apply
+    notes: tuple[str, ...] = ()  # what was tested, and what does not apply
 
 
 def try_all(subject: S, requirements: Iterable[Requirement[S]]) -> Conformance:
-    """Try every requirement on a plug-in and return what held.
+    """Test every requirement on a plug-in and return which hold.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -34,7 +34,7 @@ def try_all(subject: S, requirements: Iterable[Requirement[S]]) -> Conformance:
         name = " ".join((requirement.__doc__ or "").split()).rstrip(".")
         try:
             said = requirement(subject)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the author's code raises is the finding
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of the author's code is a finding
             broken.append((name, describe(error)))
         else:
             held.append(name)
@@ -45,7 +45,7 @@ def try_all(subject: S, requirements: Iterable[Requirement[S]]) -> Conformance:
 
 
 def _by_reason(broken: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield each reason once; one that many requirements fail for is a mistake of its own and comes first."""
+    """Yield each reason once; a reason shared by many requirements comes first."""
     names: dict[str, list[str]] = {}
     for name, reason in broken:
         names.setdefault(reason, []).append(name)

@@ -1,4 +1,4 @@
-"""The conformance suite of log formats: samples are read whole, cut short and damaged; nothing may raise."""
+"""`check_format`: the conformance suite of log formats, with complete, truncated and damaged samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Call, Format, RecordedTurn, Recording, formats
 from eirkit.testing.conformance import Conformance, try_all
 
-EVERY = 1_024  # bytes; a sample up to this length is cut at every byte, a longer one at so many places
+EVERY = 1_024  # bytes; a shorter sample is truncated at every byte, a longer one at this many positions
 POINTS = 128
 REPLACED = 100  # values of a JSON sample that are replaced, spread over it
 ODD_VALUES: tuple[Any, ...] = (None, True, -1, 1e308, "", "\x00\u202e", [], {}, [[None]], {"role": ["a"]})
@@ -42,8 +42,8 @@ def check_format(
     Args:
         format: the class, its registered name, or `path/file.py:Name`.
         samples: small logs of this format, at least one.
-        folder: everything that belongs to them, where a run lies in several files; it is copied.
-        others: logs of other formats, which this one must not recognise.
+        folder: the folder of the samples, if a run consists of several files; it is copied.
+        others: logs of other formats, which must not be recognised.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.

@@ -1,4 +1,4 @@
-"""The conformance suite of memory systems."""
+"""`check_memory`: the conformance suite of memory systems."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import UsageError, describe
 from eirkit.testing.conformance import Conformance, Requirement, try_all
 
-RECORDS = 8  # written by the suite; few enough for systems that ask a model about each
-LIMIT = 5  # passages asked for
+RECORDS = 8  # written by the suite; few, because some systems call a model for each
+LIMIT = 5  # passages requested
 
 Factory = Callable[[], Any]  # returns a MemorySystem, or whatever has its methods
 
@@ -25,7 +25,7 @@ def check_memory(system: Factory, *, seconds: float = 120.0) -> Conformance:
 
     Args:
         system: the class, or a function that makes a new system; it is called for each requirement.
-        seconds: how long one verb may take.
+        seconds: time limit of one call.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -71,7 +71,7 @@ class _Opened:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        # Where something is wrong already, that is the finding, not what a half-open system says when it is closed.
+        # After a failure, errors while closing a partly opened system are not the finding.
         with suppress(Exception) if any(error) else nullcontext():
             await call_with_timeout(self.seconds, "teardown", self.memory.teardown)
 
@@ -96,12 +96,12 @@ class _Opened:
 
 
 def _new(system: Factory) -> MemorySystem:
-    """Return a new system that has every verb, each of which can be awaited."""
+    """Return a new system whose methods are all present and awaitable."""
     if isinstance(system, type) and (lacking := missing_verbs(system)):
         raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
     made = _called(system)
     if isinstance(made, type):
-        raise UsageError("what was called returned a class and no system; give the class itself")
+        raise UsageError("the function returned a class instead of a system; give the class itself")
     if lacking := missing_verbs(type(made)):
         raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
     return adapt(made)
@@ -115,7 +115,7 @@ def _called(system: Factory) -> Any:
     except (Exception, SystemExit) as error:
         name = getattr(system, "__name__", "Name")
         raise UsageError(
-            f"it cannot be made without arguments ({describe(error)}); give a function, check_memory(lambda: {name}(…))"
+            f"it needs arguments ({describe(error)}); give a function, check_memory(lambda: {name}(…))"
         ) from error
 
 
@@ -176,7 +176,7 @@ async def _separates(system: Factory, seconds: float) -> None:
 
 
 async def _survives(system: Factory, seconds: float) -> None:
-    """Odd queries and texts are borne: empty, very long, quotes, control characters."""
+    """Unusual queries and texts are handled: empty, very long, quotes, control characters."""
     async with _Opened(system, seconds) as opened:
         await opened.fill("survives")
         for query in ("?", "A_1' OR 1=1 --", "\x07 \u202e A_2", "A_3 " * 500, '{}[]()*"\\'):

@@ -1,4 +1,4 @@
-"""The conformance suite of models: a real request is sent, several at once, and what comes back is looked at."""
+"""`check_model`: the conformance suite of models, with real requests, also concurrent ones."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from eirkit.tasks.view import Visible, publish
 from eirkit.testing.conformance import Conformance, try_all
 
 AT_ONCE = 6  # requests
-NOWHERE = "http://127.0.0.1:9"  # a port where nobody answers
+NOWHERE = "http://127.0.0.1:9"  # a port where no server listens
 TASKS_ONLY = "it answers prompts of a task and no other"
-_OPENING = ("socket.connect", "socket.bind", "subprocess.Popen")  # of which Python tells before they happen
+_OPENING = ("socket.connect", "socket.bind", "subprocess.Popen")  # audit events that Python raises before they happen
 
 T = TypeVar("T")
 
@@ -39,12 +39,12 @@ def check_model(
     deterministic: bool = True,
     any_prompt: bool = True,
 ) -> Conformance:
-    """Run the conformance suite on a model and return what held. It is asked about 20 times, a few tokens each.
+    """Run the conformance suite on a model and return what held, with about 20 short requests.
 
     Args:
         model: `provider/name`, `path/file.py:Factory/name`, or the factory itself.
-        deterministic: False for a model that may answer the same question differently.
-        any_prompt: False for one that answers the prompts of a task and no other.
+        deterministic: False for a model that may reply differently to the same request.
+        any_prompt: False for a model that answers prompts of tasks only.
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
@@ -189,7 +189,7 @@ def _bears_oddities(subject: _Subject) -> str | None:
 
 
 class _Watch:
-    """Notes what Python announces before it opens something; its hook cannot be removed, so there is one."""
+    """Records audit events of connections and processes; an audit hook cannot be removed, so there is one."""
 
     _current: _Watch | None = None
     _hooked = False

@@ -1,4 +1,4 @@
-"""The conformance suite of retention policies: every choice on drawn tasks is watched."""
+"""`check_policy`: the conformance suite of retention policies, which observes every choice on random tasks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eirkit.tasks.task import Kind, TaskSpec
 from eirkit.tasks.workload import Graph
 from eirkit.testing.conformance import Conformance, try_all
 
-TASKS = 60  # drawn graphs
+TASKS = 60  # random graphs
 KINDS: tuple[Kind, ...] = ("compute", "store", "recall")
 RECOVERIES: tuple[Recovery, ...] = ("off", "direct")
 
@@ -33,7 +33,7 @@ def check_policy(policy: type[Policy] | str) -> Conformance:
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
-        ContractError: it is no policy.
+        ContractError: it is not a policy.
     """
     return try_all(find_policy(policy) if isinstance(policy, str) else policy, REQUIREMENTS)
 
@@ -46,7 +46,7 @@ class _Trial:
 
 
 class _Watched(Policy):
-    """Writes down every choice of another policy."""
+    """Records every choice of another policy."""
 
     def __init__(self, inner: Policy) -> None:
         self.inner = inner
@@ -56,7 +56,7 @@ class _Watched(Policy):
         chosen = self.inner.victim(candidates, step)
         if chosen not in [record.id for record in candidates]:
             name = type(self.inner).__name__
-            raise ContractError(f"policy {name} chose {chosen!r}, which is no candidate; return the id of a candidate")
+            raise ContractError(f"policy {name} chose {chosen!r}, which is not a candidate; return a candidate's id")
         self.choices.append((tuple(candidates), step, chosen))
         return chosen
 
@@ -65,7 +65,7 @@ class _Watched(Policy):
 
 
 def _trials() -> Iterator[_Trial]:
-    """Yield drawn tasks, the same in every run of the suite."""
+    """Yield random tasks, the same in every run of the suite."""
     draw = random.Random(1)
     for number in range(TASKS):
         n = draw.randint(1, 12)
@@ -96,7 +96,7 @@ def _says(policy: type[Policy]) -> None:
 def _chooses(policy: type[Policy]) -> None:
     """Whoever leaves is one of the candidates: a record that is held, or the newcomer."""
     for trial in _trials():
-        _choices(policy, trial)  # each of which is watched
+        _choices(policy, trial)  # `_Watched` checks each choice
 
 
 def _repeats(policy: type[Policy]) -> None:

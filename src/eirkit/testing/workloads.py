@@ -1,4 +1,4 @@
-"""The conformance suite of workloads: drawn specifications are generated, and small ones counted by brute force."""
+"""`check_workload`: the conformance suite of workloads, with random tasks and brute-force counts of small ones."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
 from eirkit.testing.certification import certify
 from eirkit.testing.conformance import Conformance, try_all
 
-SPECS = 40  # drawn specifications
-FEWEST = 8  # of them must be accepted, or the suite says little
-SMALL = ((10, 4), (11, 5), (9, 1), (7, 6))  # n and m of the tasks whose references are looked at exhaustively
+SPECS = 40  # random specifications
+FEWEST = 8  # specifications that must be accepted for a meaningful test
+SMALL = ((10, 4), (11, 5), (9, 1), (7, 6))  # n and m of the tasks whose references are checked exhaustively
 MANY = 3_000  # seeds, which show every reference that can happen there: the rarest has probability above 1/100
 
 
@@ -31,11 +31,11 @@ def check_workload(workload: type[Workload] | str) -> Conformance:
 
     Raises:
         AssertionError: a requirement does not hold; the message names each of them, and one mistake once.
-        UsageError: it is no workload, or it accepts next to no parameters.
+        UsageError: it is not a workload, or it accepts almost no parameters.
     """
     kind = workloads.get(workload) if isinstance(workload, str) else workload
     if not (isinstance(kind, type) and issubclass(kind, Workload)):
-        raise UsageError(f"{workload!r} is no workload; subclass eirkit.tasks.workload.Workload")
+        raise UsageError(f"{workload!r} is not a workload; subclass eirkit.tasks.workload.Workload")
     made = kind()
     return try_all(_Subject(made, tuple(_specs(made))), REQUIREMENTS)
 
@@ -59,7 +59,7 @@ def _name(workload: Workload) -> str:
 
 
 def _specs(workload: Workload) -> Iterator[TaskSpec]:
-    """Yield drawn specifications that the workload accepts, the same in every run of the suite."""
+    """Yield random specifications that the workload accepts, the same in every run of the suite."""
     draw, found = random.Random(1), 0
     for _ in range(20 * SPECS):
         n = draw.randint(2, 20)
@@ -205,7 +205,7 @@ def _has_whole_curves(subject: _Subject) -> None:
     for task in subject.tasks():
         graph = graph_of(task)
         if task.spec.digits > 4:
-            continue  # frontier counts take long at large alphabets
+            continue  # frontier counts are slow for large alphabets
         try:
             whole = subject.workload.demand(task.spec, graph)
         except UsageError:

@@ -66,7 +66,9 @@ def test_a_file_of_another_network_is_refused_in_one_line(tmp_path, fault):
     write_tensors(path, *broken(FAULTS[fault]))
     with pytest.raises(InputFileError) as caught:
         load_weights(path)
-    assert re.fullmatch(r".*w\.safetensors is not of this network \(.+\); give a file .*", str(caught.value))
+    assert re.fullmatch(
+        r".*w\.safetensors does not hold weights of this network \(.+\); give a file .*", str(caught.value)
+    )
 
 
 def test_the_file_says_what_it_is():

@@ -25,7 +25,7 @@ def tokens(seed: int, rows: int, length: int) -> np.ndarray:
 
 def scores(weights: Weights, features: np.ndarray, pieces: list[int] | None = None) -> np.ndarray:
     rows, length, _ = features.shape
-    past, start, found = n.Past(rows, weights, length), 0, None
+    past, start, found = n.KeyValueCache(rows, weights, length), 0, None
     for piece in pieces or [length]:
         part = features[:, start : start + piece]
         found = n.forward(weights, part, part[:, :, 0] < FEATURES, past)
@@ -111,7 +111,7 @@ def test_whoever_looks_sees_shares_of_what_is_there(tmp_path):
     weights, given = small.network(tmp_path, small.parameters(1)), tokens(1, 2, 5)
     there = np.array([[False, True, True, True, True], [True] * 5])
     look = n.Attended([])
-    n.forward(weights, given, there, n.Past(2, weights, 5), look)
+    n.forward(weights, given, there, n.KeyValueCache(2, weights, 5), look)
     assert [layer.shape for layer in look.shares] == [(2, 2, 5, 5), (2, 2, 1, 5)]
     first = look.shares[0]
     assert (first[0, :, :4, 4] == 0).all()  # the shorter row has four tokens
@@ -125,9 +125,9 @@ def test_what_is_wanted_of_one_pass_is_what_each_token_alone_would_have_given(tm
     weights, given = small.network(tmp_path, small.parameters(seed)), tokens(seed, 3, 6)
     there = np.random.default_rng(seed).random((3, 6)) < 0.7
     there[:, -1] = True
-    found = n.forward(weights, given, there, n.Past(3, weights, 6), wanted=there)
+    found = n.forward(weights, given, there, n.KeyValueCache(3, weights, 6), wanted=there)
     alone = [
-        n.forward(weights, part, np.ones((1, len(part[0])), np.bool_), n.Past(1, weights, 6))
+        n.forward(weights, part, np.ones((1, len(part[0])), np.bool_), n.KeyValueCache(1, weights, 6))
         for row in range(3)
         for end in np.flatnonzero(there[row])
         if (part := given[row : row + 1, : end + 1][:, there[row, : end + 1]]).size
@@ -139,7 +139,7 @@ def test_what_is_wanted_of_one_pass_is_what_each_token_alone_would_have_given(tm
 def test_what_was_taken_back_leaves_no_trace(tmp_path, seed):
     """Rows are cut to lengths of their own, one is dropped, and other tokens follow: as if nothing else had been."""
     weights, given = small.network(tmp_path, small.parameters(seed)), tokens(seed, 3, 9)
-    past = n.Past(3, weights, 9)
+    past = n.KeyValueCache(3, weights, 9)
     n.forward(weights, given[:, :6], np.ones((3, 6), np.bool_), past)
     past.lengths -= [1, 0, 4]
     past.keep([0, 2])

@@ -161,7 +161,9 @@ def test_nobody_listening_is_told_at_once():
             await metered.close()
 
     clock = Stopwatch()
-    with pytest.raises(ModelError, match=r"after 5 attempts.*check the base URL and that the server runs") as caught:
+    with pytest.raises(
+        ModelError, match=r"after 5 attempts.*check the base URL and that the server is running"
+    ) as caught:
         asyncio.run(run())
     assert caught.value.kind == "unreachable"
     assert clock.slept == [0.1, 0.2, 0.4, 0.8]

@@ -1,1 +1,1 @@
-"""The small transformer that ships with the package: what it reads, its weights, and its arithmetic in NumPy."""
+"""The small transformer that ships with eirkit: tokens, weights file, and exact inference in NumPy."""

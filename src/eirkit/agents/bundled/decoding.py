@@ -1,7 +1,7 @@
-"""Guesses at what the network will write next: a question and the digits so far come in, further digits go out.
+"""Speculative decoding: drafts the digits that the network probably writes and verifies many in one forward pass.
 
-A guess is worth its tokens in one pass instead of many, and nothing else: the network judges every digit of it, and
-the first that it would not have written ends it. A wrong guess costs time and changes no reply.
+The network verifies every drafted digit and discards the draft from the first one that it would not have written. A
+wrong draft costs time and does not change the reply.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from eirkit.tasks.task import Payload
 
 
 def draft(question: StepQuestion, so_far: Sequence[int]) -> list[int]:
-    """Return what probably follows: records looked up, then the operator on them; up to where there is no telling."""
+    """Return the probable next digits: the values of records, then the operator on them, as far as predictable."""
     digits = list(so_far)
     operands: list[Payload] = []
     for line in range(len(question.refs) + 1):
@@ -49,7 +49,7 @@ def draft(question: StepQuestion, so_far: Sequence[int]) -> list[int]:
 
 
 def draft_nothing(question: StepQuestion, so_far: Sequence[int]) -> list[int]:
-    """Guess nothing, so that every digit has a pass of its own."""
+    """Draft nothing, so that every digit takes its own forward pass."""
     return []
 
 
@@ -59,7 +59,7 @@ def _guess(question: StepQuestion, line: int, begun: Sequence[int], operands: li
     held = dict(question.records)
     if (label := question.refs[line]) in held:
         return held[label]
-    # What stands in for a missing value is most often a resident one, oftenest one with a like label.
+    # In place of a missing value the network mostly writes a resident one, most often one with a similar label.
     begins = [(t, values) for t, values in held.items() if digits_of(question, line, values)[: len(begun)] == begun]
     return max(begins, key=lambda record: _likeness(record[0], label))[1] if begun and begins else None
 
@@ -84,11 +84,11 @@ def _result(question: StepQuestion, operands: list[Payload]) -> Payload | None:
             return tuple(sorted((value for row in rows for value in row), reverse=True)[: question.width])
 
 
-TOGETHER = 64  # runs that are under way at a time
-TOKENS = 600  # of a pass, about: more leave the processor's cache
+TOGETHER = 64  # concurrent runs
+TOKENS = 600  # per pass, approximately: more do not fit the processor's cache
 
 Draft = Callable[[StepQuestion, Sequence[int]], list[int]]
-Ahead = tuple[list[Token], list[int]]  # the tokens of a pass, and those among them after which a digit is wanted
+Ahead = tuple[list[Token], list[int]]  # the tokens of a pass, and the positions after which a digit is predicted
 
 
 class PartialReply:
@@ -97,13 +97,16 @@ class PartialReply:
     def __init__(self, question: StepQuestion) -> None:
         self.question = question
         self.digits: list[int] = []
-        self.fresh = [*prompt_tokens(question), start_token(question, 0)]  # what is certain and was not taken in yet
+        self.fresh = [
+            *prompt_tokens(question),
+            start_token(question, 0),
+        ]  # verified tokens that are not in the cache yet
         self.guess: list[int] = []
 
     def ahead(self, guess: list[int]) -> Ahead:
-        """Return what the next pass takes in: what is certain, and a guess."""
+        """Return the tokens of the next pass: the verified ones and a draft."""
         done = len(self.digits)
-        self.guess = guess[: self.question.length - done - 1]  # nothing is asked of the last digit
+        self.guess = guess[: self.question.length - done - 1]  # nothing is predicted after the last digit
         tokens, wanted = list(self.fresh), [len(self.fresh) - 1]
         for number, digit in enumerate(self.guess, done):
             tokens += tokens_after(self.question, number, digit)
@@ -111,7 +114,7 @@ class PartialReply:
         return tokens, wanted
 
     def judge(self, chosen: Sequence[int]) -> int:
-        """Take what the network chose at each place, as far as it stands; return at how many places it does."""
+        """Accept the digits that the network chose, up to the first that differs from the draft; return how many."""
         right = 0
         while right < len(self.guess) and self.guess[right] == chosen[right]:
             right += 1
@@ -126,7 +129,7 @@ class PartialReply:
 
 
 def decode(weights: Weights, questions: Sequence[StepQuestion], guess: Draft = draft) -> list[WrittenReply]:
-    """Return what the network writes for each question; equal ones are written once."""
+    """Return the reply to each question; equal questions are decoded once."""
     found: dict[StepQuestion, WrittenReply] = {}
     for some in _groups(questions):
         found.update(zip(some, decode_together(weights, some, guess=guess), strict=True))
@@ -134,7 +137,7 @@ def decode(weights: Weights, questions: Sequence[StepQuestion], guess: Draft = d
 
 
 def _groups(questions: Sequence[StepQuestion]) -> Iterator[list[StepQuestion]]:
-    """Yield different questions in groups of similar length, each a pass of not too many tokens."""
+    """Yield distinct questions in groups of similar length whose passes have a limited number of tokens."""
     some: list[StepQuestion] = []
     for question in sorted(set(questions), key=lambda question: question.size):
         check(question)
@@ -149,13 +152,13 @@ def _groups(questions: Sequence[StepQuestion]) -> Iterator[list[StepQuestion]]:
 def decode_together(
     weights: Weights, questions: Sequence[StepQuestion], looks: list[Attended] | None = None, guess: Draft = draft
 ) -> list[WrittenReply]:
-    """Return what is written for questions that share their passes.
+    """Return the replies to questions that share their forward passes.
 
     Args:
-        looks: takes where each token looked, an entry for each pass; then every digit has its own. The questions are of
-            one frame.
+        looks: collects the attention of each pass; there is then one pass per digit, and the questions must share a
+            frame.
     """
-    # The products are small: threads would wait for one another longer than they work.
+    # The products are small: threads would spend more time waiting than working.
     with _libraries().limit(limits=1, user_api="blas"):
         replies = [PartialReply(question) for question in questions]
         _write(weights, replies, guess if looks is None else draft_nothing, looks)
@@ -164,7 +167,7 @@ def decode_together(
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Return what can tell the libraries of this process how many threads to use; looking for them takes a while."""
+    """Return the controller of the thread pools in this process; finding them is slow, so it is cached."""
     return ThreadpoolController()
 
 
@@ -177,7 +180,7 @@ def _write(weights: Weights, replies: Sequence[PartialReply], guess: Draft, look
         chosen = _choose(weights, ahead, past, None if looks is None else looks[-1])
         for row, (reply, (tokens, wanted)) in enumerate(zip(replies, ahead, strict=True)):
             stands = reply.judge([next(chosen) for _ in wanted])
-            past.lengths[row] -= len(tokens) - 1 - wanted[stands - 1]  # the others were guessed wrong
+            past.lengths[row] -= len(tokens) - 1 - wanted[stands - 1]  # drop the tokens of the rejected draft
         left = [row for row, reply in enumerate(replies) if not reply.is_whole]
         if len(left) < len(replies):
             replies = [replies[row] for row in left]
@@ -185,7 +188,7 @@ def _write(weights: Weights, replies: Sequence[PartialReply], guess: Draft, look
 
 
 def _choose(weights: Weights, ahead: Sequence[Ahead], past: KeyValueCache, look: Attended | None) -> Iterator[int]:
-    """Return the digit that the network would write at each place that is wanted; of equal scores the smaller."""
+    """Yield the predicted digit at each requested position; the smaller one if scores are equal."""
     shape = len(ahead), max(len(tokens) for tokens, _ in ahead)
     features = np.full((*shape, f.MOST), f.FEATURES, np.int64)
     last = np.zeros(shape, np.bool_)
@@ -197,7 +200,7 @@ def _choose(weights: Weights, ahead: Sequence[Ahead], past: KeyValueCache, look:
     return iter(scores.argmax(1).tolist())
 
 
-MOST = 400_000  # steps, about 200 MB; what comes after them is written each time
+MOST = 400_000  # cached replies, about 200 MB; later ones are decoded every time
 
 Memory = dict[bytes, WrittenReply]
 
@@ -206,7 +209,7 @@ _memory: ContextVar[Memory | None] = ContextVar("what the network wrote", defaul
 
 @contextmanager
 def cached_replies(memory: Memory) -> Iterator[None]:
-    """Take steps from this memory, and put new ones into it, as long as the block lasts."""
+    """Use and fill this cache of replies inside the block."""
     token = _memory.set(memory)
     try:
         yield
@@ -215,7 +218,7 @@ def cached_replies(memory: Memory) -> Iterator[None]:
 
 
 def decode_cached(weights: Weights, questions: Sequence[StepQuestion]) -> list[WrittenReply]:
-    """Return what the network writes; inside `remembering`, what it wrote for the same question before."""
+    """Return the replies; inside `cached_replies`, a question is decoded once."""
     memory = _memory.get()
     if memory is None:
         return decode(weights, questions)
@@ -228,5 +231,5 @@ def decode_cached(weights: Weights, questions: Sequence[StepQuestion]) -> list[W
 
 
 def _key(weights: Weights, question: StepQuestion) -> bytes:
-    """Return a digest: a question itself takes ten times as much room."""
+    """Return a digest; the question itself would take ten times as much memory."""
     return blake2b(f"{weights.sha256} {question!r}".encode(), digest_size=16).digest()

@@ -1,15 +1,15 @@
-"""What the bundled network's tokens are made of. A token is a set of features; its embedding is their sum.
+"""The token features of the bundled network: a token is a set of features, its embedding is their sum.
 
-Every value that is written is one token and carries the label of its line, so that a record `A_07 = 0042` is one token
-with four digits of a label and four of a value. What the network writes are digits, one token each. Nothing says where
-in the text a token stands, but which value, reference and decimal place it is.
+A value in the prompt is one token that carries the label of its line, so a record `A_07 = 0042` is one token with four
+digits of a label and four of a value. The network writes digits, one token each. Tokens do not encode their position
+in the text, but which value, reference and decimal place they are.
 """
 
 from __future__ import annotations
 
 PLACES = 4  # decimal places of a value, and of a label
-WIDTH = 4  # values a record
-FAN_IN = 4  # references a step
+WIDTH = 4  # values per record
+FAN_IN = 4  # references per step
 LARGEST_LABEL = 10**PLACES - 1
 
 RECORD, INPUT, REFERENCE, OPERAND, ANSWER, DIGIT = range(6)  # what a token is
@@ -25,7 +25,7 @@ PLACE = WRITTEN + 10  # + decimal place of such a token
 DIGITS = PLACE + PLACES  # + digits a value − 1
 SLOTS = DIGITS + PLACES  # + values a record − 1
 FEATURES = SLOTS + WIDTH
-MOST = 10  # features a token has at most: a record's
+MOST = 10  # most features of a token, which are those of a record
 
 
 def operator(which: int) -> int:

@@ -1,4 +1,4 @@
-"""A weights file as the network wants it: arrays come in, checked matrices go out; whatever does not fit is refused."""
+"""Loads and checks the weights file of the bundled network, and packs trained matrices into it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from eirkit.errors import InputFileError
 
 FORMAT = "eirkit-lacuna-tiny/1"
 EXACT = 1 << 24  # sums of whole numbers below it are exact in float32
-STEPS = 511  # of an activation, at most
+STEPS = 511  # largest quantised activation
 MOST_LAYERS, WIDEST = 64, 4096
-WIDEST_HEAD = EXACT // STEPS**2  # so many products of two activations have an exact sum
+WIDEST_HEAD = EXACT // STEPS**2  # number of products of two activations whose sum is exact
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One product: whole weights, turned for rows of activations, and what one of a column is worth."""
+    """One matrix of integer weights, transposed for rows of activations, with a scale for each column."""
 
     weights: NDArray[np.float32]  # (in, out)
     units: NDArray[np.float32]  # (out,)
-    steps: int  # of an activation, so that no sum passes EXACT
+    steps: int  # quantisation steps of an activation, so that no sum exceeds EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A network."""
+    """The weights of a network."""
 
-    embedding: NDArray[np.float32]  # (FEATURES, width), whole numbers
+    embedding: NDArray[np.float32]  # (FEATURES, width), integers
     unit: np.float32
     layers: tuple[Layer, ...]
     digits: Matrix
@@ -71,23 +71,23 @@ def load_weights(path: Path) -> Weights:
     try:
         return _assemble(found, sha256(path.read_bytes()).hexdigest())
     except (KeyError, ValueError) as error:
-        words = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        words = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputFileError(
-            f"{path} is not of this network ({words}); give a file that studies.training wrote"
+            f"{path} does not hold weights of this network ({words}); give a file written by studies.training"
         ) from error
 
 
 def _assemble(found: Tensors, digest: str) -> Weights:
     about = dict(found.about)
     if about.get("format") != FORMAT:
-        raise ValueError(f"its format is {about.get('format', 'nowhere stated')!r:.60}, not {FORMAT!r}")
+        raise ValueError(f"its format is {about.get('format', 'not stated')!r:.60}, not {FORMAT!r}")
     layers, heads = (_count(about, name) for name in ("layers", "heads"))
     embedding, unit = _table(found.arrays)
     width = embedding.shape[1]
     if width % heads or not np.isfinite(unit):
-        raise ValueError(f"{width} numbers a token do not share out among {heads} heads")
+        raise ValueError(f"a width of {width} is not a multiple of {heads} heads")
     if width // heads > WIDEST_HEAD:
-        raise ValueError(f"its heads are {width // heads} wide; {WIDEST_HEAD} is the most whose products stay exact")
+        raise ValueError(f"its heads are {width // heads} wide; products are exact up to {WIDEST_HEAD}")
     made = tuple(_layer(found.arrays, number, width) for number in range(layers))
     digits = _matrix(found.arrays, "digits", 10, width)
     return Weights(embedding, unit, made, digits, heads, digest, about)
@@ -96,16 +96,16 @@ def _assemble(found: Tensors, digest: str) -> Weights:
 def _count(about: dict[str, str], name: str) -> int:
     text = about.get(name, "")
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MOST_LAYERS and len(text) <= 4):
-        raise ValueError(f"{name} = {text!r:.20} is no possible number")
+        raise ValueError(f"{name} = {text!r:.20} is not a valid number")
     return int(text)
 
 
 def _table(arrays: Arrays) -> tuple[NDArray[np.float32], np.float32]:
     table, unit = arrays["embedding"], arrays["embedding.unit"]
     if table.dtype != np.int16 or table.ndim != 2 or table.shape[0] != FEATURES or unit.shape != (1,):
-        raise ValueError(f"its tokens are not of the {FEATURES} features there are")
+        raise ValueError(f"its embedding does not have {FEATURES} features")
     if not 1 <= table.shape[1] <= WIDEST:
-        raise ValueError(f"its tokens have {table.shape[1]} numbers")
+        raise ValueError(f"its embedding is {table.shape[1]} wide")
     return table.astype(np.float32), np.float32(unit[0])
 
 
@@ -129,16 +129,16 @@ def _columns(matrix: Matrix, part: slice) -> Matrix:
 def _matrix(arrays: Arrays, name: str, out: int, width: int) -> Matrix:
     weights, units = arrays[name], arrays[f"{name}.units"]
     if weights.dtype != np.int8 or weights.shape != (out, width) or not 1 <= width <= WIDEST:
-        raise ValueError(f"{name} is no matrix of {out} × {width} whole numbers")
+        raise ValueError(f"{name} is not a matrix of {out} × {width} integers")
     if units.dtype != np.float32 or units.shape != (out,) or not np.isfinite(units).all():
-        raise ValueError(f"{name} lacks the units of its {out} rows")
+        raise ValueError(f"{name} has no scales for its {out} rows")
     largest = int(np.abs(weights.astype(np.int64)).sum(1).max()) or 1
     turned = np.ascontiguousarray(weights.T, dtype=np.float32)
     return Matrix(turned, units.astype(np.float32), min(STEPS, (EXACT - 1) // largest))
 
 
 def pack(parameters: dict[str, NDArray[Any]], heads: int) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Return trained matrices as a file stores them: eight bits a weight, a unit a row; embeddings in sixteen bits."""
+    """Return trained matrices as the file stores them: 8-bit weights with a scale per row, 16-bit embeddings."""
     arrays: dict[str, NDArray[Any]] = {}
     for name, values in parameters.items():
         if name == "embedding":

@@ -1,8 +1,8 @@
-"""The bundled network's arithmetic: features of tokens come in, scores of the ten digits go out; weights are a file's.
+"""The forward pass of the bundled network in NumPy: from token features to scores of the ten digits.
 
-Whatever is added up is a whole number that its type holds exactly, in whatever order a machine adds: activations are
-rounded to whole numbers before every product, weights are stored as such. All the rest is one IEEE operation an
-element. So the same file gives the same bits on every machine, in every batch and beside every neighbour.
+All sums are of integers that float32 represents exactly, so they do not depend on the order of addition: activations
+are rounded to integers before every product, and weights are stored as integers. Everything else is one IEEE operation
+per element. So the same file gives the same bits on every machine and in every batch.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from eirkit.agents.bundled.layout import STEPS, Layer, Matrix, Weights
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]
-Wholes = tuple[Floats, Floats]  # whole numbers, and what one of a row is worth
+Wholes = tuple[Floats, Floats]  # integers, and the scale of each row
 
-LONGEST = 512  # tokens of a step, its reply included
-FALL_STEPS = 128  # of the falling exponential, a unit
-FALL_END = 12  # where it is 0
-FALL_TOP = 1 << 14  # where it begins
-FULL = 2047  # what the attention of one token is shared out in; rounding may add half a part a key
-VALUE_STEPS = np.float32(256)  # of an attended value, a unit
-MOST_VALUE = np.float32(7000)  # of those steps, either side of zero: (FULL + LONGEST / 2) of them stay below EXACT
-TINY = np.float32(1e-30)  # instead of a division by zero
+LONGEST = 512  # tokens of a step with its reply
+FALL_STEPS = 128  # table entries per unit of the exponential
+FALL_END = 12  # argument at which the table reaches 0
+FALL_TOP = 1 << 14  # value of the table at 0
+FULL = 2047  # sum of the attention of one token, in integer parts; rounding may add half a part per key
+VALUE_STEPS = np.float32(256)  # quantisation steps per unit of an attended value
+MOST_VALUE = np.float32(7000)  # largest quantised value: (FULL + LONGEST / 2) of them stay below EXACT
+TINY = np.float32(1e-30)  # avoids division by zero
 
 
-FALLING = np.array(  # exp(−x) in whole numbers, for x = 0, 1/FALL_STEPS, … and 0 at the end
+FALLING = np.array(  # exp(−x) as integers, for x = 0, 1/FALL_STEPS, …, and 0 at the end
     [*(round(math.exp(-i / FALL_STEPS) * FALL_TOP) for i in range(FALL_STEPS * FALL_END)), 0], np.float32
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """Where each token looked, for those who want to see: shares of FULL, (layers, rows, heads, tokens, keys)."""
+    """Recorded attention: shares of FULL for each layer, shape (rows, heads, tokens, keys)."""
 
     shares: list[Floats]
 
 
 class KeyValueCache:
-    """What the tokens so far have left behind for those that follow: keys, their units, and values, by layer.
+    """Keys, their scales and values of the tokens so far, for each layer.
 
-    Each row has its own length; what stands beyond it is not there.
+    Each row has its own length; entries beyond it are ignored.
     """
 
     def __init__(self, rows: int, weights: Weights, tokens: int) -> None:
@@ -59,36 +59,36 @@ class KeyValueCache:
         self.lengths = np.zeros(rows, np.int64)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget all other rows."""
+        """Keep these rows and drop all others."""
         self.keys, self.units, self.values = (array[:, rows] for array in (self.keys, self.units, self.values))
         self.lengths = self.lengths[rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where tokens stand: one after the other in products, row by row in attention."""
+    """Positions of tokens, which are concatenated for products and arranged in rows for attention."""
 
     row: Indices
     column: Indices
-    here: Indices  # (rows, columns): which token of its row each is; 0 where there is none
+    here: Indices  # (rows, columns): index of the token; 0 for padding
 
     @property
     def slots(self) -> Indices:
         return self.here[self.row, self.column]
 
     def spread(self, x: Floats) -> Floats:
-        """Return (rows, columns, …): what was one after the other, row by row."""
+        """Return concatenated tokens arranged in rows: (rows, columns, …)."""
         found = np.zeros((*self.here.shape, *x.shape[1:]), np.float32)
         found[self.row, self.column] = x
         return found
 
     def hidden(self, length: int) -> NDArray[np.bool_]:
-        """Return (rows, 1, columns, keys): what a token may not see, which is what comes later."""
+        """Return the causal mask (rows, 1, columns, keys): True where a key comes after the token."""
         return (np.arange(length) > self.here[:, :, None])[:, None]
 
 
 def _places(there: NDArray[np.bool_], slots: Indices) -> Places:
-    """Return the places of some tokens, given which of its row each of them is."""
+    """Return the positions of some tokens, given the index of each in its row."""
     counts = there.sum(1)
     row, column = np.repeat(np.arange(len(there)), counts), _ranks(counts)
     here = np.zeros((len(there), counts.max()), np.int64)
@@ -97,7 +97,7 @@ def _places(there: NDArray[np.bool_], slots: Indices) -> Places:
 
 
 def _ranks(counts: Indices) -> Indices:
-    """Return 0, 1, … for each row, one row after the other."""
+    """Return 0, 1, … for each row, concatenated."""
     return cast(Indices, np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts))
 
 
@@ -109,12 +109,12 @@ def forward(
     look: Attended | None = None,
     wanted: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """Take in some tokens of every row, and return the scores of the digit after those that are wanted, in order.
+    """Process some tokens of every row and return the digit scores after the wanted ones, in order.
 
     Args:
-        features: (rows, tokens, MOST), FEATURES where there is none.
-        there: (rows, tokens); the others are neither seen nor counted.
-        wanted: (rows, tokens), some of those that are there; the last of each row unless given.
+        features: (rows, tokens, MOST), padded with FEATURES.
+        there: (rows, tokens): False for padding.
+        wanted: (rows, tokens): where digits are predicted; by default after the last token of each row.
     """
     counts = there.sum(1)
     last = there & (np.cumsum(there, 1) == counts[:, None]) if wanted is None else wanted
@@ -124,7 +124,7 @@ def forward(
     past.lengths = past.lengths + counts
     x = _embed(weights, features[there])
     for number, layer in enumerate(weights.layers):
-        ends = layer is weights.layers[-1]  # where only those count that are wanted
+        ends = layer is weights.layers[-1]  # the last layer computes the wanted positions only
         seen = _attend(past, number, x, layer, (every, few if ends else every), chosen if ends else None, look)
         if ends:
             x = x[chosen]
@@ -141,14 +141,14 @@ def _embed(weights: Weights, features: NDArray[np.int64]) -> Floats:
 
 
 def _whole(x: Floats, steps: int) -> Wholes:
-    """Return rows as whole numbers up to ± steps, and what one of them is worth."""
+    """Return rows as integers up to ± steps, and their scales."""
     largest = np.maximum(np.abs(x).max(-1, keepdims=True), TINY)
     whole = x * (np.float32(steps) / largest)
     return np.rint(whole, out=whole), largest / np.float32(steps)
 
 
 def _whole_positive(x: Floats, steps: int) -> Wholes:
-    """Do the same after what is below zero was set to zero, in place."""
+    """Return rows as integers and scales after a ReLU, which is applied in place."""
     np.maximum(x, np.float32(0), out=x)
     largest = np.maximum(x.max(-1, keepdims=True), TINY)
     x *= np.float32(steps) / largest
@@ -156,7 +156,7 @@ def _whole_positive(x: Floats, steps: int) -> Wholes:
 
 
 def _normal(x: Floats, steps: int) -> Wholes:
-    """Return rows as whole numbers that are worth as much as brings their mean square to one."""
+    """Return rows as integers with scales that normalise their mean square to one."""
     whole, _ = _whole(x, steps)
     squares = np.einsum("nd,nd->n", whole, whole, dtype=np.float64)[:, None]
     return whole, np.sqrt(x.shape[1] / np.maximum(squares, 1.0)).astype(np.float32)
@@ -179,10 +179,10 @@ def _attend(
     chosen: Indices | None,
     look: Attended | None,
 ) -> Floats:
-    """Return what tokens gather from those before them: all of them, or those that were chosen.
+    """Return the attention output of all tokens, or of the chosen ones.
 
     Args:
-        places: of all tokens, and of those that gather.
+        places: positions of all tokens, and of those whose output is wanted.
     """
     every, asking = places
     heads, size = past.keys.shape[3:]
@@ -209,7 +209,7 @@ def _attend(
 
 
 def _share(scores: Floats, hidden: NDArray[np.bool_]) -> Floats:
-    """Return how a token's attention is shared out, in whole parts of FULL (about: each part is rounded)."""
+    """Return the attention of each token in integer parts of FULL, each part rounded."""
     scores = np.where(hidden, np.float32(-np.inf), scores)
     best = scores.max(-1, keepdims=True)
     below = np.minimum(np.rint(best - scores), np.float32(len(FALLING) - 1)).astype(np.int32)

@@ -1,7 +1,7 @@
-"""One step as the network reads and answers it: a question comes in, tokens go out, and digits become values again.
+"""Encodes a step as tokens of the bundled network and decodes its digits into values.
 
-The frame of a reply is given, its digits are the network's own: for each reference, in order, the value it has looked
-up; then the answer. Digits are numbered through a reply, over all its lines.
+The layout of a reply is fixed and the network writes its digits: the value of each reference in order, then the
+answer. Digits are numbered through the whole reply.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ Token = tuple[int, ...]
 
 @fact
 class StepQuestion:
-    """One step."""
+    """One step as the network reads it."""
 
     operator: int
     digits: int
-    width: int  # values a record
+    width: int  # values per record
     records: tuple[tuple[int, Payload], ...]
     input: Payload | None
     refs: tuple[int, ...]
 
     @property
     def frame(self) -> tuple[int, int, int]:
-        """Replies of one frame have as many lines, values and digits."""
+        """Numbers of lines, values and digits; replies with the same frame have the same layout."""
         return self.width, self.digits, len(self.refs)
 
     @property
     def line(self) -> int:
-        """Digits of a line."""
+        """Number of digits of a line."""
         return self.width * self.digits
 
     @property
     def length(self) -> int:
-        """Digits of the reply."""
+        """Number of digits of the reply."""
         return (len(self.refs) + 1) * self.line
 
     @property
     def size(self) -> int:
-        """Tokens of the step and its reply."""
+        """Number of tokens of the step and its reply."""
         prompt = len(self.records) * self.width + 1 + self.width + len(self.refs)
         return prompt + len(self.refs) + 1 + self.length
 
@@ -58,17 +58,17 @@ class StepQuestion:
 
 @dataclass(frozen=True, slots=True)
 class WrittenReply:
-    """What the network wrote."""
+    """A decoded reply of the network."""
 
-    operands: tuple[Payload, ...]  # what it looked up for each reference, there or not
+    operands: tuple[Payload, ...]  # the value written for each reference, present or not
     answer: Payload
 
 
 def check(question: StepQuestion) -> None:
-    """Raise UsageError where the network has no words for a step."""
+    """Raise UsageError if a step is too large for the network."""
     limits = (
         ("digits", question.digits, f.PLACES),
-        ("values a record", question.width, f.WIDTH),
+        ("values per record", question.width, f.WIDTH),
         ("references", len(question.refs), f.FAN_IN),
         ("as label", max((label for label, _ in question.records), default=0), f.LARGEST_LABEL),
         ("as label", max(question.refs, default=0), f.LARGEST_LABEL),
@@ -96,14 +96,14 @@ def prompt_tokens(question: StepQuestion) -> list[Token]:
 
 
 def start_token(question: StepQuestion, line: int) -> Token:
-    """Return what stands before a line: which reference is looked up, or that the answer follows."""
+    """Return the token before a line, which names the reference or announces the answer."""
     if line == len(question.refs):
         return (f.ANSWER, f.ORDER + f.FAN_IN)
     return (f.OPERAND, *_label(question.refs[line]), f.ORDER + line)
 
 
 def tokens_after(question: StepQuestion, number: int, digit: int) -> list[Token]:
-    """Return the token of a digit that was written and, where it ends a line, what stands before the next."""
+    """Return the token of a written digit and, at the end of a line, the token before the next line."""
     line, turn = divmod(number, question.line)
     index, place = divmod(turn, question.digits)
     answers = line == len(question.refs)
@@ -119,14 +119,14 @@ def digits_of(question: StepQuestion, line: int, values: Payload) -> list[int]:
 
 
 def values_of(question: StepQuestion, line: int, digits: Sequence[int]) -> Payload:
-    """Return the values that the digits of a line are."""
+    """Return the values from the digits of a line."""
     powers = [10**place for place in question.places(line)]
     starts = range(0, question.line, question.digits)
     return tuple(sum(digits[start + i] * power for i, power in enumerate(powers)) for start in starts)
 
 
 def written(question: StepQuestion, digits: Sequence[int]) -> WrittenReply:
-    """Return a whole reply's values."""
+    """Return the values of a complete reply."""
     size = question.line
     lines = [values_of(question, line, digits[line * size :][:size]) for line in range(len(question.refs) + 1)]
     return WrittenReply(tuple(lines[:-1]), lines[-1])

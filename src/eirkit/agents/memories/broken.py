@@ -1,4 +1,4 @@
-"""Memory systems that are broken on purpose, each in one way: what a harness must notice and call by its name."""
+"""`broken-…`: memory systems with one deliberate defect each, to test that the harness detects it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FLOOD_CHARACTERS = 4_000_000
 
 @memories.add("broken-drops")
 class Drops(KeyValue):
-    """Loses every third write and says nothing."""
+    """Loses every third write without an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Late(KeyValue):
 
 @memories.add("broken-raises")
 class Raises(KeyValue):
-    """Fails at every search, as a store does that is gone."""
+    """Raises an error at every search."""
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         raise ConnectionError("the store is gone")

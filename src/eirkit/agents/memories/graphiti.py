@@ -1,6 +1,6 @@
-"""Graphiti (package graphiti-core): a temporal knowledge graph, its own code, in a process of its own.
+"""`graphiti`: Graphiti (package graphiti-core), a temporal knowledge graph, in a separate process.
 
-Every record is one episode, from which Graphiti makes entities and facts by asking a model. The graph lies in an
+Every record is one episode, from which Graphiti extracts entities and facts with a model. The graph is stored in an
 embedded Kuzu database, a new one for each scope; `url` takes a Neo4j or FalkorDB server instead.
 """
 
@@ -20,11 +20,11 @@ from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
-FIRST = datetime(2024, 1, 1, tzinfo=UTC)  # episodes are a minute apart from here on, so that runs can be repeated
+FIRST = datetime(2024, 1, 1, tzinfo=UTC)  # fixed timestamps, one minute apart, so that runs are reproducible
 FALKORDB_PORT = 6379
 RETURNS = ("facts", "episodes")
-NEO4J, FALKORDB = ("bolt", "neo4j", "bolt+s", "neo4j+s"), ("falkor", "redis")  # how addresses of servers begin
-USER, PASSWORD = "GRAPHITI_USER", "GRAPHITI_PASSWORD"  # ours: where who asks such a server stands
+NEO4J, FALKORDB = ("bolt", "neo4j", "bolt+s", "neo4j+s"), ("falkor", "redis")  # URL schemes of servers
+USER, PASSWORD = "GRAPHITI_USER", "GRAPHITI_PASSWORD"  # environment variables with the credentials of such a server
 
 
 @memories.add("graphiti")
@@ -32,12 +32,12 @@ class Graphiti(MemorySystem):
     """Graphiti with an embedded Kuzu graph, or a server's.
 
     Args:
-        endpoint: the address of an OpenAI-compatible server for its model and its embeddings.
-        min_score: the least likeness of what a search by meaning returns; None for Graphiti's own, 0.6.
+        endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
+        min_score: minimum similarity of semantic search results; None for Graphiti's default, 0.6.
         returns: facts, or episodes: the records that the found facts came from, word for word.
         url: bolt://HOST:7687 (Neo4j) or falkor://HOST:6379 (FalkorDB); its user and password are taken from
             GRAPHITI_USER and GRAPHITI_PASSWORD.
-        dimensions: of the embedding behind the endpoint.
+        dimensions: size of the embeddings from the endpoint.
     """
 
     requirements = Requirements(
@@ -63,7 +63,7 @@ class Graphiti(MemorySystem):
             _check_address(url)
         self.endpoint, self.min_score, self.returns = endpoint, min_score, returns
         self.url, self.dimensions = url, dimensions
-        self._lodging = StoreDirectory("graphiti")
+        self._directory = StoreDirectory("graphiti")
         self._graph: Any = None
         self._group = ""
         self._episodes: dict[str, list[str]] = {}  # label → its episodes, oldest first
@@ -71,12 +71,12 @@ class Graphiti(MemorySystem):
 
     async def setup(self) -> None:
         os.environ.update({"GRAPHITI_TELEMETRY_ENABLED": "false", "EMBEDDING_DIM": str(self.dimensions)})
-        self._lodging.enter()
-        import graphiti_core  # noqa: F401 - half a minute on a busy machine, which belongs here and not to a run
+        self._directory.create()
+        import graphiti_core  # noqa: F401 - slow to import, which must not count as latency of a run
 
     async def reset(self, scope: str) -> None:
         await self._close()
-        self._group = f"eirkit-{secrets.token_hex(8)}"  # a scope may have letters that a group may not
+        self._group = f"eirkit-{secrets.token_hex(8)}"  # a scope may contain characters that are not allowed in a group
         self._episodes, self._written = {}, 0
         self._graph = self._open(await self._driver())
 
@@ -87,15 +87,15 @@ class Graphiti(MemorySystem):
         from graphiti_core.driver.kuzu_driver import KuzuDriver
         from graphiti_core.graph_queries import get_fulltext_indices
 
-        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Kuzu itself is
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # Kuzu is deprecated
             driver = KuzuDriver(str(self._path()))
-        driver._database = self._group  # what Graphiti compares the group with; Kuzu's driver leaves it out
-        for query in get_fulltext_indices(GraphProvider.KUZU):  # nor does it make them
+        driver._database = self._group  # Graphiti compares it with the group; Kuzu's driver does not set it
+        for query in get_fulltext_indices(GraphProvider.KUZU):  # Kuzu's driver does not create them
             await driver.execute_query(query)
         return driver
 
     def _path(self) -> Path:
-        return self._lodging.path / self._group
+        return self._directory.path / self._group
 
     def _open(self, driver: Any) -> Any:
         from graphiti_core import Graphiti as Graph
@@ -112,7 +112,9 @@ class Graphiti(MemorySystem):
             graph_driver=driver,
             llm_client=OpenAIGenericClient(model),
             embedder=OpenAIEmbedder(embedding),
-            cross_encoder=OpenAIRerankerClient(model),  # not asked; it wants a key from the environment if left out
+            cross_encoder=OpenAIRerankerClient(
+                model
+            ),  # not used, but without it Graphiti requires a key from the environment
         )
 
     async def write(self, item: Item) -> None:
@@ -148,7 +150,7 @@ class Graphiti(MemorySystem):
         return config
 
     async def read(self, label: str) -> str | None:
-        """Return a label's last episode, and the facts made of it that are still held to be true."""
+        """Return a label's last episode and the facts extracted from it that are still valid."""
         if label not in self._episodes:
             return None
         last = self._episodes[label][-1]
@@ -187,15 +189,15 @@ class Graphiti(MemorySystem):
 
     async def teardown(self) -> None:
         await self._close()
-        self._lodging.leave()
+        self._directory.remove()
 
     async def _close(self) -> None:
-        """Leave nothing of the scope behind."""
+        """Delete the scope."""
         graph, self._graph = self._graph, None
         if graph is None:
             return
         if self.url is None:
-            graph.driver.client.close()  # Graphiti leaves both to the garbage collector
+            graph.driver.client.close()  # Graphiti does not close them
             graph.driver.db.close()
             self._path().unlink(missing_ok=True)
         else:
@@ -215,13 +217,13 @@ def _still_true() -> Any:
 def _check_address(url: str) -> None:
     parts = urlsplit(url)
     if parts.username or parts.password:
-        raise UsageError(f"its url has a user in it; set {USER} and {PASSWORD} instead")
+        raise UsageError(f"its url contains a user name; set {USER} and {PASSWORD} instead")
     if parts.scheme not in NEO4J + FALKORDB:
         raise UsageError(f"its url starts with {parts.scheme!r}; use bolt://, neo4j:// or falkor://")
 
 
 async def _connect(url: str, group: str) -> Any:
-    """Return the driver of a graph server; it has not been tried against one on this project's own machines."""
+    """Return the driver of a graph server; not tested against a real server."""
     parts = urlsplit(url)
     user, password = os.environ.get(USER), os.environ.get(PASSWORD)
     if parts.scheme in NEO4J:
@@ -232,7 +234,9 @@ async def _connect(url: str, group: str) -> Any:
         try:
             from graphiti_core.driver.falkordb_driver import FalkorDriver
         except ImportError as error:
-            raise StoreError("the driver of FalkorDB is missing; run pip install falkordb beside graphiti") from error
+            raise StoreError(
+                "the FalkorDB driver is not installed; run pip install falkordb in the environment of graphiti"
+            ) from error
         driver = FalkorDriver(parts.hostname or "", parts.port or FALKORDB_PORT, user, password, database=group)
     await driver.build_indices_and_constraints()
     return driver

@@ -1,4 +1,4 @@
-"""Exact key–value memory: a record is found by its label, and by nothing else."""
+"""`key-value`: exact key–value memory that finds records by their labels only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, memories
 
 @memories.add("key-value")
 class KeyValue(MemorySystem):
-    """Finds the records whose labels stand in the query, in its order."""
+    """Finds the records whose labels occur in the query, in that order."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -19,7 +19,7 @@ class KeyValue(MemorySystem):
         self._kept = {}
 
     async def write(self, item: Item) -> None:
-        self._kept.pop(item.label, None)  # a record that is written again is the newest
+        self._kept.pop(item.label, None)  # a rewritten record becomes the newest
         self._kept[item.label] = item.text
 
     async def search(self, query: str, limit: int) -> Sequence[str]:

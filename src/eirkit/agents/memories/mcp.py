@@ -1,7 +1,7 @@
-"""Any MCP memory server, over stdio or HTTP: which tools it has and what they take is configuration, not code.
+"""`mcp`: any MCP memory server over stdio or HTTP; its tools and their arguments are configured by settings.
 
 The preset `server-memory` is the reference server `@modelcontextprotocol/server-memory`; other servers are described by
-settings of the same names. Templates are JSON whose texts may hold {label}, {text}, {query}, {limit} and {scope}.
+settings of the same names. Templates are JSON whose strings may contain {label}, {text}, {query}, {limit} and {scope}.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eirkit.agents.stores.mcp_client import McpClient
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
-STORE = "store"  # the file in the scope's folder that {store} stands for
+STORE = "store"  # name of the file that {store} stands for
 NODE_MODULES = "{node_modules}"
 
 
@@ -35,13 +35,13 @@ class Server:
     """How one kind of server is started and used; a tool is a name and a template of its arguments."""
 
     command: tuple[str, ...] = ()  # for stdio: a new process for each scope; {store} stands for a file of its own
-    url: str = ""  # for HTTP: one server for all scopes, so that its templates need {scope}
-    variables: Mapping[str, str] | None = None  # of the environment; {store} as above
+    url: str = ""  # for HTTP: one server for all scopes, so its templates need {scope}
+    variables: Mapping[str, str] | None = None  # environment variables; {store} as above
     write: tuple[str, Mapping[str, Any]] = ("write", {"label": "{label}", "text": "{text}"})
     search: tuple[str, Mapping[str, Any]] = ("search", {"query": "{query}", "limit": "{limit}"})
     read: tuple[str, Mapping[str, Any]] | None = ("read", {"label": "{label}"})
     forget: tuple[str, Mapping[str, Any]] | None = None
-    clear: tuple[str, Mapping[str, Any]] | None = None  # removes a scope that is done with, for HTTP
+    clear: tuple[str, Mapping[str, Any]] | None = None  # deletes a finished scope, for HTTP
     everything: tuple[str, Mapping[str, Any]] | None = None  # returns all records, so that the server can be counted
     by_label: bool = False  # search once for each label in a query, for servers that match names and not questions
     passages: str = ""  # the key whose texts are the passages; "" takes each text of the result
@@ -89,14 +89,14 @@ class Mcp(MemorySystem):
     def __init__(self, *, preset: str = "server-memory", server: Mapping[str, Any] | None = None) -> None:
         self.preset, self.server = preset, server
         self._described = describe(preset, server or {})
-        self._lodging = StoreDirectory("mcp")
+        self._directory = StoreDirectory("mcp")
         self._client: McpClient | None = None
         self._written: set[str] = set()
         self._scope = ""
 
     @classmethod
     def requirements_for(cls, settings: Mapping[str, Any]) -> Requirements:
-        """Return the same without Node where these settings start no server that comes from npm."""
+        """Return the requirements, without Node if the settings do not start a server from npm."""
         described = describe(settings.get("preset", "server-memory"), settings.get("server") or {})
         uses_node = not described.url and any(NODE_MODULES in part for part in described.command)
         return cls.requirements if uses_node else replace(cls.requirements, node=())
@@ -108,18 +108,21 @@ class Mcp(MemorySystem):
         return self._client
 
     async def setup(self) -> None:
-        folder = self._lodging.enter()
+        folder = self._directory.create()
         if self._described.url:
             await self._connect(folder)
 
     async def reset(self, scope: str) -> None:
         await self._clear()
-        self._written, self._scope = set(), f"{scope}-{secrets.token_hex(4)}"  # nobody else's, whoever says the same
+        self._written, self._scope = (
+            set(),
+            f"{scope}-{secrets.token_hex(4)}",
+        )  # unique, even if another run uses the same scope
         if not self._described.url:
             await self._disconnect()
-            for before in self._lodging.path.glob("[!.]*"):
+            for before in self._directory.path.glob("[!.]*"):
                 shutil.rmtree(before, ignore_errors=True)
-            await self._connect(Path(tempfile.mkdtemp(dir=self._lodging.path)))  # a new server on a new file
+            await self._connect(Path(tempfile.mkdtemp(dir=self._directory.path)))  # a new server on a new file
 
     async def _clear(self) -> None:
         if self._described.url and self._described.clear is not None and self._scope and self._client is not None:
@@ -134,7 +137,7 @@ class Mcp(MemorySystem):
     async def search(self, query: str, limit: int) -> Sequence[str]:
         asked = find_labels(query) if self._described.by_label else []
         found = [await self._call(self._described.search, query=one, limit=limit) for one in asked or [query]]
-        # The best for each label first, so that none is crowded out by the look-alikes of another.
+        # Interleave the results by rank, so that no label is crowded out by the similar results of another.
         merged = dict.fromkeys(text for text in chain.from_iterable(zip_longest(*found)) if text is not None)
         return list(merged)[:limit]
 
@@ -145,21 +148,21 @@ class Mcp(MemorySystem):
 
     async def forget(self, label: str) -> None:
         if self._described.forget is None:
-            raise UsageError("this MCP server has no tool to remove a record; describe one as `forget`")
+            raise UsageError("this MCP server has no tool to remove a record; configure one as `forget`")
         await self._call(self._described.forget, label=label)
         self._written.discard(label)
 
     async def usage(self) -> MemoryUsage:
-        """Return what the server has by its own account; without a tool for that it is not known."""
+        """Return what the server reports to hold; unknown without a tool for that."""
         tool = self._described.everything
         records = None if tool is None else len(await self._call(tool))
-        return MemoryUsage(records=records, bytes=None if self._described.url else size_of(self._lodging.path))
+        return MemoryUsage(records=records, bytes=None if self._described.url else size_of(self._directory.path))
 
     async def teardown(self) -> None:
-        with suppress(StoreError):  # a server that is gone has nothing left to clear
+        with suppress(StoreError):  # the server may have died already
             await self._clear()
         await self._disconnect()
-        self._lodging.leave()
+        self._directory.remove()
         self._scope = ""
 
     async def _connect(self, folder: Path) -> None:
@@ -184,9 +187,9 @@ class Mcp(MemorySystem):
 
 
 def describe(preset: str, over: Mapping[str, Any]) -> Server:
-    """Return a preset with some fields replaced; UsageError where they describe no server."""
+    """Return a preset with some fields replaced; raises UsageError if they do not describe a server."""
     if not isinstance(over, Mapping):
-        raise UsageError(f'server is {over!r} and no table; give one such as {{"url": "http://127.0.0.1:8000/mcp", …}}')
+        raise UsageError(f'server is {over!r}, not a table; give one such as {{"url": "http://127.0.0.1:8000/mcp", …}}')
     if preset and preset not in PRESETS:
         raise UnknownNameError("MCP preset", preset, PRESETS)
     known = [one.name for one in fields(Server)]
@@ -205,15 +208,15 @@ def describe(preset: str, over: Mapping[str, Any]) -> Server:
 
 
 def _field(name: str, value: Any) -> Any:
-    """Return one field of a server as JSON or TOML has it; UsageError where it cannot be one."""
+    """Return one field of a server from its JSON or TOML value; raises UsageError if it is invalid."""
     if name == "command":
         if not isinstance(value, list | tuple) or not all(isinstance(part, str) for part in value):
-            raise UsageError('command is no list of texts; give one such as ["my-server", "--file", "{store}"]')
+            raise UsageError('command is not a list of strings; give one such as ["my-server", "--file", "{store}"]')
         return tuple(value)
     if name in TOOLS and value is not None:
         pair = value if isinstance(value, list | tuple) and len(value) == 2 else (None, None)
         if not isinstance(pair[0], str) or not isinstance(pair[1], Mapping):
-            raise UsageError(f'{name} is no tool with its arguments; give a pair such as ["{name}", {{"text": "…"}}]')
+            raise UsageError(f'{name} is not a tool with arguments; give a pair such as ["{name}", {{"text": "…"}}]')
         return tuple(value)
     wanted = {"url": str, "variables": Mapping, "by_label": bool, "passages": str}.get(name)
     if wanted is not None and not isinstance(value, wanted):
@@ -222,7 +225,7 @@ def _field(name: str, value: Any) -> Any:
 
 
 def _fill(template: Any, values: Mapping[str, Any]) -> Any:
-    """Return a template with its places filled; a text that is nothing but a place keeps the value's type."""
+    """Return a template with its placeholders filled; a string that is one placeholder keeps the value's type."""
     if isinstance(template, str):
         whole = values.get(template[1:-1]) if template[:1] == "{" and template[-1:] == "}" else None
         if whole is not None:
@@ -236,7 +239,7 @@ def _fill(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _passages(texts: Sequence[str], key: str) -> Iterator[str]:
-    """Yield the passages in the texts of a tool's result."""
+    """Yield the passages in the result of a tool."""
     for text in texts:
         if not key:
             yield text
@@ -245,7 +248,7 @@ def _passages(texts: Sequence[str], key: str) -> Iterator[str]:
             left = [json.loads(text)]
         except (ValueError, RecursionError):
             continue
-        while left:  # not by recursion: a server may nest as deep as it likes
+        while left:  # iterative, because a server may nest arbitrarily deep
             value = left.pop(0)
             if isinstance(value, dict):
                 found = value.get(key)
@@ -256,5 +259,5 @@ def _passages(texts: Sequence[str], key: str) -> Iterator[str]:
 
 
 def _node_modules() -> Path:
-    """Return where the packages of npm are that were installed with this environment."""
+    """Return the folder of the npm packages of this environment."""
     return Path(sys.prefix) / "node_modules"

@@ -1,7 +1,7 @@
-"""Mem0 (package mem0ai), its own code and its own store, in a process of its own.
+"""`mem0`: Mem0 (package mem0ai) with a local vector store, in a separate process.
 
-`infer = false` stores every record as it is, without asking a model; `infer = true` lets Mem0 extract what it thinks is
-worth keeping, one model call a write.
+`infer = false` stores every record unchanged, without a model; `infer = true` lets Mem0 extract what to keep, with one
+model call per write.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Mem0(MemorySystem):
     """Mem0 with a local vector store.
 
     Args:
-        endpoint: the address of an OpenAI-compatible server for its model and its embeddings.
-        infer: whether it asks the model what to keep.
+        endpoint: base URL of an OpenAI-compatible server for its model and its embeddings.
+        infer: whether a model decides what to keep.
         store: qdrant or faiss.
-        threshold: the least likeness of what a search returns; None for Mem0's own.
-        dimensions: of the embedding behind the endpoint.
+        threshold: minimum similarity of search results; None for Mem0's default.
+        dimensions: size of the embeddings from the endpoint.
     """
 
     requirements = Requirements(
@@ -52,14 +52,14 @@ class Mem0(MemorySystem):
         self.endpoint, self.infer, self.store = endpoint, infer, store
         self.threshold, self.dimensions = threshold, dimensions
         self._thread = WorkerThread("mem0")
-        self._lodging = StoreDirectory("mem0")
+        self._directory = StoreDirectory("mem0")
         self._memory: Any = None
-        self._scope = ""  # the user whose memories these are
+        self._scope = ""  # Mem0's user id
         self._scopes = 0
-        self._ids: dict[str, list[str]] = {}  # label → what Mem0 calls the memories made of it
+        self._ids: dict[str, list[str]] = {}  # label → Mem0's ids of the memories made from it
 
     async def setup(self) -> None:
-        folder = self._lodging.enter()
+        folder = self._directory.create()
         os.environ.update({"MEM0_TELEMETRY": "False", "MEM0_DIR": str(folder), "OPENAI_API_KEY": "none"})
         self._memory = await self._thread.run(self._open)
 
@@ -70,7 +70,7 @@ class Mem0(MemorySystem):
         embedder = {"model": "eirkit", "openai_base_url": self.endpoint, "embedding_dims": self.dimensions}
         store = {
             "collection_name": "eirkit",
-            "path": str(self._lodging.path / "store"),
+            "path": str(self._directory.path / "store"),
             "embedding_model_dims": self.dimensions,
         }
         return Memory.from_config(
@@ -78,14 +78,14 @@ class Mem0(MemorySystem):
                 "llm": model,
                 "embedder": {"provider": "openai", "config": embedder},
                 "vector_store": {"provider": self.store, "config": store},
-                "history_db_path": str(self._lodging.path / "history.db"),
+                "history_db_path": str(self._directory.path / "history.db"),
             }
         )
 
     async def reset(self, scope: str) -> None:
         if self._scope:
             await self._thread.run(self._memory.delete_all, user_id=self._scope)
-        self._scopes += 1  # Mem0 also keeps the last messages of a user, so that no scope may come back
+        self._scopes += 1  # Mem0 also keeps the last messages of a user, so user ids are never reused
         self._scope, self._ids = f"{scope}-{self._scopes}", {}
 
     async def write(self, item: Item) -> None:
@@ -106,7 +106,7 @@ class Mem0(MemorySystem):
 
     async def read(self, label: str) -> str | None:
         found = [one for one in await self._all() if (one.get("metadata") or {}).get("label") == label]
-        found.sort(key=lambda one: str(one.get("created_at")))  # the newest last, which is the one that counts
+        found.sort(key=lambda one: str(one.get("created_at")))  # the newest last
         return "\n".join(str(one["memory"]) for one in found) or None
 
     async def forget(self, label: str) -> None:
@@ -114,7 +114,7 @@ class Mem0(MemorySystem):
             await self._thread.run(self._memory.delete, memory_id)
 
     async def usage(self) -> MemoryUsage:
-        return MemoryUsage(records=len(await self._all()), bytes=size_of(self._lodging.path))
+        return MemoryUsage(records=len(await self._all()), bytes=size_of(self._directory.path))
 
     async def _all(self) -> list[dict[str, Any]]:
         listed = await self._thread.run(self._memory.get_all, filters={"user_id": self._scope}, top_k=MOST)
@@ -125,5 +125,5 @@ class Mem0(MemorySystem):
         if memory is not None:
             await self._thread.run(memory.close)
         self._thread.stop()
-        self._lodging.leave()
+        self._directory.remove()
         self._scope = ""

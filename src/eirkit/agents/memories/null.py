@@ -1,4 +1,4 @@
-"""Forgets everything: the floor below every memory system."""
+"""`null`: forgets everything; the lower bound of comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ceiling above every memory system: it knows the true results, whatever was written."""
+"""`oracle`: returns the true results, whatever was written; the upper bound of comparisons."""
 
 from __future__ import annotations
 

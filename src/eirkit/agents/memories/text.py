@@ -1,4 +1,4 @@
-"""Text scratch: one page to which every write adds a line, searched for the query's words as an editor would."""
+"""`text`: a page of text to which every write adds a line, searched for the words of the query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vector memory: the records nearest to the query by the cosine of their embeddings."""
+"""`vector` and `vector-minilm`: rank records by the cosine similarity of embeddings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eirkit.agents.stores.embeddings import Vectors, find_embedding
 
 @memories.add("vector")
 class Vector(KeyValue):
-    """Ranks every record by its likeness to the query.
+    """Ranks every record by its similarity to the query.
 
     Args:
         embedding: `ngrams` (bundled), `minilm`, or a function at `module:name` from texts to unit vectors.
@@ -43,7 +43,7 @@ class Vector(KeyValue):
             return ()
         likeness = np.stack(list(self._vectors.values())) @ self._embed([query])[0]
         texts, last = list(self._kept.values()), len(self._kept) - 1
-        # The newest of equals first; to six digits, so that machines agree on what is equal.
+        # Ties go to the newest record; scores are rounded to six digits so that machines agree on ties.
         best = np.argsort(-np.round(likeness[::-1].astype(np.float64), 6), kind="stable")[:limit]
         return [texts[last - i] for i in best.tolist()]
 

@@ -1,4 +1,4 @@
-"""The built-in model providers: name and module, imported when the name is first used."""
+"""The built-in model providers: a table of names and modules, imported on first use."""
 
 PLUGINS = {
     "agent": "eirkit.agents.models.agent",

@@ -1,4 +1,4 @@
-"""`agent/<name>`: an agent that comes by itself, through a bridge; its runs can be read and resumed, not asked for."""
+"""`agent/<name>`: stands for an external agent that connects through a bridge, such as `eirkit mcp serve`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from eirkit.errors import ModelError
 
 
 class Agent:
-    """The name of an agent in the records of the runs that it came for."""
+    """Names an external agent in run records; it cannot be called."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     async def reply(self, request: Request) -> Reply:
         raise ModelError(
-            f"agent/{self.name} comes by itself and cannot be asked; go on with eirkit mcp serve --resume", "rejected"
+            f"agent/{self.name} is an external agent and cannot be called; continue with eirkit mcp serve --resume",
+            "rejected",
         )
 
     async def close(self) -> None:
@@ -30,6 +31,6 @@ class Agent:
 
 @models.add("agent")
 def make_agent(name: str, options: ModelOptions) -> Agent:
-    """An agent that comes by itself through a bridge, such as eirkit mcp serve."""
+    """An external agent that connects through a bridge, such as eirkit mcp serve."""
     refuse_settings("agent", options)
     return Agent(name)

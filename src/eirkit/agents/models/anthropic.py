@@ -1,4 +1,4 @@
-"""`anthropic/<name>`: Anthropic's models through the chat-completions endpoint that it offers."""
+"""`anthropic/<name>`: Anthropic's models through its chat-completions endpoint."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ ENDPOINT = Endpoint("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_
 
 @models.add("anthropic")
 def make_anthropic(name: str, options: ModelOptions) -> ChatServer:
-    """Return the model; the key is read from ANTHROPIC_API_KEY when it is first asked."""
+    """Return the model; the key is read from ANTHROPIC_API_KEY on the first request."""
     return make_chat_server(name, options, ENDPOINT)

@@ -1,8 +1,8 @@
-"""`bundled/lacuna-tiny`, or `bundled:PATH`: a small transformer inside this process that has learned the operations.
+"""`bundled/lacuna-tiny`, or `bundled:PATH`: a small transformer in this process, trained on the tasks' operations.
 
-It answers from what a prompt shows: the digits are the network's, the frame around them is written here, as are the
-turns of a managed run (NEXT, DONE). It writes nothing to a memory and fetches nothing. Requests that are under way at
-the same time are answered together, which changes no reply.
+It answers from the prompt: the network writes the digits, this module the text around them and the turns of a managed
+run (NEXT, DONE). It neither writes to a memory nor fetches anything. Concurrent requests are answered in one batch,
+which does not change any reply.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Waiting = tuple[StepPrompt, StepQuestion, "asyncio.Future[Reply]"]
 
 
 class BundledModel:
-    """A network that answers whoever waits, together."""
+    """A network that answers all waiting requests in one batch."""
 
     def __init__(self, name: str, options: ModelOptions) -> None:
         self.name, self.options = name, options
@@ -45,17 +45,17 @@ class BundledModel:
 
     async def reply(self, request: Request) -> Reply:
         if not is_task(request):
-            return Reply("")  # it knows no language
+            return Reply("")  # it only understands prompts of tasks
         if read_probe(request) is not None:
             return Reply("DONE")
-        sight = self._reader.read(request)
-        if (turn := _turn(sight, request)) is not None:
+        prompt = self._reader.read(request)
+        if (turn := _turn(prompt, request)) is not None:
             return Reply(turn)
-        question = question_of(sight, request)
+        question = question_of(prompt, request)
         check(question)
         loop = asyncio.get_running_loop()
         reply: asyncio.Future[Reply] = loop.create_future()
-        self._waiting.append((sight, question, reply))
+        self._waiting.append((prompt, question, reply))
         if len(self._waiting) == 1:
             loop.call_soon(self._gather, loop, 1)
         return await reply
@@ -70,59 +70,59 @@ class BundledModel:
         self.weights()
 
     def weights(self) -> Weights:
-        """Return the network; it is read when it is first wanted."""
+        """Return the network, which is loaded on first use."""
         if self._weights is None:
             self._weights = load_weights(weights_of(self.name))
         return self._weights
 
     def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
-        """Answer once a turn of the loop has brought nobody new."""
+        """Answer all waiting requests once an iteration of the event loop has added none."""
         if len(self._waiting) > before:
             loop.call_soon(self._gather, loop, len(self._waiting))
             return
-        waiting = [one for one in self._waiting if not one[2].done()]  # who was cancelled has gone
+        waiting = [one for one in self._waiting if not one[2].done()]  # skip cancelled requests
         self._waiting = []
         try:
             written = decode_cached(self.weights(), [question for _, question, _ in waiting])
-        except Exception as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+        except Exception as error:  # noqa: BLE001 - passed on to every waiting request
             for _, _, reply in waiting:
                 reply.set_exception(error)
             return
-        for (sight, question, reply), one in zip(waiting, written, strict=True):
-            reply.set_result(Reply(spell(sight, one), usage=_usage(question)))
+        for (prompt, question, reply), one in zip(waiting, written, strict=True):
+            reply.set_result(Reply(spell(prompt, one), usage=_usage(question)))
 
 
-def question_of(sight: StepPrompt, request: Request) -> StepQuestion:
-    """Return a step as the network reads it: every record that stands in the prompt, whoever put it there."""
-    rules = sight.rules
+def question_of(prompt: StepPrompt, request: Request) -> StepQuestion:
+    """Return a step as the network reads it, with every record in the prompt, whatever its origin."""
+    rules = prompt.rules
     operator = rules.workload.operator
     if operator not in OPERATORS:
         known = ", ".join(OPERATORS)
-        raise UsageError(f"the bundled network has learned {known}, not {rules.spec.workload}; use another model")
+        raise UsageError(f"the bundled network was trained on {known}, not {rules.spec.workload}; use another model")
     shown = read_records(request.messages[-1].content).items()
     records = tuple((t, values) for t, values in shown if len(values) == rules.width and max(values) < rules.spec.q)
-    return StepQuestion(OPERATORS.index(operator), rules.spec.digits, rules.width, records, sight.input, sight.refs)
+    return StepQuestion(OPERATORS.index(operator), rules.spec.digits, rules.width, records, prompt.input, prompt.refs)
 
 
-def spell(sight: StepPrompt, written: WrittenReply) -> str:
-    """Return a reply: what was looked up for each reference, then the answer."""
-    digits = sight.rules.spec.digits
+def spell(prompt: StepPrompt, written: WrittenReply) -> str:
+    """Return the text of a reply: the value of each reference, then the answer."""
+    digits = prompt.rules.spec.digits
     looked_up = " | ".join(show_values(digits, operand) for operand in written.operands)
-    answer = f"ANSWER {sight.t} {show_values(digits, written.answer)}"
+    answer = f"ANSWER {prompt.t} {show_values(digits, written.answer)}"
     return f"{looked_up}\n{answer}" if looked_up else answer
 
 
-def _turn(sight: StepPrompt, request: Request) -> str | None:
-    """Return what a managed run wants besides answers; None where an answer is wanted."""
+def _turn(prompt: StepPrompt, request: Request) -> str | None:
+    """Return the reply to a turn of a managed run that needs no answer; None if it needs one."""
     if read_summary_limit(request) is not None:
-        return ""  # it keeps nothing
-    if "NEXT" not in sight.rules.commands or (sight.t and not sight.answered):
+        return ""  # it writes no summary
+    if "NEXT" not in prompt.rules.commands or (prompt.t and not prompt.answered):
         return None
-    return "DONE" if sight.t == sight.rules.spec.n else "NEXT"
+    return "DONE" if prompt.t == prompt.rules.spec.n else "NEXT"
 
 
 def _usage(question: StepQuestion) -> Usage:
-    """Return the tokens that were read and written; they cost nothing."""
+    """Return the tokens read and written, at no cost."""
     read = len(question.records) * question.width + 1 + len(question.input or ()) + len(question.refs)
     return Usage(read, (len(question.refs) + 1) * question.width * question.digits)
 
@@ -134,11 +134,11 @@ def weights_of(name: str) -> Path:
 
 @models.add("bundled")
 def make_bundled(name: str, options: ModelOptions) -> BundledModel:
-    """Return the model; its weights are read when it is first asked."""
+    """Return the model; its weights are loaded on the first request."""
     if name != NAME and not name.endswith(SUFFIX):
         raise UnknownNameError("bundled model", name, (NAME, f"<file>{SUFFIX}"))
     refuse_settings("bundled", options)
     return BundledModel(name, options)
 
 
-make_bundled.dialect = COMPACT  # type: ignore[attr-defined]  # what it was trained on; it reads either
+make_bundled.dialect = COMPACT  # type: ignore[attr-defined]  # the format it was trained on; it reads both

@@ -1,4 +1,4 @@
-"""`google/<name>`: Gemini models through the chat-completions endpoint that Google offers."""
+"""`google/<name>`: Gemini models through Google's chat-completions endpoint."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ ENDPOINT = Endpoint("google", "https://generativelanguage.googleapis.com/v1beta/
 
 @models.add("google")
 def make_google(name: str, options: ModelOptions) -> ChatServer:
-    """Return the model; the key is read from GEMINI_API_KEY when it is first asked."""
+    """Return the model; the key is read from GEMINI_API_KEY on the first request."""
     return make_chat_server(name, options, ENDPOINT)

@@ -1,6 +1,6 @@
-"""`inspect/<provider>/<name>`: whatever Inspect knows how to reach, through its `get_model`.
+"""`inspect/<provider>/<name>`: models through Inspect's `get_model`.
 
-Inspect reads its keys from the environment by its own rules; its retries and its cache are off, ours apply.
+Inspect reads its keys from the environment by its own rules. Its retries and cache are off; ours apply.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class InspectModel:
     async def reply(self, request: Request) -> Reply:
         self._open()
         while True:
-            # A task of its own gives each call its own context, where Inspect's transcript of it can end.
+            # A separate task gives each call its own context, so that Inspect's transcript ends with it.
             task = asyncio.create_task(self._generate(request))
             try:
                 return self._read(await task)
-            except Exception as error:  # noqa: BLE001 - vendor code; whatever it raises becomes one typed failure
+            except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
                 failure = model_error(error, f"inspect/{self.name}", self._scrub)
                 said = refusal(error, self._scrub)
             dislikes = said is not None and said.status in (400, 422) and "temperature" in said.words
@@ -70,12 +70,12 @@ class InspectModel:
             self._model = inspect.get_model(
                 self.name, base_url=self.options.base_url, memoize=False, **self.options.extra
             )
-        except Exception as error:  # noqa: BLE001 - an unknown provider, a missing key or package: Inspect's own words
+        except Exception as error:  # noqa: BLE001 - unknown provider, missing key or package: repeat Inspect's message
             words = self._scrub.excerpt(str(getattr(error, "message", error)))
             raise UsageError(f"inspect/{self.name} cannot be opened ({words}); see Inspect's providers") from None
         client = getattr(self._model.api, "client", None)
         if client is not None and hasattr(client, "max_retries"):
-            client.max_retries = 0  # the vendor's client inside Inspect would retry on its own
+            client.max_retries = 0  # the vendor's client inside Inspect would also retry
 
     def _temperature(self) -> float | None:
         return None if "temperature" in self._refused else self.options.temperature
@@ -96,22 +96,22 @@ class InspectModel:
         return Reply(self._scrub.text(output.completion), calls, usage, finish=str(output.stop_reason))
 
     def _call(self, call: Any) -> ToolCall:
-        # Inspect keeps arguments that it could not read out of `arguments`; they must not pass for an empty call.
+        # Inspect drops arguments that it cannot parse; they must not be mistaken for an empty call.
         arguments = {"": call.parse_error} if call.parse_error else call.arguments
         return ToolCall(self._scrub.text(call.function), self._scrub.value(arguments))
 
 
 @models.add("inspect")
 def make_inspect(name: str, options: ModelOptions) -> InspectModel:
-    """Return the model; Inspect is loaded when it is first asked."""
+    """Return the model; Inspect is loaded on the first request."""
     if "/" not in name:
-        raise UsageError(f"inspect/{name} names no provider; write inspect/PROVIDER/NAME")
+        raise UsageError(f"inspect/{name} has no provider; write inspect/PROVIDER/NAME")
     require_vendor("inspect_ai", FEATURE, EXTRA)
     return InspectModel(name, options)
 
 
 def as_asked(request: Request) -> tuple[list[Any], list[Any]]:
-    """Return the messages and the tools of a request as Inspect's models take them."""
+    """Return the messages and tools of a request as Inspect's types."""
     inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
     tools = load_vendor("inspect_ai.tool", FEATURE, EXTRA)
     offered = [
@@ -131,7 +131,7 @@ def _message(inspect: Any, message: Message) -> Any:
 
 
 def _usage(stated: Any) -> Usage:
-    """Return the counts; Inspect leaves cached tokens out of its input tokens, we do not."""
+    """Return the token counts; unlike Inspect, our input tokens include cached ones."""
     cached = stated.input_tokens_cache_read or 0
     inputs = stated.input_tokens + cached + (stated.input_tokens_cache_write or 0)
     return Usage(inputs, stated.output_tokens, cached, cost_usd=None)

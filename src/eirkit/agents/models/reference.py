@@ -1,7 +1,7 @@
-"""Reference agents: scripted models that read the prompt and answer through the same parser as everyone else.
+"""`reference/<name>`: scripted agents with one known trait each, whose measurements are known in advance.
 
-Each has one trait, so that what a harness measures on it is known beforehand. Random traits draw from a stream named by
-the prompt, so that a reply depends on what is seen and on nothing else. Where tools are offered, they are called.
+They read the same prompts and use the same commands as any model. Random traits draw from a stream named by the prompt,
+so that a reply depends on the prompt alone. Tools are called if they are offered.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from eirkit.errors import SpecError, UnknownNameError
 from eirkit.tasks.task import Payload, show_label, show_record
 
 
-def answer_line(sight: StepPrompt, values: Payload) -> str:
-    return f"ANSWER {sight.t} {' '.join(map(str, values))}"
+def answer_line(prompt: StepPrompt, values: Payload) -> str:
+    return f"ANSWER {prompt.t} {' '.join(map(str, values))}"
 
 
 def _lines(actions: list[str]) -> str:
@@ -41,7 +41,7 @@ def _as_calls(text: str) -> tuple[ToolCall, ...]:
 
 
 class Reference:
-    """The exact calculator: applies the rule to what it sees, leaves out what it does not, and says nothing."""
+    """The exact calculator: applies the rule to the inputs that it sees and silently leaves out missing ones."""
 
     def __init__(self, options: ModelOptions) -> None:
         self.options = options
@@ -60,45 +60,45 @@ class Reference:
     def settings(self) -> Mapping[str, Any]:
         return {"seed": self.options.seed, **self.options.extra}
 
-    def act(self, sight: StepPrompt, request: Request) -> str:
+    def act(self, prompt: StepPrompt, request: Request) -> str:
         """Return the reply: in managed runs reveal, recover and answer in turn."""
-        commands = sight.rules.commands
+        commands = prompt.rules.commands
         if "CALCULATE" in commands:
-            return self.calculate(sight)
+            return self.calculate(prompt)
         if "NEXT" not in commands:
-            return self.answer(sight, request)
+            return self.answer(prompt, request)
         if (limit := read_summary_limit(request)) is not None:
-            return self.summarise(sight, limit)
-        if sight.t == sight.rules.spec.n and sight.answered:
+            return self.summarise(prompt, limit)
+        if prompt.t == prompt.rules.spec.n and prompt.answered:
             return "DONE"
-        if sight.t == 0 or sight.answered:
-            return (self.keep(sight, request) if sight.answered else "") + "NEXT"
-        recovery = self.recover(sight, request) if sight.missing else ""
-        return recovery or self.answer(sight, request)
+        if prompt.t == 0 or prompt.answered:
+            return (self.keep(prompt, request) if prompt.answered else "") + "NEXT"
+        recovery = self.recover(prompt, request) if prompt.missing else ""
+        return recovery or self.answer(prompt, request)
 
-    def probe(self, sight: ProbePrompt, request: Request) -> str:
-        """Return the next reads of a recovery probe; whoever never recovers ends it at once."""
+    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+        """Return the next reads of a recovery probe; by default end it immediately."""
         return "DONE"
 
-    def calculate(self, sight: StepPrompt) -> str:
+    def calculate(self, prompt: StepPrompt) -> str:
         """Return the calculator's result as the answer, or ask it for one."""
-        if sight.result is not None:
-            return answer_line(sight, sight.result)
-        return "CALCULATE " + " ".join(str(r) for r in sight.refs if r in sight.values)
+        if prompt.result is not None:
+            return answer_line(prompt, prompt.result)
+        return "CALCULATE " + " ".join(str(r) for r in prompt.refs if r in prompt.values)
 
-    def answer(self, sight: StepPrompt, request: Request) -> str:
-        return answer_line(sight, sight.operate(sight.values))
+    def answer(self, prompt: StepPrompt, request: Request) -> str:
+        return answer_line(prompt, prompt.operate(prompt.values))
 
-    def recover(self, sight: StepPrompt, request: Request) -> str:
-        """Return actions that may bring a missing value, or nothing to go on without."""
+    def recover(self, prompt: StepPrompt, request: Request) -> str:
+        """Return actions that may recover missing values; "" to continue without them."""
         return ""
 
-    def keep(self, sight: StepPrompt, request: Request) -> str:
-        """Return actions that store the answer just given, each line ended."""
+    def keep(self, prompt: StepPrompt, request: Request) -> str:
+        """Return actions that store the last answer, each with a line break."""
         return ""
 
-    def summarise(self, sight: StepPrompt, characters: int) -> str:
-        """Return what is to be kept when the context is full; whoever keeps nothing says nothing."""
+    def summarise(self, prompt: StepPrompt, characters: int) -> str:
+        """Return the summary when the context is full; empty by default."""
         return ""
 
     def chance(self, request: Request, purpose: str) -> float:
@@ -114,152 +114,152 @@ class Reference:
         except (TypeError, ValueError):
             p = -1.0
         if not 0 <= p <= 1:
-            raise SpecError(f"p = {given} is no probability; choose 0 … 1")
+            raise SpecError(f"p = {given} is not a probability; choose 0 … 1")
         return p
 
 
 class Guesser(Reference):
-    """Puts a random value in place of each missing one, injected ones being visible, and continues in silence."""
+    """Replaces each missing value with a random one and continues without saying so."""
 
-    def answer(self, sight: StepPrompt, request: Request) -> str:
-        rules = sight.rules
+    def answer(self, prompt: StepPrompt, request: Request) -> str:
+        rules = prompt.rules
         guesses = {
             r: tuple(int(self.chance(request, f"guess {r} {i}") * rules.spec.q) for i in range(rules.width))
-            for r in sight.missing
+            for r in prompt.missing
         }
-        return answer_line(sight, sight.operate(sight.values | guesses))
+        return answer_line(prompt, prompt.operate(prompt.values | guesses))
 
 
 class Acknowledger(Reference):
-    """Says which record is missing, then answers without it."""
+    """Names the missing records, then answers without them."""
 
-    def answer(self, sight: StepPrompt, request: Request) -> str:
-        said = "".join(f"{show_label(sight.rules.spec, r)} is not available to me.\n" for r in sight.missing)
-        return said + super().answer(sight, request)
+    def answer(self, prompt: StepPrompt, request: Request) -> str:
+        said = "".join(f"{show_label(prompt.rules.spec, r)} is not available to me.\n" for r in prompt.missing)
+        return said + super().answer(prompt, request)
 
 
 class Recoverer(Reference):
-    """Keeps what may be asked for again and gets every missing value it can: by search, by reading, by recomputing."""
+    """Stores answers and recovers every missing value that it can, by search, by reading or by recomputing."""
 
-    def keep(self, sight: StepPrompt, request: Request) -> str:
-        """Store the answer unless it is a copy of a record."""
-        return "" if sight.asks else self.store(sight, read_managed_state(request))
+    def keep(self, prompt: StepPrompt, request: Request) -> str:
+        """Store the answer unless it copies a record."""
+        return "" if prompt.asks else self.store(prompt, read_managed_state(request))
 
-    def store(self, sight: StepPrompt, means: ManagedState) -> str:
-        """Return actions that store the answer under its label; where room is short, the oldest goes."""
-        commands, record = sight.rules.commands, show_record(sight.rules.spec, sight.t, sight.values[sight.t])
+    def store(self, prompt: StepPrompt, state: ManagedState) -> str:
+        """Return actions that store the answer, dropping the oldest entry if memory is full."""
+        commands, record = prompt.rules.commands, show_record(prompt.rules.spec, prompt.t, prompt.values[prompt.t])
         if "SEARCH" in commands:
-            return f"WRITE {sight.t}\n"
+            return f"WRITE {prompt.t}\n"
         if "WRITE" in commands:
-            return (f"DROP {means.kept[0]}\n" if means.room < 1 else "") + f"WRITE {sight.t}\n"
+            return (f"DROP {state.kept[0]}\n" if state.room < 1 else "") + f"WRITE {prompt.t}\n"
         if "NOTE" in commands:
-            return ("DROP 1\n" if "DROP" in commands and means.room <= len(record) else "") + f"NOTE {record}\n"
+            return ("DROP 1\n" if "DROP" in commands and state.room <= len(record) else "") + f"NOTE {record}\n"
         return ""
 
-    def recover(self, sight: StepPrompt, request: Request) -> str:
-        means, commands = read_managed_state(request), sight.rules.commands
-        if means.refused:
-            return ""  # what could be done was done
-        if "SEARCH" in commands and not means.searched:
-            labels = [show_label(sight.rules.spec, r) for r in sight.missing]
+    def recover(self, prompt: StepPrompt, request: Request) -> str:
+        state, commands = read_managed_state(request), prompt.rules.commands
+        if state.refused:
+            return ""  # everything possible has been tried
+        if "SEARCH" in commands and not state.searched:
+            labels = [show_label(prompt.rules.spec, r) for r in prompt.missing]
             parts = range(0, len(labels), SEARCH_LIMIT)
             return _lines([f"SEARCH {' '.join(labels[i : i + SEARCH_LIMIT])}" for i in parts])
-        read = sight.missing[: means.reads] if "READ" in commands else ()
-        rest = [r for r in sight.missing if r not in read] if means.recomputations != 0 else []
+        read = prompt.missing[: state.reads] if "READ" in commands else ()
+        rest = [r for r in prompt.missing if r not in read] if state.recomputations != 0 else []
         return _lines([*(f"READ {r}" for r in read), *(f"RECOMPUTE {r}" for r in rest)])
 
-    def summarise(self, sight: StepPrompt, characters: int) -> str:
+    def summarise(self, prompt: StepPrompt, characters: int) -> str:
         """Keep the newest records that fit."""
-        records = [show_record(sight.rules.spec, t, sight.values[t]) for t in sorted(sight.values, reverse=True)]
+        records = [show_record(prompt.rules.spec, t, prompt.values[t]) for t in sorted(prompt.values, reverse=True)]
         fitting = (characters + 1) // (len(records[0]) + 1) if records else 0
         return "\n".join(reversed(records[:fitting]))
 
-    def probe(self, sight: ProbePrompt, request: Request) -> str:
+    def probe(self, prompt: ProbePrompt, request: Request) -> str:
         """Read each step of the cone once, all that are known to be needed together."""
-        needed = {sight.target, *(r for t in sight.nodes for r in sight.needs(t))} - sight.nodes.keys()
-        return "DONE" if sight.done else "\n".join(f"READ {t}" for t in sorted(needed, reverse=True)[:MOST_ACTIONS])
+        needed = {prompt.target, *(r for t in prompt.nodes for r in prompt.needs(t))} - prompt.nodes.keys()
+        return "DONE" if prompt.done else "\n".join(f"READ {t}" for t in sorted(needed, reverse=True)[:MOST_ACTIONS])
 
 
 class NaiveRecoverer(Recoverer):
-    """Recovers one value per reply and forgets that it asked: the same reads again and again."""
+    """Recovers one value per reply and repeats the same reads."""
 
-    def probe(self, sight: ProbePrompt, request: Request) -> str:
-        """Walk every path anew, as recursion without a memory does; its place follows from the number of reads."""
-        path = [sight.target]
-        for _ in range(sight.reads):
-            path.extend(reversed(sight.needs(path.pop())))
-        return "DONE" if sight.done else f"READ {path[-1]}"
+    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+        """Walk every path again, as recursion without memoisation does; the position follows from the read count."""
+        path = [prompt.target]
+        for _ in range(prompt.reads):
+            path.extend(reversed(prompt.needs(path.pop())))
+        return "DONE" if prompt.done else f"READ {path[-1]}"
 
-    def recover(self, sight: StepPrompt, request: Request) -> str:
-        lines = super().recover(sight, request).splitlines()
+    def recover(self, prompt: StepPrompt, request: Request) -> str:
+        lines = super().recover(prompt, request).splitlines()
         return "\n".join(lines[:1] * 2)
 
 
 class Quitter(Recoverer):
-    """Gives up recovering with probability p (0.5 unless given) each time it should."""
+    """Gives up each recovery with probability p (default 0.5)."""
 
-    def recover(self, sight: StepPrompt, request: Request) -> str:
-        return "" if self.gives_up(request) else super().recover(sight, request)
+    def recover(self, prompt: StepPrompt, request: Request) -> str:
+        return "" if self.gives_up(request) else super().recover(prompt, request)
 
-    def probe(self, sight: ProbePrompt, request: Request) -> str:
-        return "DONE" if self.gives_up(request) else super().probe(sight, request)
+    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+        return "DONE" if self.gives_up(request) else super().probe(prompt, request)
 
     def gives_up(self, request: Request) -> bool:
         return self.chance(request, "quit") < self.rate(0.5)
 
 
 class Sloppy(Reference):
-    """Errs in arithmetic with probability p (0.1 unless given), although it sees everything."""
+    """Makes an arithmetic error with probability p (default 0.1), even if it sees every input."""
 
-    def answer(self, sight: StepPrompt, request: Request) -> str:
-        values = sight.operate(sight.values)
+    def answer(self, prompt: StepPrompt, request: Request) -> str:
+        values = prompt.operate(prompt.values)
         if self.chance(request, "slip") < self.rate(0.1):
-            values = tuple((value + 1) % sight.rules.spec.q for value in values)
-        return answer_line(sight, values)
+            values = tuple((value + 1) % prompt.rules.spec.q for value in values)
+        return answer_line(prompt, values)
 
 
 class Thrasher(Recoverer):
-    """Fetches what is missing three times over before it answers."""
+    """Fetches missing values three times before it answers."""
 
-    def recover(self, sight: StepPrompt, request: Request) -> str:
-        return _lines(super().recover(sight, request).splitlines() * 3)
+    def recover(self, prompt: StepPrompt, request: Request) -> str:
+        return _lines(super().recover(prompt, request).splitlines() * 3)
 
-    def probe(self, sight: ProbePrompt, request: Request) -> str:
-        first = super().probe(sight, request).partition("\n")[0]
+    def probe(self, prompt: ProbePrompt, request: Request) -> str:
+        first = super().probe(prompt, request).partition("\n")[0]
         return "\n".join([first] * 3)
 
 
 class NoteTaker(Recoverer):
-    """Writes each answer down, whatever it is, with probability p (0.4 unless given): incomplete write-through.
+    """Stores each answer with probability p (default 0.4): incomplete write-through.
 
-    Only a memory that the agent must fill itself suffers from it, and every note costs an action. RQ3, "Behavior and
+    It matters only for memories that the agent fills itself, and every note costs an action. RQ3, "Behavior and
     mechanism", has the rates: 1.0 (Claude Opus 4.6, Scratch), 0.4 (GPT-4.1 Mini, Scratch–LRU) and near 0.0 (Claude
     Haiku 4.5, model-driven).
     """
 
-    writes = 0.4  # unless p is given
+    writes = 0.4  # default of p
 
-    def keep(self, sight: StepPrompt, request: Request) -> str:
+    def keep(self, prompt: StepPrompt, request: Request) -> str:
         written = self.chance(request, "write") < self.rate(self.writes)
-        return self.store(sight, read_managed_state(request)) if written else ""
+        return self.store(prompt, read_managed_state(request)) if written else ""
 
 
 class Substituter(NoteTaker):
-    """Goes on with another record in the place of one that it cannot get: the visible one with the nearest label.
+    """Uses another record in place of one that it cannot obtain: the visible one with the nearest label.
 
     "Mechanistic evidence" names it, "the agent proceeds using an invalid substitute", without saying which; the nearest
-    label is the rule here, the older of two. It writes everything down unless p is given.
+    label is the rule here, the older of two. It stores every answer unless p is given.
     """
 
     writes = 1.0
 
-    def answer(self, sight: StepPrompt, request: Request) -> str:
-        if not sight.missing:
-            return super().answer(sight, request)
+    def answer(self, prompt: StepPrompt, request: Request) -> str:
+        if not prompt.missing:
+            return super().answer(prompt, request)
         visible = read_records(request.messages[-1].content)
-        visible.pop(sight.t, None)
-        taken = {r: _nearest(r, visible) for r in sight.missing} if visible else {}
-        return answer_line(sight, sight.operate(sight.values | taken))
+        visible.pop(prompt.t, None)
+        taken = {r: _nearest(r, visible) for r in prompt.missing} if visible else {}
+        return answer_line(prompt, prompt.operate(prompt.values | taken))
 
 
 def _nearest(r: int, visible: dict[int, Payload]) -> Payload:

@@ -1,7 +1,7 @@
-"""`replay/<run folder or events file>`: answers as a recorded run was answered, without its model.
+"""`replay/<run folder or events file>`: repeats the replies of a recorded run without its model.
 
-Replies are looked up by the prompt alone. A prompt that was asked several times gets its replies in the recorded order,
-the last one from then on.
+Replies are looked up by the prompt alone. A prompt that occurs several times gets its replies in the recorded order,
+and then the last one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eirkit.errors import InputFileError, ModelError
 from eirkit.records import encode, read_records
 
 SCHEMA = "event/1"
-_HEAD = encode(SCHEMA, {})[:-2]  # how a line of such a file begins
+_HEAD = encode(SCHEMA, {})[:-2]  # start of every line of such a file
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Replay:
         found = self._recorded.get(prompt_hash(request))
         if found is None:
             raise ModelError(
-                f"{self.source} holds no reply to this prompt; replay the run with the settings it was made with",
+                f"{self.source} has no reply to this prompt; replay the run with its original settings",
                 "unrecorded",
             )
         reply = found.next()
@@ -62,13 +62,13 @@ class Replay:
 
 @models.add("replay")
 def make_replay(name: str, options: ModelOptions) -> Replay:
-    """Return the model of a run; its files are read when it is first asked."""
+    """Return the model of a run; its files are read on the first request."""
     refuse_settings("replay", options)
     return Replay(Path(name))
 
 
 def event_files(source: Path) -> Iterator[Path]:
-    """Yield the files of events in a run's folder, or the one file that was named."""
+    """Yield the event files of a run folder, or the given file."""
     if source.is_file():
         yield source
         return
@@ -80,7 +80,7 @@ def event_files(source: Path) -> Iterator[Path]:
             found = True
             yield path
     if not found:
-        raise InputFileError(f"no recorded events in {source}; give the folder of a run or its events file")
+        raise InputFileError(f"{source} has no recorded events; give the folder of a run or its events file")
 
 
 def read_exchanges(source: Path) -> dict[str, _Recorded]:
@@ -96,10 +96,10 @@ def read_exchanges(source: Path) -> dict[str, _Recorded]:
 
 def _reply(record: Mapping[str, Any], path: Path) -> Reply:
     if "reply" not in record:
-        raise InputFileError(f"{path} was recorded without texts; run once more with texts to replay it")
+        raise InputFileError(f"{path} was recorded without texts; record the run with texts to replay it")
     try:
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in record.get("calls", ()))
         usage = Usage(record["input_tokens"], record["output_tokens"], record["cached_tokens"])
         return Reply(record["reply"], calls, usage, record["latency_seconds"])
     except (KeyError, TypeError) as error:
-        raise InputFileError(f"{path} holds a damaged exchange ({error}); restore the file") from error
+        raise InputFileError(f"{path} contains a damaged exchange ({error}); restore the file") from error

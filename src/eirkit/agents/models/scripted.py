@@ -1,7 +1,7 @@
-"""Scripted stand-ins for the language models that memory systems ask themselves: no weights, no key, no judgement.
+"""`scripted/extractor`: answers the model calls of memory systems (Mem0, A-MEM, Graphiti) without a model.
 
-A system that asks a model what to keep, or which entities a text names, gets from `scripted/extractor` what a careful
-reader would say about a record such as `A_07 = 0042`. Everything else about the system is its own.
+A system that calls a model to decide what to keep, or to extract entities, gets a correct reply for records such as
+`A_07 = 0042`. The system itself is unchanged.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
 from eirkit.errors import ModelError, UnknownNameError
 
-CHARACTERS_PER_TOKEN = 4  # an estimate: nothing here has a vocabulary
+CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 Answer = dict[str, Any]
 
 _RECORD = re.compile(r"\bA_\d{1,6} = \d{1,20}(?: \d{1,20})*")
 
 
 class Extractor(Reference):
-    """Answers what Mem0, A-MEM and Graphiti ask about records, in the JSON that was asked for.
+    """Answers the requests of Mem0, A-MEM and Graphiti about records, in the requested JSON.
 
-    It is scripted: it knows the form of a record and the form of these questions, and refuses any other. Its tokens are
-    an estimate, a quarter of the characters.
+    It is scripted: it recognises records and these requests, and refuses any other. Token counts are estimated as a
+    quarter of the characters.
     """
 
     async def reply(self, request: Request) -> Reply:
@@ -42,10 +42,10 @@ def respond(last: str, prompt: str) -> str:
     """Return the reply to a prompt.
 
     Args:
-        last: the last message, which says what form is wanted.
+        last: the last message, which states the required format.
 
     Raises:
-        ModelError: JSON is wanted, and the question is none of those that the script knows.
+        ModelError: JSON is required and the request is not one that the script knows.
     """
     if last.startswith(SCHEMA_WORDS):
         answer = _fill(json.loads(last.removeprefix(SCHEMA_WORDS)), prompt)
@@ -55,7 +55,7 @@ def respond(last: str, prompt: str) -> str:
         return "\n".join(_records(prompt))
     if answer is None:
         raise ModelError(
-            "scripted/extractor does not know this question of the memory system; give the system a real model with "
+            "scripted/extractor does not recognise this request of the memory system; give it a real model with "
             "--memory-set NAME.model=PROVIDER/MODEL",
             "rejected",
         )
@@ -82,7 +82,7 @@ def _fill(schema: Any, prompt: str) -> Answer | None:
 
 
 def _analyse(prompt: str) -> Answer:
-    """Return A-MEM's keywords, context and tags for a note; it embeds them together with the note."""
+    """Return keywords, context and tags for a note of A-MEM, which embeds them with the note."""
     records = _records(prompt.rpartition("Content for analysis:")[2])
     words = [word for record in records for word in record.replace(" = ", " ").split()]
     return {
@@ -93,7 +93,7 @@ def _analyse(prompt: str) -> Answer:
 
 
 def _evolve() -> Answer:
-    """Return A-MEM's decision: results of single steps stand for themselves, so that no note changes another."""
+    """Return the decision for A-MEM that no note changes another, because records are independent."""
     nothing: tuple[str, ...] = (
         "actions",
         "suggested_connections",

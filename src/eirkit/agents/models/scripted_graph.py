@@ -1,6 +1,6 @@
-"""What a careful reader would answer to the questions that a knowledge graph asks about records such as `A_07 = 0042`.
+"""Scripted replies to the extraction requests of knowledge graphs about records such as `A_07 = 0042`.
 
-The schema of the wanted JSON and the prompt come in; the JSON goes out. A record is two entities, its label and its
+A record is two entities, its label and its
 values, and one fact between them: the record itself. A record with another value contradicts the earlier one.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 Answer = dict[str, Any]
 
 _RECORD = re.compile(r"\b(A_\d{1,6}) = (\d{1,20}(?: \d{1,20})*)")
-_CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # what graph systems call the text at hand
+_CURRENT = ("CURRENT_MESSAGE", "CURRENT MESSAGE", "TEXT", "JSON")  # names that graph systems use for the current text
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?")
 
 
 def answer(schema: Mapping[str, Any], prompt: str) -> Answer | None:
-    """Return the JSON that fits the schema; None where the schema is not one of a graph's questions."""
+    """Return the JSON for a schema; None if the schema is not one of a graph's requests."""
     fields = schema.get("properties", {})
     for field, respond in _QUESTIONS.items():
         if field in fields:
@@ -83,7 +83,7 @@ def _many_timestamps(prompt: str) -> Answer:
 
 
 def _summaries(prompt: str) -> Answer:
-    """An entity is summed up by the latest record of its label, or else by what was said of it before."""
+    """Summarise an entity by the latest record of its label, or else by its previous summary."""
     said = dict(_records(_section(prompt, "MESSAGES", "EPISODES")))
     return {
         "summaries": [
@@ -93,7 +93,7 @@ def _summaries(prompt: str) -> Answer:
     }
 
 
-# By the field that only this question has; the first that fits answers.
+# By a field that only this request has; the first match answers.
 _QUESTIONS: dict[str, Callable[[str], Answer]] = {
     "extracted_entities": _entities,
     "edges": _edges,
@@ -106,7 +106,7 @@ _QUESTIONS: dict[str, Callable[[str], Answer]] = {
 
 
 def _section(prompt: str, *names: str) -> str:
-    """Return what stands between `<NAME>` and `</NAME>`, of the first name that is there."""
+    """Return the text between `<NAME>` and `</NAME>` for the first name that occurs."""
     for name in names:
         found = re.search(rf"<{re.escape(name)}>(.*?)</{re.escape(name)}>", prompt, re.DOTALL)
         if found is not None:
@@ -119,7 +119,7 @@ def _records(text: str) -> list[tuple[str, str]]:
 
 
 def _facts(text: str) -> list[tuple[int, tuple[str, str]]]:
-    """Return the numbered facts of a list as it is printed, `{'idx': 3, 'fact': 'A_07 = 0042'}`, that are records."""
+    """Return the numbered facts of a printed list, `{'idx': 3, 'fact': 'A_07 = 0042'}`, that are records."""
     parts = re.findall(r"['\"]idx['\"]: (\d+), ['\"]fact['\"]: (.*?)(?=\}, \{|\}\]|$)", text, re.DOTALL)
     return [(int(number), records[0]) for number, fact in parts if (records := _records(fact))]
 

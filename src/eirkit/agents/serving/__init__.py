@@ -1,1 +1,1 @@
-"""Behind real models: talking to servers, retries, prices, spending and the reply cache."""
+"""Model servers: chat-completions client, retries, prices, spending cap, reply cache and secret scrubbing."""

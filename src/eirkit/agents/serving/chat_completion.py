@@ -1,7 +1,7 @@
-"""The chat-completions dialect that most servers speak: a request becomes a body, a decoded body becomes a reply.
+"""Encodes requests and decodes replies of the chat-completions API.
 
-Whatever a server sends either is a reply or becomes a `ModelError`; what the *model* got wrong (arguments that are no
-JSON, an unknown tool) stays in the reply for the session to judge.
+An invalid response of the server becomes a `ModelError`; errors of the *model* (malformed arguments, an unknown tool)
+stay in the reply for the session to judge.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eirkit.agents.model import Message, Reply, Request, Tool, ToolCall, Usage
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
 
-MOST_TOKENS = 10**9  # a count beyond this is not one; the reply then counts as unmetered
+MOST_TOKENS = 10**9  # larger counts are invalid; the usage is then unknown
 LONGEST_FINISH = 40  # characters
 
 
@@ -29,7 +29,7 @@ def request_body(model: str, request: Request, limit_name: str) -> dict[str, Any
 
 
 def _message(message: Message) -> dict[str, str]:
-    # Half of a surrogate pair in a memory system's text must not stop the request.
+    # A lone surrogate in a memory system's text must not make the request fail.
     return {"role": message.role, "content": message.content.encode("utf-8", "replace").decode("utf-8")}
 
 
@@ -50,7 +50,7 @@ def read_body(body: str, scrub: Scrubber) -> Reply:
 def read_completion(document: Any, scrub: Scrubber) -> Reply:
     """Return the reply in a decoded body: its first choice."""
     if not isinstance(document, dict):
-        raise _malformed(f"a {type(document).__name__} where an object belongs")
+        raise _malformed(f"a {type(document).__name__} instead of an object")
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise _malformed(f"no choices{_stated_error(document, scrub)}")
@@ -68,7 +68,7 @@ def read_completion(document: Any, scrub: Scrubber) -> Reply:
 
 def _malformed(what: str) -> ModelError:
     return ModelError(
-        f"the server's reply is no chat completion ({what}); check the base URL and the model", "malformed"
+        f"the server's reply is not a chat completion ({what}); check the base URL and the model", "malformed"
     )
 
 
@@ -93,23 +93,23 @@ def _calls(listed: Any, scrub: Scrubber) -> tuple[ToolCall, ...]:
     if listed is None:
         return ()
     if not isinstance(listed, list):
-        raise _malformed("tool calls that are no list")
+        raise _malformed("tool calls that are not a list")
     return tuple(_call(entry, scrub) for entry in listed)
 
 
 def _call(entry: Any, scrub: Scrubber) -> ToolCall:
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise _malformed("a tool call without a function's name")
+        raise _malformed("a tool call without a function name")
     return ToolCall(scrub.text(function["name"]), read_arguments(function.get("arguments"), scrub))
 
 
 def read_arguments(given: Any, scrub: Scrubber) -> dict[str, Any]:
-    """Return a tool call's arguments; text that is no JSON object is kept as {"": text}."""
+    """Return a tool call's arguments; text that is not a JSON object is kept as {"": text}."""
     if given is None or given == "":
         return {}
     try:
-        # Through text also where the server sent an object, so that one set of checks meets both.
+        # Objects are also parsed from text, so that one set of checks covers both.
         text = given if isinstance(given, str) else json.dumps(given)
         parsed = json.loads(text, parse_float=_finite, parse_constant=_finite)
         clean = scrub.value(parsed) if isinstance(parsed, dict) else None
@@ -121,12 +121,12 @@ def read_arguments(given: Any, scrub: Scrubber) -> dict[str, Any]:
 def _finite(literal: str) -> float:
     value = float(literal)
     if not isfinite(value):
-        raise ValueError("not a finite number")  # no record could hold it
+        raise ValueError("not a finite number")  # records cannot store it
     return value
 
 
 def _usage(stated: Any) -> Usage:
-    """Return the stated counts; the cost is nobody's to say here."""
+    """Return the reported token counts; the cost is computed elsewhere."""
     if not isinstance(stated, dict):
         return Usage(cost_usd=None)
     details = stated.get("prompt_tokens_details")

@@ -1,7 +1,7 @@
-"""Any server that speaks chat completions, asked through the `openai` SDK: requests in, replies or `ModelError` out.
+"""Calls chat-completions servers through the `openai` SDK.
 
-The SDK carries the request; its own retries are off, and its parsing is replaced by `chat_completion`, which is
-stricter about what a server may send and cheaper. Bodies are bounded, compressed ones refused.
+The SDK sends the request; its retries are off, and `chat_completion` replaces its parser, because it is stricter and
+faster. The size of responses is limited, and compressed responses are refused.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from eirkit.packages import load_vendor, require_vendor
 
 FEATURE, EXTRA = "a model behind a server", "openai"
 LARGEST_BODY = 1 << 20  # bytes
-CONNECT_SECONDS = 10.0  # a server that does not take a connection by then is not there
+CONNECT_SECONDS = 10.0  # longer means that no server is listening
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
 _OURS = {"model", "messages", "tools", "stream", "n", "temperature", *LIMIT_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a provider listens, and how it likes to be asked."""
+    """The address of a provider and the conventions of its API."""
 
     provider: str
     base_url: str
     key_variable: str  # the environment variable that holds the key
-    limit_name: str = "max_tokens"  # what it calls the bound on new tokens
+    limit_name: str = "max_tokens"  # its name of the limit on new tokens
 
 
 class ChatServer:
@@ -47,7 +47,7 @@ class ChatServer:
         self.name, self.options, self.endpoint, self.body = name, options, endpoint, body
         self._client: Any = None
         self._scrub = Scrubber()
-        self._refused: set[str] = set()  # parameters that the server turned down
+        self._refused: set[str] = set()  # parameters that the server rejected
         self._limit_name = endpoint.limit_name if options.base_url is None else "max_tokens"
 
     async def reply(self, request: Request) -> Reply:
@@ -59,11 +59,11 @@ class ChatServer:
                 async with asyncio.timeout(self.options.timeout_seconds):
                     text = await self._client.post("/chat/completions", cast_to=str, body=body)
                 return read_body(text, self._scrub)
-            except Exception as error:  # noqa: BLE001 - vendor code; whatever it raises becomes one typed failure
+            except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
                 failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
             if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise asyncio.CancelledError  # the SDK may take it for a timeout
-            # Outside the handler: the vendor's exception, which holds the request, must not travel along.
+                raise asyncio.CancelledError  # the SDK may have turned the cancellation into a timeout
+            # Raised outside the handler, so that the vendor's exception, which holds the request, is not chained.
             if not self._adapt(body, said):
                 raise failure
 
@@ -105,19 +105,19 @@ class ChatServer:
             default_headers={"Accept-Encoding": "identity"},
         )
         if self.options.base_url is not None or self.endpoint.provider != "openai":
-            self._client.organization = self._client.project = (
-                None  # the SDK's environment is not this server's business
-            )
+            self._client.organization = self._client.project = None  # do not send the SDK's own settings to this server
 
     def _key(self) -> str:
         variable = str(self.options.extra.get("key_variable", self.endpoint.key_variable))
         key = os.environ.get(variable, "").strip()
         if not key and self.options.base_url is not None:
-            return "none"  # servers of one's own often want no key, but the SDK does
+            return "none"  # self-hosted servers often need no key, but the SDK does
         if not key:
             raise UsageError(f"{self.endpoint.provider} needs a key; set the environment variable {variable}")
         if not (key.isascii() and key.isprintable() and " " not in key):
-            raise UsageError(f"the key in {variable} has characters that no header can carry; copy it again")
+            raise UsageError(
+                f"the key in {variable} contains characters that are not allowed in a header; copy it again"
+            )
         return key
 
     def _base_url(self) -> str:
@@ -133,7 +133,7 @@ class ChatServer:
         return {**body, **self.body}
 
     def _adapt(self, body: Mapping[str, Any], said: Refusal | None) -> bool:
-        """Leave out or rename what the server turned down; True if the request is worth sending once more."""
+        """Leave out or rename a parameter that the server rejected; True if the request should be sent again."""
         if said is None or said.status not in (400, 422):
             return False
         complaint = f"{said.parameter} {said.words}"
@@ -151,7 +151,7 @@ class ChatServer:
 
 
 def make_chat_server(name: str, options: ModelOptions, endpoint: Endpoint) -> ChatServer:
-    """Return the model, or say what is wrong with how it was asked for."""
+    """Return the model; raises UsageError for invalid options."""
     require_vendor("openai", FEATURE, EXTRA)
     refuse_settings(endpoint.provider, options, ("body", "key_variable"))
     _check_base_url(options.base_url)
@@ -160,12 +160,12 @@ def make_chat_server(name: str, options: ModelOptions, endpoint: Endpoint) -> Ch
 
 def _further_fields(given: Any) -> Mapping[str, Any]:
     try:
-        fields = json.loads(given) if isinstance(given, str) else given  # the command line has only text
+        fields = json.loads(given) if isinstance(given, str) else given  # the command line passes text
         json.dumps(fields, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         fields = None
     if not isinstance(fields, Mapping) or _OURS & set(fields):
-        raise UsageError(f"`body` takes a table of further request fields, none of {', '.join(sorted(_OURS))}")
+        raise UsageError(f"`body` must be a table of further request fields; leave out {', '.join(sorted(_OURS))}")
     return fields
 
 
@@ -176,20 +176,22 @@ def _check_base_url(base_url: str | None) -> None:
         parts = urlsplit(base_url)
         parts.port  # noqa: B018 - reading it checks it
     except ValueError:
-        raise UsageError("the base URL is not one; write something like http://127.0.0.1:8000/v1") from None
+        raise UsageError("the base URL is invalid; use a form such as http://127.0.0.1:8000/v1") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UsageError("the base URL needs http:// or https:// and a host, such as http://127.0.0.1:8000/v1")
+        raise UsageError("the base URL has no scheme or host; use a form such as http://127.0.0.1:8000/v1")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        # It is written into manifests, so it may carry no secret.
-        raise UsageError("the base URL carries a password or a query; put the key into an environment variable")
+        # It is written into manifests, so it must not contain secrets.
+        raise UsageError("the base URL contains a password or a query; put the key into an environment variable")
 
 
 async def _bound_body(response: Any) -> None:
-    """Make a response fail while it is read, once it is larger than any honest reply."""
+    """Limit the size of a response: reading raises BodyTooLarge beyond it."""
     if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-        raise ModelError("the server compresses although asked not to; switch that off", "malformed")
-    response.encoding = "utf-8"  # JSON is; a header that names another codec could make text explode
-    # The SDK insists on its HTTP package's own class of stream, whichever package that is in its version.
+        raise ModelError(
+            "the server sent a compressed response although none was requested; disable compression", "malformed"
+        )
+    response.encoding = "utf-8"  # JSON is UTF-8; another codec in a header could inflate the text
+    # The SDK requires its HTTP package's own stream class, which depends on its version.
     base = next(kind for kind in type(response.stream).__mro__ if kind.__name__ == "AsyncByteStream")
     response.stream = _bounded_kind(base)(response.stream)
 

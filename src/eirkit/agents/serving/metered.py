@@ -1,7 +1,7 @@
-"""One wrapper around any model: cache, connection limit, retries, time limit, token and money accounting, spend cap.
+"""Wraps any model with cache, connection limit, retries, time limit, token and cost accounting, and spend cap.
 
-Back-off follows a fixed schedule without jitter, so that a run against the same server takes the same course. A reply
-takes at most `(retries + 1) · (timeout + longest wait)`.
+Back-off follows a fixed schedule without jitter, so that runs are reproducible. A reply takes at
+most `(retries + 1) · (timeout + longest wait)`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from eirkit.agents.serving.spend import Ledger, ModelSpend
 from eirkit.boundary import call
 from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 
-PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds worth another try
-MAY_BE_BILLED = {"timeout", "dropped", "malformed", "too-large"}  # kinds after which the provider may have worked
-LONGEST_WAIT_SECONDS = 60.0  # a server that asks for more is left alone
-_FIRST_PAUSE = {"unreachable": 0.1}  # nobody is there to be spared
+PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds that are retried
+MAY_BE_BILLED = {"timeout", "dropped", "malformed", "too-large"}  # kinds for which the provider may charge
+LONGEST_WAIT_SECONDS = 60.0  # no retry if the server asks for more
+_FIRST_PAUSE = {"unreachable": 0.1}  # no load on the server to avoid
 _USUAL_PAUSE, _LONGEST_PAUSE = 0.5, 8.0
 
 
 def pause_seconds(failure: ModelError, retry: int) -> float:
-    """Return how long to wait before retry 0, 1, …: what the server asks, else doubling from the kind's first pause."""
+    """Return the pause before retry 0, 1, …: what the server asks for, else doubling from the kind's first pause."""
     if failure.retry_after_seconds:
         return failure.retry_after_seconds
     return min(_LONGEST_PAUSE, _FIRST_PAUSE.get(failure.kind, _USUAL_PAUSE) * 2.0**retry)
 
 
 class Clock(Protocol):
-    """Where a metered model's time comes from."""
+    """The clock of a metered model."""
 
     def now(self) -> float: ...
 
@@ -44,7 +44,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The system clock."""
 
     def now(self) -> float:
         return time.perf_counter()
@@ -54,12 +54,12 @@ class SystemClock:
 
 
 class Metered(ModelWrapper):
-    """A model whose every call is limited and accounted for.
+    """A model whose calls are limited and accounted for.
 
     Args:
         name: `provider/name`, as the user wrote it; part of the cache's key.
         price: what its tokens cost; None if unknown.
-        ledger: the sweep's money, shared by all its models.
+        ledger: the spending of the sweep, shared by all its models.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Metered(ModelWrapper):
         self.price, self.ledger, self.cache = price, ledger or Ledger(), cache
         self.clock = clock or SystemClock()
         self.tally = ModelSpend()
-        # Fixed now: what a server refuses later must not change the keys of a run that is resumed.
+        # Fixed at construction: parameters that a server rejects later must not change the cache keys.
         self._identity = dict(call("model", model.settings))
         self.at_most = runs_at_once(model, options)
         self._slots = asyncio.Semaphore(self.at_most)
@@ -93,7 +93,7 @@ class Metered(ModelWrapper):
 
     async def close(self) -> None:
         await close_model(self.model)
-        self._slots = asyncio.Semaphore(self.at_most)  # the next use may be in another event loop
+        self._slots = asyncio.Semaphore(self.at_most)  # it may be used in another event loop next
         if self.cache is not None:
             self.cache.close()
 
@@ -114,7 +114,9 @@ class Metered(ModelWrapper):
 
     def _require_price(self) -> None:
         if self.ledger.cap_usd is not None and self.price is None:
-            raise UsageError(f"no price is known for {self.name}, so no cap can hold; add it to a price file")
+            raise UsageError(
+                f"the price of {self.name} is unknown, so the cap cannot be enforced; add it to a price file"
+            )
 
     async def _ask(self, request: Request) -> Reply:
         self._require_price()
@@ -124,7 +126,7 @@ class Metered(ModelWrapper):
                 if retry == self.options.retries or not _is_passing(outcome):
                     raise self._given_up(outcome, retry + 1)
                 self.tally += ModelSpend(retries=1)
-                # The slot is kept while waiting: a server that asks for patience should meet fewer callers.
+                # The slot is kept while waiting, which reduces the load on a busy server.
                 await self.clock.sleep(pause_seconds(outcome, retry))
                 retry, outcome = retry + 1, await self._attempt(request)
         return outcome
@@ -135,10 +137,10 @@ class Metered(ModelWrapper):
         return ModelError(f"{tries}{failure}", failure.kind, failure.retry_after_seconds)
 
     async def _attempt(self, request: Request) -> Reply | ModelError:
-        """Return the reply or why there is none; either way, also when cancelled, the money is settled."""
+        """Return the reply or the failure; the ledger is settled in any case, also on cancellation."""
         most = self._most_usd(request)
         held = await self.ledger.hold(most)
-        taken = ModelSpend(unconfirmed_usd=most)  # until we know better: what was sent may be billed
+        taken = ModelSpend(unconfirmed_usd=most)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
         try:
             async with asyncio.timeout(self.options.timeout_seconds):
@@ -162,14 +164,14 @@ class Metered(ModelWrapper):
             self.ledger.settle(held, taken.cost_usd + taken.unconfirmed_usd)
 
     def _most_usd(self, request: Request) -> float:
-        """Return what a call cannot exceed, as far as anybody knows; under a cap it must be known."""
+        """Return an upper bound on the cost of a call; under a cap the bound must be known."""
         if self.price is None:
             return 0.0
         most = self.price.most_usd(request)
         if most is None and self.ledger.cap_usd is not None:
             raise SpendCapReached(
                 f"the next prompt may be longer than the {self.price.up_to_tokens} tokens for which the price of "
-                f"{self.name} holds, so no cap can hold; give the price of longer ones in a price file and resume"
+                f"{self.name} holds, so the cap cannot be enforced; add the price of longer prompts to a price file"
             )
         return most or 0.0
 
@@ -190,9 +192,9 @@ class Metered(ModelWrapper):
         try:
             kept = cache.put(key, reply)
         except InfrastructureError:
-            self.tally += ModelSpend(unsaved=1)  # a reply that was paid for is not thrown away with the disk
+            self.tally += ModelSpend(unsaved=1)  # a paid reply is used even if it cannot be stored
             return reply
-        # Where another writer was first, its words count: a run from the cache must see what this one saw.
+        # If another writer was first, its reply is used, so that runs from the cache see the same reply.
         return kept if kept is reply else replace(kept, usage=reply.usage, latency_seconds=reply.latency_seconds)
 
 
@@ -204,7 +206,7 @@ def make_metered(
     ledger: Ledger | None = None,
     cache: ReplyCache | None = None,
 ) -> Metered:
-    """Return the model that a string names, metered at its price; the built-in prices unless others are given."""
+    """Return the metered model that a string names; built-in prices are the default."""
     price = (prices or load_prices()).find(string, options.base_url)
     return Metered(make_model(string, options), string, options, price=price, ledger=ledger, cache=cache)
 

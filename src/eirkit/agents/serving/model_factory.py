@@ -1,4 +1,4 @@
-"""From a model string to a model: `provider/name`, or a reference to a factory of one's own."""
+"""Makes a model from its string: `provider/name`, or a reference to a user's factory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def split_model(string: str) -> tuple[str, str]:
     """Return the provider, or the reference to a factory, and the model's name.
 
     `openai/gpt-4.1` splits at the first slash, `bundled:weights.safetensors` at the colon;
-    `package.module:Factory/name` and `path/file.py:Factory/name` at the first slash behind the reference.
+    `package.module:Factory/name` and `path/file.py:Factory/name` at the first slash after the reference.
     """
     family, colon, path = string.partition(":")
     if colon and family in models.names():
@@ -51,12 +51,12 @@ def make_model(string: str, options: ModelOptions) -> Model:
         raise UnknownNameError("model provider", string, models.names(), meant=_with_provider(string))
     factory = models.get(provider)
     if not name and ":" not in provider:
-        raise UsageError(f"{string!r} names no model; write {provider}/NAME")
+        raise UsageError(f"{string!r} does not name a model; write {provider}/NAME")
     if not callable(factory):
-        raise UsageError(f"{provider!r} is no model factory; give a callable that takes a name and ModelOptions")
+        raise UsageError(f"{provider!r} is not a model factory; give a callable that takes a name and ModelOptions")
     model = call("model", factory, name, options)
     if missing := [verb for verb in ("reply", "close", "settings") if not callable(getattr(model, verb, None))]:
-        raise UsageError(f"what {provider!r} makes is no model; it lacks {', '.join(missing)}")
+        raise UsageError(f"{provider!r} did not return a model; add {', '.join(missing)} to its class")
     return model
 
 
@@ -67,7 +67,7 @@ def _with_provider(name: str) -> str | None:
 
 
 def renderer_of(string: str, options: ModelOptions) -> Renderer:
-    """Return how prompts for a model are written: as the options say, else as the provider prefers."""
+    """Return the prompt renderer of a model: the format of its options, else of its provider."""
     own = getattr(models.get(split_model(string)[0]), "dialect", FULL)
     name = own if options.dialect is None else options.dialect
     if name not in DIALECTS:
@@ -76,12 +76,12 @@ def renderer_of(string: str, options: ModelOptions) -> Renderer:
 
 
 def runs_at_once(model: Model, options: ModelOptions) -> int:
-    """Return how many runs of a model to have under way: its connections, or more where it answers them together."""
+    """Return the number of concurrent runs of a model: its connections, or more if it answers in batches."""
     return max(1, options.connections, model.at_once if isinstance(model, Batching) else 1)
 
 
 def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] = ()) -> None:
-    """Raise UnknownNameError where a setting is given that the provider's models do not have."""
+    """Raise UnknownNameError for a setting that the provider's models do not have."""
     known = tuple(known)
     for given in options.extra:
         if given not in known:
@@ -89,6 +89,6 @@ def refuse_settings(provider: str, options: ModelOptions, known: Iterable[str] =
 
 
 def preflight(model: Model) -> None:
-    """Raise UsageError where a model lacks a key, a package or a file; contact nobody."""
+    """Raise UsageError if a model lacks a key, a package or a file; no server is contacted."""
     if isinstance(model, Preflight):
         call("model", model.preflight)

@@ -1,4 +1,4 @@
-"""What tokens cost: a dated price file, a user's file over it, and the estimate before a run.
+"""Token prices from the built-in file and a user's file, and cost estimates from numbers of characters.
 
 A model without a price has an unknown cost, `None`, never 0.
 """
@@ -34,7 +34,7 @@ class Price:
     up_to_tokens: int | None = None  # longest prompt that this price holds for
 
     def cost_usd(self, usage: Usage) -> float | None:
-        """Return what a reply cost; None if its usage is not stated or its prompt is beyond what the price covers."""
+        """Return the cost of a reply; None if its usage is unknown or its prompt is too long for the price."""
         if self.is_free():
             return 0.0
         if usage.input_tokens + usage.output_tokens == 0 or not self.covers(usage.input_tokens):
@@ -43,9 +43,9 @@ class Price:
         return (fresh * self.input + usage.cached_tokens * self.cached + usage.output_tokens * self.output) / MILLION
 
     def most_usd(self, request: Request) -> float | None:
-        """Return what a request cannot exceed: no token is shorter than a byte, and framing adds a few per message.
+        """Return an upper bound on the cost of a request: one token per byte, plus a few per message.
 
-        None if its prompt may be longer than what the price covers, and nobody knows what such a one costs.
+        None if its prompt may be too long for the price.
         """
         texts = [
             *(m.content for m in request.messages),
@@ -66,13 +66,13 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """The user's prices over the built-in ones, by `provider/name`; `provider/*` stands for the rest of a provider."""
+    """Prices by `provider/name`, the user's before the built-in ones; `provider/*` covers other models."""
 
     built_in: Mapping[str, Price]
     own: Mapping[str, Price]
 
     def find(self, model: str, base_url: str | None = None) -> Price | None:
-        """Return the price of a model; at a base URL of one's own only the user's file counts."""
+        """Return the price of a model; with a custom base URL only the user's file applies."""
         name = model.removeprefix("inspect/")
         lists = (self.own,) if base_url is not None else (self.own, self.built_in)
         for prices in lists:
@@ -83,7 +83,7 @@ class PriceList:
 
 
 def load_prices(path: Path | None = None) -> PriceList:
-    """Return the built-in prices and those of a file, which win."""
+    """Return the built-in prices and those of a file, which take precedence."""
     return PriceList(read_prices(BUILT_IN), read_prices(path) if path is not None else {})
 
 
@@ -103,7 +103,7 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 def _price(entry: Any, where: str) -> Price:
     if not isinstance(entry, dict):
-        raise InputFileError(f"{where} is no table; write {{ input = …, output = …, as_of = … }}")
+        raise InputFileError(f"{where} is not a table; write {{ input = …, output = …, as_of = … }}")
     for unknown in entry.keys() - set(_FIELDS):
         near = get_close_matches(unknown, _FIELDS, n=1)
         raise InputFileError(f"{where} has {unknown!r}; use {near[0] if near else ', '.join(_FIELDS)}")
@@ -126,7 +126,7 @@ def _dollars(entry: Mapping[str, Any], name: str, where: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run would take before it starts."""
+    """The estimated calls, tokens and cost of a run."""
 
     calls: int
     input_tokens: int  # by characters; the provider's count will differ
@@ -158,7 +158,7 @@ def estimate(calls: int, prompt_chars: int, reply_chars: int, max_tokens: int, p
 
 
 def add_up(parts: Sequence[Estimate]) -> Estimate:
-    """Return the sums; a cost is unknown where one of its parts is."""
+    """Return the sums; a cost is unknown if one of its parts is."""
     costs = [part.cost_usd for part in parts if part.cost_usd is not None]
     most = [part.most_usd for part in parts if part.most_usd is not None]
     return Estimate(

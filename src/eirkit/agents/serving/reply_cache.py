@@ -1,6 +1,6 @@
-"""Replies kept on disk by content: the same question to the same model with the same settings is paid for once.
+"""A cache of replies in one SQLite file, keyed by model, settings and request.
 
-One SQLite file; processes and threads may share it. The first reply stored under a key stays.
+Processes and threads may share the file. The first reply stored under a key is kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from eirkit.errors import InfrastructureError, InputFileError
 
 VERSION = 1
 WAIT_SECONDS = 30.0  # for another writer; each holds the file for well under a millisecond
-_APPLICATION = 0x65697231  # SQLite's application_id: tells our file from anybody's database
+_APPLICATION = 0x65697231  # SQLite's application_id, which identifies our files
 
 
 class ReplyCache:
-    """A content-keyed store of replies."""
+    """Stores replies by the hash of the request."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -38,13 +38,13 @@ class ReplyCache:
         try:
             return read_reply_record(json.loads(row[0]))
         except (ValueError, KeyError, TypeError) as error:
-            raise InputFileError(f"{self.path} holds a damaged reply; delete the file") from error
+            raise InputFileError(f"{self.path} contains a damaged reply; delete the file") from error
 
     def put(self, key: str, reply: Reply) -> Reply:
-        """Store a reply unless one is there, and return the one that stays.
+        """Store a reply unless there is one already, and return the stored one.
 
         Raises:
-            InfrastructureError: the disk is full or another writer does not let go.
+            InfrastructureError: the disk is full or another writer holds the lock.
         """
         text = json.dumps(reply_record(reply), allow_nan=False)  # ASCII: lone surrogates survive as escapes
         try:
@@ -52,7 +52,7 @@ class ReplyCache:
                 statement = "INSERT OR IGNORE INTO replies (key, reply) VALUES (?, ?)"
                 stored = connection.execute(statement, (bytes.fromhex(key), text)).rowcount
         except sqlite3.OperationalError as error:
-            raise InfrastructureError(f"{self.path}: {error}; make room or close other writers") from error
+            raise InfrastructureError(f"{self.path}: {error}; free disk space or close other writers") from error
         return reply if stored else (self.get(key) or reply)
 
     def __len__(self) -> int:
@@ -60,14 +60,14 @@ class ReplyCache:
             return int(self._open().execute("SELECT COUNT(*) FROM replies").fetchone()[0])
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         with self._lock:
             if self._connection is not None and self._process == os.getpid():
                 self._connection.close()
             self._connection = None
 
     def _open(self) -> sqlite3.Connection:
-        # A connection must not cross a fork: the child opens its own and leaves the parent's alone.
+        # A connection must not be shared across a fork: the child opens its own.
         if self._connection is None or self._process != os.getpid():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             try:
@@ -82,10 +82,10 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
     try:
         _refuse_foreign(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not wait for each other
-        connection.execute("PRAGMA synchronous = NORMAL")  # a power cut may cost the last replies, never the file
+        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not block each other
+        connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may lose the last replies, never the file
         with connection:
-            connection.execute("BEGIN IMMEDIATE")  # another process may be making the table right now
+            connection.execute("BEGIN IMMEDIATE")  # another process may be creating the table
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID")
@@ -96,7 +96,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a database with tables that are not ours, before anything is written to it."""
+    """Refuse any other database before anything is written to it."""
     asked = ("SELECT COUNT(*) FROM sqlite_schema", "PRAGMA application_id", "PRAGMA user_version")
     tables, application, made_by = (connection.execute(question).fetchone()[0] for question in asked)
     if tables and (application, made_by) != (_APPLICATION, VERSION):

@@ -1,6 +1,6 @@
-"""Keeps keys out of everything that is written or shown: text goes in, the same text without them comes out.
+"""Removes secrets from everything that is written or shown.
 
-Lone halves of surrogate pairs go too, because no UTF-8 file could hold them.
+Lone surrogates are removed too, because UTF-8 cannot encode them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 HIDDEN = "[key]"
-SHORTEST_SECRET = 8  # characters; what is shorter may occur in honest words
-LONGEST_VALUE = 9  # digits of an answer's value; a longer run of digits is none
-SHORTEST_DOUBT = 4  # characters; what is shorter, such as "1" or "no", is a switch
+SHORTEST_SECRET = 8  # characters; shorter strings may occur in ordinary text
+LONGEST_VALUE = 9  # digits of a value; longer numbers do not occur in answers
+SHORTEST_DOUBT = 4  # characters; shorter values, such as "1" or "no", are flags
 DEEPEST_VALUE = 32  # levels of nesting
 LONGEST_EXCERPT = 240  # characters of foreign text in a message
 
@@ -28,7 +28,7 @@ _IN_URL = re.compile(r"://[^/@\s:]*:([^/@\s]+)@")  # the password of user:passwo
 
 
 def names_secret(name: str) -> bool:
-    """True if the name of a variable says that it holds a secret: by one of its words, wherever it stands."""
+    """True if the name of a variable contains a word for secrets."""
     upper = name.upper()
     words = set(re.split(r"[^A-Z0-9]+", upper))
     return upper not in _PLAIN and (bool(words & _SECRET_WORDS) or upper.endswith(_SECRET_ENDINGS))
@@ -38,8 +38,8 @@ def names_secret(name: str) -> bool:
 class Scrubber:
     """Replaces known secrets.
 
-    A secret that no answer can contain is replaced everywhere. One that an answer could contain, because it is short or
-    looks like a number, is replaced in messages alone: a reply in which it were replaced would be another answer.
+    A secret that cannot occur in an answer is replaced everywhere. One that could, because it is short or looks like a
+    number, is replaced in messages only, so that replies are not altered.
     """
 
     secrets: tuple[str, ...] = ()  # longest first, so that no part of one survives
@@ -47,19 +47,19 @@ class Scrubber:
 
     @classmethod
     def knowing(cls, *secrets: str | None) -> Scrubber:
-        """Return a scrubber for these; what stands for no key is not taken for a secret."""
+        """Return a scrubber for these secrets; placeholders for "no key" are ignored."""
         real = {s for s in secrets if s and len(s) >= SHORTEST_DOUBT and s.lower() not in _PLACEHOLDERS}
         certain = {s for s in real if len(s) > LONGEST_VALUE or (len(s) >= SHORTEST_SECRET and not s.isdigit())}
         return cls(_longest_first(certain), _longest_first(real - certain))
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Scrubber:
-        """Return a scrubber for every variable whose name says that it is a secret, and for passwords in addresses."""
+        """Return a scrubber for all variables whose names denote secrets, and for passwords in URLs."""
         named = (value for name, value in environment.items() if names_secret(name))
         return cls.knowing(*named, *(found for value in environment.values() for found in _IN_URL.findall(value)))
 
     def also(self, *secrets: str | None) -> Scrubber:
-        """Return a scrubber that knows these too."""
+        """Return a scrubber with additional secrets."""
         return Scrubber.knowing(*self.secrets, *self.doubtful, *secrets)
 
     def text(self, text: str) -> str:
@@ -73,7 +73,7 @@ class Scrubber:
         """Return a JSON value with every text in it scrubbed, keys included.
 
         Raises:
-            RecursionError: it is nested deeper than anything honest, so deep that writing it could fail later.
+            RecursionError: it is nested so deeply that writing it could fail.
         """
         if isinstance(value, str):
             return self.text(value)
@@ -86,7 +86,7 @@ class Scrubber:
         return value
 
     def excerpt(self, text: str) -> str:
-        """Return one short printable line of foreign text, fit for a message or a terminal."""
+        """Return a short printable line of third-party text for a message or a terminal."""
         clean = self.text(text)  # before cutting: half a key must not survive the cut
         for secret in self.doubtful:
             clean = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, clean)

@@ -1,6 +1,6 @@
-"""What went wrong with a model server: an exception of the SDK goes in, one `ModelError` without keys comes out.
+"""Turns exceptions of the `openai` SDK into a `ModelError` with a kind, a remedy and no secrets.
 
-Exceptions are told apart by status and by class name, because the SDK has changed the package it speaks HTTP with.
+Exceptions are distinguished by status and class name, because the SDK has changed its HTTP package.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ _REMEDIES = {
     "rate-limit": "lower the number of connections or resume later",
     "server": "try again later or choose another model",
     "timeout": "raise the timeout or choose a faster model",
-    "unreachable": "check the base URL and that the server runs",
-    "dropped": "try again; check the server's log if it stays",
-    "too-large": "lower max_tokens; a reply of this size is not read",
+    "unreachable": "check the base URL and that the server is running",
+    "dropped": "try again; check the server's log if it persists",
+    "too-large": "lower max_tokens; a reply of this size is refused",
     "rejected": "check the model's name, the key and the base URL",
 }
 
 
 class BodyTooLarge(Exception):  # noqa: N818 - raised inside the SDK's stream and turned into a ModelError here
-    """More bytes than any honest reply needs."""
+    """The response is larger than the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a server said with an error status."""
+    """An error response of a server."""
 
     status: int
     words: str  # scrubbed, one line
-    parameter: str  # the parameter it complains about, "" where it does not say
+    parameter: str  # the rejected parameter, "" if not stated
     code: str
     retry_after_seconds: float | None
 
 
 def refusal(error: BaseException, scrub: Scrubber) -> Refusal | None:
-    """Return what the server said, if the exception or what led to it stands for an error status."""
+    """Return the error response behind an exception or its causes, if there is one."""
     stated = [cause for cause in causes(error) if isinstance(getattr(cause, "status_code", None), int)]
     if not stated:
         return None
-    error = stated[-1]  # the innermost: wrappers repeat the status, but not what was said
+    error = stated[-1]  # the innermost: wrappers repeat the status, but not the message
     status, body = int(getattr(error, "status_code", 0)), getattr(error, "body", None)
     words = body.get("message", "") if isinstance(body, Mapping) else body
     headers = getattr(getattr(error, "response", None), "headers", {})
@@ -64,7 +64,7 @@ def refusal(error: BaseException, scrub: Scrubber) -> Refusal | None:
 
 
 def model_error(error: BaseException, where: str, scrub: Scrubber) -> ModelError:
-    """Return the failure that an exception of the SDK stands for."""
+    """Return an exception of the SDK as a ModelError."""
     for cause in causes(error):
         if isinstance(cause, ModelError):  # ours, perhaps wrapped by the SDK on its way out
             return ModelError(f"{where}: {cause}", cause.kind, cause.retry_after_seconds)
@@ -90,7 +90,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 def _kind_of_status(said: Refusal) -> str:
     if said.status == 429:
-        # An exhausted account answers 429 as well, and waiting does not fill it.
+        # An account without credit also answers 429, and waiting does not help.
         return "rejected" if said.code == "insufficient_quota" else "rate-limit"
     return "server" if said.status in _BUSY else "rejected"
 
@@ -104,7 +104,7 @@ def _kind_of_names(names: set[str]) -> str:
 
 
 def retry_after(headers: Mapping[str, Any]) -> float | None:
-    """Return how long a server asks to wait: in milliseconds, seconds, or until a date on the server's own clock."""
+    """Return the wait that a server asks for in its headers: milliseconds, seconds, or until a date."""
     try:
         if (milliseconds := headers.get("retry-after-ms")) is not None:
             seconds = float(milliseconds) / 1000

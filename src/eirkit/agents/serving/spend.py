@@ -1,6 +1,7 @@
-"""Counting what calls took, and holding a sweep under its cap: money is set aside before a call and settled after it.
+"""Counts the calls, tokens and cost of each model, and enforces the spending cap of a sweep.
 
-All models of a sweep share one `Ledger`; each keeps a `Tally` of its own.
+All models of a sweep share one `Ledger`, which reserves the maximum cost before a call and settles it afterwards. Each
+model has its own `ModelSpend`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from eirkit.errors import SpendCapReached
 
 @dataclass(frozen=True, slots=True)
 class ModelSpend:
-    """What one model's calls took so far."""
+    """Calls, tokens and cost of one model so far."""
 
     calls: int = 0  # replies that the model gave
     input_tokens: int = 0
@@ -27,14 +28,14 @@ class ModelSpend:
     cache_hits: int = 0  # replies from our own cache; none of the figures above counts them
     cache_input_tokens: int = 0  # what the hits would have sent and received
     cache_output_tokens: int = 0
-    unsaved: int = 0  # replies that the cache could not keep
+    unsaved: int = 0  # replies that could not be written to the cache
 
     def __add__(self, other: ModelSpend) -> ModelSpend:
         return ModelSpend(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 class Ledger:
-    """The money of one sweep.
+    """The spending of one sweep.
 
     Args:
         cap_usd: what may be spent in all; None for no limit.
@@ -48,13 +49,13 @@ class Ledger:
         self._settled = asyncio.Event()  # replaced each time it is set
 
     def read(self) -> None:
-        """Take in what earlier parts have spent; a ledger in memory knows of none."""
+        """Read what earlier parts of the sweep have spent; nothing for a ledger in memory."""
 
     async def hold(self, most_usd: float) -> float:
-        """Set aside what a call could cost at most and return it; wait while only calls in flight stand in the way.
+        """Reserve the maximum cost of a call and return it; wait if calls in flight may free enough.
 
         Raises:
-            SpendCapReached: the call could exceed the cap; nothing is set aside.
+            SpendCapReached: the call could exceed the cap; nothing is reserved.
         """
         if self.cap_usd is None:
             return 0.0
@@ -70,12 +71,12 @@ class Ledger:
         return most_usd
 
     def settle(self, held_usd: float, spent_usd: float) -> None:
-        """Release what was set aside and book what was spent."""
+        """Release a reservation and record what was spent."""
         self.spent_usd += spent_usd
         if self.cap_usd is None:
             return
         self._holders -= 1
-        # With nobody holding it is nothing, whatever rounding left behind.
+        # Without open reservations the sum is zero; remove rounding errors.
         self._held_usd = self._held_usd - held_usd if self._holders else 0.0
         self._settled.set()
         self._settled = asyncio.Event()

@@ -1,1 +1,1 @@
-"""What stands between the harness and memory systems: making, limits, embeddings, processes and meters."""
+"""Runs memory systems: construction, time limits, separate processes and environments, model endpoint, embeddings."""

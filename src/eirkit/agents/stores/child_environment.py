@@ -1,7 +1,7 @@
-"""What the process of a memory system gets of our environment: what it needs to run, and nobody's keys.
+"""Selects the environment variables that the process of a memory system may see; keys are withheld.
 
-Vendors' packages read whatever variables they know, so a key of the user's that they were not given would be used, or
-sent elsewhere, without a word. Proxies stay out too: a store is on this machine or where its settings say.
+Vendors' packages read any variable that they know, so they might use or send a key of the user without notice. Proxy
+settings are withheld too: a store is on this machine or at the address in its settings.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _KEPT = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
 )
 _LOCALE = "LC_"
-_DIRECT = {"NO_PROXY": "*", "no_proxy": "*"}  # some systems know proxies that stand in no variable
+_DIRECT = {"NO_PROXY": "*", "no_proxy": "*"}  # some systems find proxies outside the environment
 
 
 def inherited_variables(environment: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
     """Return the variables that a store's process may see.
 
     Args:
-        more: those that the system itself says it needs, such as the password of its server.
+        more: variables that the system declares, such as the password of its server.
     """
     wanted = {*_KEPT, *more}
     kept = {name: value for name, value in environment.items() if name in wanted or name.startswith(_LOCALE)}

@@ -1,7 +1,7 @@
-"""A memory system in a process of its own, behind the same interface: for packages that cannot live in this one.
+"""Runs a memory system in a separate process behind the same interface, for vendors' packages.
 
-The child calls back to a port on loopback and shows a token that only it was given. Each verb is one line of JSON there
-and one back, in order. Where the child is gone, the verb under way and all after it raise StoreError.
+The child connects to a port on loopback and authenticates with a token. Each call is one line of JSON in each
+direction, in order. If the child dies, the current call and all later ones raise StoreError.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.stores.child_environment import inherited_variables
 from eirkit.errors import StoreError
 
-ADDRESS = "EIRKIT_BRIDGE"  # the variable that tells the child where to call, what to show, and its settings
+ADDRESS = "EIRKIT_BRIDGE"  # environment variable with the port, the token and the settings of the child
 LONGEST_LINE = 1 << 26  # bytes
 START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on a busy machine
-_SOURCE = Path(__file__).parents[3]  # what holds the package eirkit, for a Python that does not have it installed
+_SOURCE = Path(__file__).parents[3]  # added to the path of a Python that does not have eirkit installed
 
 
 class ProcessMemory(MemorySystem):
     """The memory system `name`, run by another Python.
 
     Args:
-        variables: of the environment, which its process needs beside what every process gets.
+        variables: further environment variables that its process may see.
     """
 
     def __init__(self, name: str, settings: Mapping[str, Any], python: Path, variables: Sequence[str] = ()) -> None:
@@ -111,50 +111,52 @@ class ProcessMemory(MemorySystem):
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # so that what the child starts ends with it
+            start_new_session=True,  # a process group, so that its own children end with it
         )
         self._listening = asyncio.create_task(self._listen(self._child))
         await asyncio.wait(
             {calling, self._listening}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED
-        )  # it stops talking when it ends
+        )  # reads until the child exits
         if not calling.done():
-            raise StoreError(f"the process of memory {self.name!r} did not start ({self._last_word()}); see doctor")
+            raise StoreError(
+                f"the process of memory {self.name!r} did not start ({self._last_word()}); run eirkit doctor"
+            )
         self._reader, self._writer = calling.result()
 
     def _environment(self, address: str) -> dict[str, str]:
-        """Return the child's variables; settings go there, since everybody on a machine may read its command lines."""
+        """Return the child's environment; settings are passed here because command lines are visible to all users."""
         own = {ADDRESS: f"{address} {json.dumps(dict(self.settings))}", "PYTHONPATH": str(_SOURCE)}
         return {**inherited_variables(os.environ, self.variables), **own}
 
     async def _listen(self, child: asyncio.subprocess.Process) -> None:
-        """Take in what the child says, so that it never waits for a reader, and keep the end of it."""
+        """Read the child's error output, so that it never blocks, and keep the last lines."""
         while child.stderr is not None and (part := await child.stderr.read(1 << 16)):
             self._said.extend(part[-4_000:].decode("utf-8", "replace").splitlines())
 
     def _last_word(self) -> str:
-        return next((line.strip()[:300] for line in reversed(self._said) if line.strip()), "it said nothing")
+        return next((line.strip()[:300] for line in reversed(self._said) if line.strip()), "no output")
 
     async def _ask(self, verb: str, *arguments: Any) -> Any:
         if self._writer is None or self._reader is None:
-            raise StoreError(f"the process of memory {self.name!r} is not running; set it up first")
+            raise StoreError(f"the process of memory {self.name!r} is not running; call setup first")
         try:
             self._writer.write(json.dumps([verb, *arguments]).encode() + b"\n")
             await self._writer.drain()
             line = await self._reader.readline()
         except (OSError, ValueError) as error:  # ValueError: a line longer than the limit
-            raise StoreError(f"the process of memory {self.name!r} is gone ({error}); see its own log") from error
+            raise StoreError(f"the process of memory {self.name!r} is not reachable ({error}); see its log") from error
         if not line.endswith(b"\n"):
             raise StoreError(
-                f"the process of memory {self.name!r} ended during {verb} ({self._last_word()}); resume when it is well"
+                f"the process of memory {self.name!r} died during {verb} ({self._last_word()}); fix it and resume"
             )
         kind, answer = json.loads(line)
         if kind == "error":
-            raise StoreError(f"memory {self.name!r}: {answer} (raised by {verb}); put it right, then resume")
+            raise StoreError(f"memory {self.name!r}: {answer} (raised by {verb}); fix it and resume")
         return answer
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
-    """End the child and whatever it started."""
+    """End the child and its children."""
     for how, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, how)
@@ -163,4 +165,4 @@ async def _end(child: asyncio.subprocess.Process) -> None:
                 await child.wait()
                 break
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)  # whoever of its group is slower than itself
+        os.killpg(child.pid, signal.SIGKILL)  # processes of its group that outlived it

@@ -1,4 +1,4 @@
-"""Texts to unit vectors, offline: a bundled embedding that needs no weights, MiniLM, or one that the user names."""
+"""Embeds texts as unit vectors, offline: hashed n-grams, MiniLM, or a user's function."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from eirkit.agents.stores.minilm import MiniLm
 from eirkit.registry import load_object
 
 Vectors: TypeAlias = NDArray[np.float32]
-Embedding: TypeAlias = Callable[[Sequence[str]], Vectors]  # one row for each text, each of length 1
+Embedding: TypeAlias = Callable[[Sequence[str]], Vectors]  # one unit vector per text
 
 DIMENSIONS = 1024  # of the bundled embedding
 _GRAM = 3  # characters
 
 
 def find_embedding(name: str) -> Embedding:
-    """Return the embedding `ngrams`, `minilm`, or the function at `module:name`; weights load with its first use."""
+    """Return the embedding `ngrams`, `minilm`, or the function at `module:name`; weights are loaded on first use."""
     if name == "ngrams":
         return embed_ngrams
     if name == "minilm":
@@ -30,7 +30,7 @@ def find_embedding(name: str) -> Embedding:
 
 
 def embed_ngrams(texts: Sequence[str]) -> Vectors:
-    """Return counts of hashed character trigrams: spelling, not meaning; the same on every machine."""
+    """Return counts of hashed character trigrams, which capture spelling, not meaning; equal on every machine."""
     vectors = np.zeros((len(texts), DIMENSIONS), np.float32)
     for row, text in enumerate(texts):
         padded = f"  {text.lower()}  "

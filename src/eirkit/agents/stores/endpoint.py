@@ -1,7 +1,7 @@
-"""An OpenAI-compatible address on loopback, in front of a model and an embedding, that counts what passes through it.
+"""An OpenAI-compatible HTTP server on loopback for memory systems that call a model, which counts their usage.
 
-Memory systems that ask a language model themselves are given this address, so that their calls, tokens and money are
-known whatever they log. It listens on 127.0.0.1 only, under a path that nobody can guess.
+Memory systems get its URL instead of a vendor's, so that their calls, tokens and costs are known. It listens on
+127.0.0.1 only, under an unguessable path.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from eirkit.boundary import call
 from eirkit.errors import PluginError
 
 LARGEST_BODY = 1 << 24  # bytes of one request
-FAILED = 424  # what a client gets where the model failed: one that it does not try again, since the model did already
+FAILED = 424  # status if the model failed; clients do not retry it, because the model was already retried
 Served = Mapping[str, Any] | list[dict[str, Any]]  # a document, or those of a stream
 
 
 @dataclass(slots=True)
 class Meter:
-    """What passed since the last reset."""
+    """Usage since the last reset."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -57,14 +57,14 @@ class Meter:
 class ModelEndpoint:
     """Serves chat completions from a model and embeddings from a function; `start` returns its base URL.
 
-    What the model or the embedding raises is kept in `failure`: a memory system may well bear it in silence.
+    Errors of the model or the embedding are kept in `failure`, because a memory system may swallow them.
     """
 
     def __init__(self, model: Model, embedding: Embedding) -> None:
         self.model, self.embedding = model, embedding
         self.meter = Meter()
         self.failure: Exception | None = None
-        self._lock = threading.Lock()  # an embedding and a meter are not made for several threads
+        self._lock = threading.Lock()  # embeddings and the meter are not thread-safe
         self._token = secrets.token_urlsafe(16)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._server: ThreadingHTTPServer | None = None
@@ -83,28 +83,26 @@ class ModelEndpoint:
             await close_model(self.model)
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Reset the meter."""
         with self._lock:
             self.meter, self.failure = Meter(), None
 
     def answer(self, method: str, path: str, body: Mapping[str, Any]) -> Served:
-        """Return what one request gets; called from other threads.
+        """Return the response to one request; called from other threads.
 
         Raises:
-            Refused: there is no such address, the body does not fit, or the model failed.
+            RefusedRequest: the path is unknown, the body is invalid, or the model failed.
         """
         token, _, verb = path.partition("?")[0].removeprefix("/").partition("/v1/")
         if self._server is None or not secrets.compare_digest(token.encode("utf-8", "replace"), self._token.encode()):
-            raise RefusedRequest(404, "no such address")
+            raise RefusedRequest(404, "unknown path")
         if (method, verb) == ("POST", "chat/completions"):
             return self._complete(body)
         if (method, verb) == ("POST", "embeddings"):
             return embeddings(body, self._embed(read_texts(body)))
         if (method, verb) == ("GET", "models"):
             return model_list()
-        raise RefusedRequest(
-            404, "there are POST chat/completions, POST embeddings and GET models here, and nothing else"
-        )
+        raise RefusedRequest(404, "unknown path; use POST chat/completions, POST embeddings or GET models")
 
     def _complete(self, body: Mapping[str, Any]) -> Served:
         reply = self._ask(read_request(body))
@@ -145,13 +143,13 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Serving)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # a client that hung up; what matters is in `failure`
+        pass  # a client disconnected; errors of the model are in `failure`
 
 
 class _Serving(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # header and body are two writes, and loopback acknowledges late
+    disable_nagle_algorithm = True  # header and body are two writes, and delayed acknowledgements would slow them down
 
     def do_GET(self) -> None:
         self._respond("GET", {})
@@ -160,7 +158,7 @@ class _Serving(BaseHTTPRequestHandler):
         try:
             body = self._body()
         except RefusedRequest as refused:
-            self.close_connection = True  # what is left of the body must not be read as the next request
+            self.close_connection = True  # the rest of the body must not be parsed as the next request
             self._refuse(refused)
         else:
             self._respond("POST", body)
@@ -168,15 +166,15 @@ class _Serving(BaseHTTPRequestHandler):
     def _body(self) -> Mapping[str, Any]:
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
-            raise RefusedRequest(411, "the length of the body is not stated; send Content-Length")
+            raise RefusedRequest(411, "Content-Length is missing; send it")
         if len(length) > 20 or int(length) > LARGEST_BODY:
-            raise RefusedRequest(413, f"a body has at most {LARGEST_BODY} bytes")
+            raise RefusedRequest(413, f"the body is too large; send at most {LARGEST_BODY} bytes")
         try:
             body = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError) as error:
-            raise RefusedRequest(400, "the body is no JSON") from error
+            raise RefusedRequest(400, "the body is not JSON; send a JSON object") from error
         if not isinstance(body, dict):
-            raise RefusedRequest(400, "the body is no JSON object")
+            raise RefusedRequest(400, "the body is not a JSON object; send one")
         return body
 
     def _respond(self, method: str, body: Mapping[str, Any]) -> None:
@@ -195,7 +193,7 @@ class _Serving(BaseHTTPRequestHandler):
         self._send(refused.status, json.dumps({"error": error}).encode())
 
     def _send(self, status: int, payload: bytes, kind: str = "application/json") -> None:
-        with suppress(ConnectionError):  # whoever asked may be gone
+        with suppress(ConnectionError):  # the client may have disconnected
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(payload)))

@@ -1,7 +1,7 @@
-"""Environments for memory systems whose packages are not in this one: made on request, one for each, never by hand.
+"""Creates a virtual environment for each memory system that needs packages (`eirkit doctor --install NAME`).
 
-They lie under `EIRKIT_HOME`, or `~/.cache/eirkit`, and hold a system's packages only; eirkit itself is lent to them by
-path. `eirkit doctor --install NAME` makes them.
+Environments are stored under `EIRKIT_HOME` or `~/.cache/eirkit` and contain a system's packages only; eirkit itself is
+added through the path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from eirkit.agents.memory import Requirements, find_memory, requirements_of
 from eirkit.errors import InfrastructureError, UsageError
 
-_OURS = ("bm25s", "click", "numpy", "rich")  # what importing the package needs
+_OURS = ("bm25s", "click", "numpy", "rich")  # packages that importing eirkit needs
 
 
 def home() -> Path:
@@ -38,18 +38,16 @@ def python_of(name: str) -> Path | None:
 
 
 def reason_not_installed(name: str, needed: Requirements) -> str | None:
-    """Return how to get a system that is neither here nor in an environment of its own."""
+    """Return why a system's packages are not available and how to install them; None if they are."""
     if is_importable(needed) or python_of(name) is not None:
         return None
     if not needed.supports(sys.version_info[:2]):
-        return (
-            f"its packages need Python {needed.python}, and this is {_version()}; install eirkit under another Python"
-        )
+        return f"its packages need Python {needed.python}, and this is {_version()}; install eirkit with another Python"
     return f"its packages are not installed; run eirkit doctor --install {name}"
 
 
 def reason_without_node_packages(name: str, needed: Requirements) -> str | None:
-    """Return how to get the packages of npm that a system needs; None if they are there."""
+    """Return which npm packages a system lacks and how to install them; None if there are none."""
     if not _lacking_node(node_folder(name), needed):
         return None
     packages = ", ".join(needed.node)
@@ -59,7 +57,7 @@ def reason_without_node_packages(name: str, needed: Requirements) -> str | None:
 
 
 def node_folder(name: str) -> Path:
-    """Return the folder that holds `node_modules` for a system: its own environment's, or this one's."""
+    """Return the folder with `node_modules` for a system: its own environment, or this one."""
     return Path(sys.prefix) if python_of(name) is None else _folder(name)
 
 
@@ -68,20 +66,22 @@ def _lacking_node(folder: Path, needed: Requirements) -> list[str]:
 
 
 def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
-    """Make the environment of a memory system and return its Python; one that is complete is left as it is.
+    """Create the environment of a memory system and return its Python; a complete one is not changed.
 
     Raises:
-        UsageError: the system needs no packages, or none that this Python can run.
-        InfrastructureError: an installation failed; what pip said last is in the message.
+        UsageError: the system needs no packages, or this version of Python is not supported.
+        InfrastructureError: an installation failed; the message contains the last output of pip.
     """
     needed = requirements_of(find_memory(name))
     if not needed.packages:
         raise UsageError(f"memory {name!r} needs no packages; use it as it is")
     if (ready := python_of(name)) is not None:
-        _install_node(_folder(name), needed, say)  # there may have been no npm then
+        _install_node(_folder(name), needed, say)  # npm may have been missing before
         return ready
     if not needed.supports(sys.version_info[:2]):
-        raise UsageError(f"memory {name!r} needs Python {needed.python}; this is {_version()}, so install eirkit there")
+        raise UsageError(
+            f"memory {name!r} needs Python {needed.python}; this is {_version()}; install eirkit with that version"
+        )
     folder = _folder(name)
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -96,10 +96,10 @@ def install(name: str, say: Callable[[str], None] = lambda line: None) -> Path:
 
 
 def _install_node(folder: Path, needed: Requirements, say: Callable[[str], None]) -> None:
-    """Install packages of npm beside the Python ones, if they are not there; without npm they are left out."""
+    """Install the missing npm packages; without npm they are skipped."""
     packages = _lacking_node(folder, needed)
     if packages and shutil.which("npm") is None:
-        say(f"npm is not installed, so {', '.join(packages)} was left out; install Node.js and try again")
+        say(f"npm is not installed, so {', '.join(packages)} was skipped; install Node.js and try again")
     elif packages:
         say(f"npm install {' '.join(packages)}")
         _run(["npm", "install", "--silent", "--prefix", str(folder), *packages])
@@ -110,14 +110,14 @@ def _version() -> str:
 
 
 def _folder(name: str) -> Path:
-    return home() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file's path
+    return home() / "environments" / re.sub(r"[^\w.-]", "_", name)  # a name may be a file path
 
 
 def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines()
-        last = said[-1] if said else "no word"
+        last = said[-1] if said else "no output"
         raise InfrastructureError(
-            f"{' '.join(command[-3:])} failed ({last}); check the network and the disk, try again"
+            f"{' '.join(command[-3:])} failed ({last}); check the network and the disk, then try again"
         )

@@ -1,6 +1,6 @@
-"""The other end of the bridge: `python -m eirkit.agents.stores.host NAME` runs one memory system for a parent.
+"""The child side of `child_process`: `python -m eirkit.agents.stores.host NAME` serves one memory system.
 
-It calls the port that the parent named, shows its token, and carries out verbs until the line is cut. Nothing listens.
+It connects to the parent's port, sends the token, and executes calls until the connection closes. It does not listen.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from eirkit.agents.stores.memory_adapter import adapt
 
 
 async def serve(memory: MemorySystem, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry out verbs until the parent is gone."""
+    """Execute calls until the parent disconnects."""
     while line := await reader.readline():
         verb, *arguments = json.loads(line)
         try:
             answer = ["done", await _perform(memory, verb, arguments)]
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the parent is told, and decides
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - reported to the parent
             answer = ["error", f"{type(error).__name__}: {error}"[:2_000]]
         writer.write(json.dumps(answer).encode() + b"\n")
         await writer.drain()
@@ -39,11 +39,11 @@ async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
         return None if used is None else asdict(used)
     if verb in ("setup", "reset", "flush", "read", "forget", "teardown"):
         return await getattr(memory, verb)(*arguments)
-    raise ValueError(f"no verb {verb!r}")
+    raise ValueError(f"unknown method {verb!r}")
 
 
 async def main(name: str) -> None:
-    """Call the parent and serve it."""
+    """Connect to the parent and serve it."""
     port, token, settings = os.environ.pop(ADDRESS).split(maxsplit=2)
     memory = adapt(find_memory(name)(**json.loads(settings)))
     reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
@@ -51,7 +51,7 @@ async def main(name: str) -> None:
     try:
         await serve(memory, reader, writer)
     finally:
-        await memory.teardown()  # also where the parent is gone without a word
+        await memory.teardown()  # also if the parent was killed
 
 
 if __name__ == "__main__":

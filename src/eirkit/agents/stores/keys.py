@@ -1,7 +1,7 @@
-"""Keys among the settings of memory systems: refused where they stand in clear, taken from the environment by name.
+"""Secrets in the settings of memory systems: plain ones are refused, `${NAME}` is replaced from the environment.
 
-Settings are written into manifests and records, so a secret is given as `${NAME}` and only that is recorded. It is
-filled in when the system is made, which also lets a resumed sweep find it again.
+Settings are written into manifests and records, so only `${NAME}` is recorded. The value is inserted when the system is
+made, also in a resumed sweep.
 """
 
 from __future__ import annotations
@@ -15,31 +15,37 @@ from eirkit.agents.serving.scrubber import Scrubber, names_secret
 from eirkit.errors import UsageError
 
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
-_PLACE = re.compile(r"\{\w+\}")  # of a template: what is filled in there is a record, not a key
+_PLACE = re.compile(r"\{\w+\}")  # placeholder of a template, which is filled with a record, not a key
 _FLAG = re.compile(r"--?([\w-]+)(?:=(.*))?", re.DOTALL)
-_WHEREABOUTS = ("file", "path", "dir", "name", "env")  # where a secret is, or what it is called, is none
-_LONG = 16  # characters; a user's name in an address is shorter, and a token that stands in its place is not
+_WHEREABOUTS = (
+    "file",
+    "path",
+    "dir",
+    "name",
+    "env",
+)  # names of settings that locate or name a secret without containing it
+_LONG = 16  # characters; shorter ones are user names in a URL, longer ones tokens
 
 
 def refuse_plain_secrets(memory: str, settings: Mapping[str, Any]) -> None:
-    """Raise UsageError where a setting holds a secret in clear; the message does not repeat it."""
+    """Raise UsageError if a setting contains a plain secret; the message does not repeat it."""
     for name, text in _texts(settings):
         last = name.rpartition(".")[2]
         if (_names_key(last) and _is_secret(text)) or any(map(_is_secret, _in_address(text))):
             raise UsageError(
-                f"{name} of memory {memory!r} holds a secret, and settings are recorded; put it into a variable such "
-                "as MY_KEY and give '${MY_KEY}' in its place"
+                f"{name} of memory {memory!r} contains a secret, and settings are recorded; put it into an environment "
+                "variable such as MY_KEY and give '${MY_KEY}' instead"
             )
         for variable in _REFERENCE.findall(text):
-            if not names_secret(variable):  # by such names secrets are known and kept out of messages
+            if not names_secret(variable):  # secrets are recognised by these names and removed from messages
                 raise UsageError(
-                    f"{name} of memory {memory!r} refers to {variable}; call the variable something with KEY, TOKEN, "
-                    "PASSWORD or SECRET, so that its value is kept out of records"
+                    f"{name} of memory {memory!r} refers to {variable}; choose a name with KEY, TOKEN, PASSWORD "
+                    "or SECRET, so that its value is removed from records"
                 )
 
 
 def resolve_variables(memory: str, settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings with the variables that they refer to; UsageError where one is not set."""
+    """Return the settings with `${NAME}` replaced; raises UsageError if a variable is not set."""
 
     def value_of(found: re.Match[str]) -> str:
         if not (value := environment.get(found[1])):
@@ -61,7 +67,7 @@ def _names_key(name: str) -> bool:
 
 
 def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every text among settings with its name, dotted where tables are nested."""
+    """Yield every string in the settings with its name, dotted for nested tables."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):
@@ -75,18 +81,18 @@ def _texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
                 yield f"{name}.{flag[1]}", flag[2]
             else:
                 yield from _texts(one, f"{name}.{before}" if before else name)
-            before = flag[1] if flag is not None and flag[2] is None else ""  # of a command line: `--key VALUE`
+            before = flag[1] if flag is not None and flag[2] is None else ""  # on a command line: `--key VALUE`
 
 
 def _is_secret(text: str) -> bool:
-    """True if a text is neither a reference, nor a template, nor a word that stands for no key."""
+    """True if a text is not a reference, a template or a placeholder for "no key"."""
     rest = _REFERENCE.sub("", text)
     known = Scrubber.knowing(rest)
     return not _PLACE.search(rest) and bool(known.secrets or known.doubtful)
 
 
 def _in_address(text: str) -> Iterator[str]:
-    """Yield what an address gives away: who asks, with which password, and keys among its parameters."""
+    """Yield the credentials in a URL: user, password, and keys in its query."""
     if "://" not in text:
         return
     try:

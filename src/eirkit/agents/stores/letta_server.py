@@ -1,7 +1,7 @@
-"""Letta's server with a PostgreSQL of its own: `python -m eirkit.agents.stores.letta_server --port 8283`.
+"""Runs Letta's server with its own PostgreSQL: `python -m eirkit.agents.stores.letta_server --port 8283`.
 
-It prints one line of JSON with its address and password once it answers, and ends, with its database, on Ctrl-C or
-SIGTERM. Everything lies in a temporary folder that is removed; nothing but this machine is reached.
+It prints one line of JSON with its URL and password once it is ready, and stops with its database on Ctrl-C or SIGTERM.
+All data is in a temporary folder that is removed; nothing outside this machine is contacted.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from eirkit.agents.stores.postgres import Postgres
 from eirkit.agents.stores.temporary_directory import StoreDirectory
 from eirkit.errors import StoreError
 
-PORT = 8283  # Letta's own
-PASSWORD = "LETTA_SERVER_PASSWORD"  # Letta's own variable: what a client shows
+PORT = 8283  # Letta's default
+PASSWORD = "LETTA_SERVER_PASSWORD"  # Letta's variable for the password of clients
 WITH_PARENT = "--with-parent"
-NOWHERE = "http://127.0.0.1:9"  # the port that throws everything away
+NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing answers there
 _SOURCE = Path(__file__).parents[3]
 
 
 def main(arguments: list[str]) -> int:
-    """Run the server until it is told to stop; returns the exit code."""
+    """Run the server until it is stopped; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m eirkit.agents.stores.letta_server", description=__doc__)
-    parser.add_argument("--port", type=int, default=PORT, help="on 127.0.0.1; 0 for any that is free")
+    parser.add_argument("--port", type=int, default=PORT, help="port on 127.0.0.1; 0 for any free port")
     parser.add_argument(WITH_PARENT, action="store_true", help="also end when standard input is closed")
     given = parser.parse_args(arguments)
     if find_spec("letta") is None:
@@ -44,23 +44,23 @@ def main(arguments: list[str]) -> int:
     if given.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     _forget_keys()
-    lodging = StoreDirectory("letta")
+    directory = StoreDirectory("letta")
     try:
-        code = _run(lodging.enter(), given.port)
+        code = _run(directory.create(), given.port)
     finally:
-        lodging.leave()
-    os._exit(code)  # Letta's threads take seconds to end, and hold nothing that outlives its folder
+        directory.remove()
+    os._exit(code)  # Letta's threads take seconds to end and hold no data to save
 
 
 def _forget_keys() -> None:
-    """Leave nothing in the environment that Letta or PostgreSQL have no use for."""
+    """Remove all environment variables that Letta and PostgreSQL do not need."""
     kept = inherited_variables(os.environ, (PASSWORD, "PYTHONPATH"))
     os.environ.clear()
     os.environ.update(kept)
 
 
 def _hand_over(arguments: list[str]) -> NoReturn:
-    """Go on in the environment that has Letta."""
+    """Re-run this program in the environment that has Letta."""
     python = python_of("letta")
     if python is None:
         print("Letta is not installed; run eirkit doctor --install letta", file=sys.stderr)
@@ -70,11 +70,11 @@ def _hand_over(arguments: list[str]) -> NoReturn:
 
 
 def _run(folder: Path, port: int) -> int:
-    spoken = os.fdopen(os.dup(1), "w")  # Letta prints where we want to print one line
+    spoken = os.fdopen(os.dup(1), "w")  # Letta also prints to stdout, where we print one line
     heard = os.fdopen(os.dup(2), "w")
     log = folder / "letta.log"
     database = Postgres(folder)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server has its own way of ending
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the server installs its own handler
     try:
         address = database.start()
         with log.open("wb") as file:
@@ -83,7 +83,7 @@ def _run(folder: Path, port: int) -> int:
         password = os.environ.get(PASSWORD) or secrets.token_urlsafe(16)
         _settle_in(folder, address, password)
         asyncio.new_event_loop().run_until_complete(_serve(port, {"password": password, "folder": str(folder)}, spoken))
-    except Exception as error:  # noqa: BLE001 - whatever Letta raises is why it does not run
+    except Exception as error:  # noqa: BLE001 - any error of Letta is reported as the reason
         traceback.print_exc()
         reason = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
         print(f"Letta's server failed: {reason}; run eirkit doctor --install letta", file=heard, flush=True)
@@ -94,7 +94,7 @@ def _run(folder: Path, port: int) -> int:
 
 
 def _settle_in(folder: Path, database: str, password: str) -> None:
-    """Let Letta find its settings, its home and nothing else: no configuration, no way to the network."""
+    """Point Letta to its own settings and home folder, without user configuration and network access."""
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE)
     own = {
         "HOME": str(folder),
@@ -108,11 +108,11 @@ def _settle_in(folder: Path, database: str, password: str) -> None:
         "HF_HUB_OFFLINE": "1",
     }
     os.environ.update({**proxies, **own})
-    os.chdir(folder)  # it writes its schema to where it stands
+    os.chdir(folder)  # it writes its schema to the working directory
 
 
 async def _serve(port: int, about: dict[str, str], spoken: Any) -> None:
-    """Say where the server is once it answers, and return when it ends or is told to."""
+    """Print the URL once the server is ready, and return when it stops."""
     import uvicorn
     from letta.server.db import engine
 
@@ -126,7 +126,7 @@ async def _serve(port: int, about: dict[str, str], spoken: Any) -> None:
         await asyncio.sleep(0.05)
     if not server.started:
         await serving
-        raise StoreError("it ended while it started")
+        raise StoreError("it stopped during its start")
     stopped = asyncio.Event()
     for end in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(end, stopped.set)
@@ -136,7 +136,7 @@ async def _serve(port: int, about: dict[str, str], spoken: Any) -> None:
 
 
 async def _make_tables(engine: Any) -> None:
-    """Make the tables from the metadata, since the wheel has no migrations, and the one default that these add."""
+    """Create the tables from the metadata, because the wheel has no migrations, and a default that migrations add."""
     import letta.orm
     from sqlalchemy import text
 

@@ -1,4 +1,4 @@
-"""One connection to an MCP server, opened and closed inside one task of its own, as the MCP library demands."""
+"""A connection to an MCP server, opened and closed in one task, as the MCP library requires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class McpClient:
         self._leave = asyncio.Event()
 
     async def open(self) -> None:
-        """Connect and shake hands."""
+        """Connect and initialise the session."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._leave = asyncio.Event()
         self._task = asyncio.create_task(self._live(ready))
@@ -32,32 +32,30 @@ class McpClient:
             raise StoreError(f"the MCP server did not start ({_innermost(error)}); check its command") from error
 
     async def close(self) -> None:
-        """Leave the server; one that does not let go in time is left anyway."""
+        """Disconnect, at the latest after a time limit."""
         task, self._task, self._session = self._task, None, None
         self._leave.set()
         if task is not None:
             await asyncio.wait({task}, timeout=LEAVE_SECONDS)
             task.cancel()
-            with suppress(Exception, asyncio.CancelledError):  # a server that is gone cannot be left politely
+            with suppress(Exception, asyncio.CancelledError):  # the server may have died
                 await task
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return the texts of a tool's result."""
         if self._session is None or self._task is None or self._task.done():
-            raise StoreError("the MCP server is gone; resume once it is well")
+            raise StoreError("the MCP server is not running; restart it and resume")
         asking = asyncio.ensure_future(self._session.call_tool(tool, dict(arguments)))
         await asyncio.wait({asking, self._task}, return_when=asyncio.FIRST_COMPLETED)
         if not asking.done():
             asking.cancel()
-            raise StoreError(f"the MCP server ended during {tool}; resume once it is well")
+            raise StoreError(f"the MCP server ended during {tool}; fix it and resume")
         if (error := asking.exception()) is not None:
-            raise StoreError(
-                f"the MCP server failed at {tool} ({_innermost(error)}); resume once it is well"
-            ) from error
+            raise StoreError(f"the MCP server failed at {tool} ({_innermost(error)}); fix it and resume") from error
         result = asking.result()
         texts = [str(part.text) for part in result.content if getattr(part, "type", "") == "text"]
         if result.is_error:
-            raise StoreError(f"the MCP server refused {tool}: {' '.join(texts)[:300]}")
+            raise StoreError(f"the MCP server refused {tool} ({' '.join(texts)[:300]}); check its settings")
         return texts
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
@@ -84,4 +82,4 @@ class McpClient:
 def _innermost(error: BaseException | None) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return f"{type(error).__name__}: {error}" if error is not None else "no word"
+    return f"{type(error).__name__}: {error}" if error is not None else "no reason given"

@@ -1,7 +1,7 @@
-"""Makes a memory system of any object with its methods: optional verbs get their defaults, plain functions a thread.
+"""Adapts any object with the required methods to a memory system: default methods, and a thread for plain functions.
 
-A plain function may block, so it is called beside the event loop, on one thread for each system. A call that is late is
-left behind with its thread.
+A plain function may block, so it is called on a thread of the system. A call that exceeds its time limit is abandoned
+with its thread.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AWAITABLE = ("Awaitable", "Coroutine", "Future", "Task")
 
 
 def adapt(system: Any) -> MemorySystem:
-    """Return a system whose verbs can all be awaited; one that is such a system already is returned as it is."""
+    """Return a system whose methods are all awaitable; an object that already is one is returned unchanged."""
     verbs = [getattr(system, verb, None) for verb in (*REQUIRED, *OPTIONAL)]
     if isinstance(system, MemorySystem) and not any(map(is_synchronous, verbs)):
         return system
@@ -27,7 +27,7 @@ def adapt(system: Any) -> MemorySystem:
 
 
 def is_synchronous(verb: object) -> bool:
-    """True for a function that neither is async nor says that it returns something to await."""
+    """True for a function that is not async and is not annotated to return an awaitable."""
     if not callable(verb) or inspect.iscoroutinefunction(verb):
         return False
     says = str(getattr(verb, "__annotations__", {}).get("return", ""))
@@ -35,7 +35,7 @@ def is_synchronous(verb: object) -> bool:
 
 
 class AdaptedMemory(MemoryWrapper):
-    """An object with the verbs of a memory system, as a memory system."""
+    """A memory system around an object with its methods."""
 
     def __init__(self, system: Any) -> None:
         super().__init__(system)
@@ -83,7 +83,7 @@ class AdaptedMemory(MemoryWrapper):
         try:
             done = await self._thread.run(start_call, verb, method, arguments)
         except asyncio.CancelledError:
-            self._thread.stop()  # whatever comes next does not wait behind a call that hangs
+            self._thread.stop()  # later calls must not wait for a call that hangs
             self._thread = WorkerThread(type(self.system).__name__)
             raise
         return await done if inspect.isawaitable(done) else done

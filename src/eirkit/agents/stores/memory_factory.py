@@ -1,4 +1,4 @@
-"""From the name of a memory system to one that runs can use: found, checked, given its settings and its limits."""
+"""Makes a memory system from its name and settings: checks, model endpoint, separate process, record limit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.memory import MemorySystem, can_forget, find_memory, missing_verbs, requirements_of
+from eirkit.agents.memory import (
+    Item,
+    MemorySystem,
+    MemoryWrapper,
+    can_forget,
+    find_memory,
+    missing_verbs,
+    requirements_of,
+)
 from eirkit.agents.memory_calls import MEMORY_SECONDS
 from eirkit.agents.model import Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
@@ -20,26 +28,25 @@ from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint
 from eirkit.agents.stores.environments import python_of, reason_not_installed, reason_without_node_packages
 from eirkit.agents.stores.keys import refuse_plain_secrets, resolve_variables
-from eirkit.agents.stores.limited import LimitedMemory
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.agents.stores.metered_memory import MeteredMemory
 from eirkit.errors import UnknownNameError, UsageError, describe
 
 ModelMaker = Callable[[str], Model]
-EXTRACTOR = "scripted/extractor"  # answers memory systems where no language model is given
+EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
 
-MODEL, EMBEDDING = "model", "embedding"  # what answers a system that asks a language model itself
-MINILM = "minilm"  # the embedding unless another is given
-RUN_MODEL = "run"  # as MODEL: the model of the run
-_SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-TIMEOUT = "timeout_seconds"  # a setting of the harness, not of the system
-NOWHERE = "http://127.0.0.1:9"  # the port that throws everything away, where an address is not used
-ENDPOINT = "endpoint"  # the argument through which such a system gets the address of an OpenAI-compatible server
+MODEL, EMBEDDING = "model", "embedding"  # settings of a system that calls a model
+MINILM = "minilm"  # the default embedding
+RUN_MODEL = "run"  # value of MODEL that selects the model of the run
+_SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+TIMEOUT = "timeout_seconds"  # a setting of eirkit, not of the system
+NOWHERE = "http://127.0.0.1:9"  # the discard port, where an address is required but not used
+ENDPOINT = "endpoint"  # constructor argument for the base URL of an OpenAI-compatible server
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Which memory system, with which settings, held to how many records (None: its own way)."""
+    """A memory system, its settings, and the number of records it is limited to (None: no limit)."""
 
     name: str
     settings: Mapping[str, Any]
@@ -51,13 +58,11 @@ class MemoryPlan:
 
 
 def check_plan(plan: MemoryPlan) -> None:
-    """Raise UsageError where a memory system is unknown, cannot run here, or does not take what it is given."""
+    """Raise UsageError if a memory system is unknown, cannot run here, or does not accept its settings."""
     kind = find_memory(plan.name)
     refuse_plain_secrets(plan.name, plan.settings)
     if lacking := missing_verbs(kind):
-        raise UsageError(
-            f"memory {plan.name!r} has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs"
-        )
+        raise UsageError(f"memory {plan.name!r} has no method {', '.join(lacking)}; see docs/add-a-memory.md")
     known = sorted({TIMEOUT, *_asked(plan.name, kind), *_settings_of(kind)} - {ENDPOINT})
     for name in plan.settings:
         if name not in known:
@@ -69,7 +74,7 @@ def check_plan(plan: MemoryPlan) -> None:
     if plan.limit is not None and not can_forget(kind):
         raise UsageError(
             f"memory {plan.name!r} cannot remove a record, so it has no strict panel; leave out --panel strict, or "
-            f"give {kind.__name__} an `async def forget(self, label: str) -> None` that removes what the label has"
+            f"add `async def forget(self, label: str) -> None` to {kind.__name__}"
         )
     _try_constructor(plan, kind)
     if (why := reason_absent(plan.name, plan.settings)) is not None:
@@ -77,20 +82,20 @@ def check_plan(plan: MemoryPlan) -> None:
 
 
 def _refuse_lacking(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
-    """Raise UsageError where the constructor needs what was not given."""
+    """Raise UsageError if a required constructor argument is not given."""
     if sees_truth(plan.name):
         return
     needed = [one.name for one in inspect.signature(kind).parameters.values() if one.default is one.empty]
     own = [name for name in _settings_of(kind) if name in needed and name != ENDPOINT and name not in plan.settings]
     if own:
         how = " ".join(f"--memory-set {kind.__name__}.{name}=VALUE" for name in own)
-        raise UsageError(f"memory {plan.name!r} is made with {', '.join(own)}; give {how}")
+        raise UsageError(f"memory {plan.name!r} requires {', '.join(own)}; give {how}")
 
 
 def _try_constructor(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
-    """Make the system once and throw it away: constructors only keep what they are given, and refuse what they cannot.
+    """Construct the system once to check its settings.
 
-    A system with a process of its own would refuse there, as late as in its first run.
+    A system in a separate process would otherwise refuse them in its first run. Constructors only store arguments.
     """
     if sees_truth(plan.name):
         return
@@ -106,11 +111,11 @@ def _construct(name: str, kind: type[MemorySystem], settings: Mapping[str, Any])
         raise UsageError(f"memory {name!r}: {error}") from error
     except (Exception, SystemExit) as error:
         why = describe(error) if isinstance(error, SystemExit) else error
-        raise UsageError(f"memory {name!r} cannot be made ({why}); correct its settings") from error
+        raise UsageError(f"memory {name!r} cannot be constructed ({why}); correct its settings") from error
 
 
 def make_free_model(string: str) -> Model:
-    """Return a model that is neither metered nor capped."""
+    """Return a model without metering and cap."""
     return make_model(string, ModelOptions())
 
 
@@ -120,8 +125,8 @@ def make_memory(
     """Return a new memory system; nothing is opened yet.
 
     Args:
-        truth: the true records by label, for the one system that may see them (`for_task`).
-        make: makes the model of a system that asks one itself, from its string.
+        truth: the true records by label, for systems that may see them (`for_task`).
+        make: makes the model of a system that calls one, from its string.
     """
     kind = find_memory(plan.name)
     own = {name: value for name, value in plan.settings.items() if name != TIMEOUT}
@@ -142,9 +147,9 @@ def _thinking(name: str, kind: type[MemorySystem], settings: dict[str, Any], mak
 
 
 def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
-    """Return the system itself; one that needs packages runs in a process of its own, whichever environment has them.
+    """Return the system; one that needs packages runs in a separate process, whichever environment has them.
 
-    A vendor's package reads the environment, starts threads and makes folders when it is imported: not in our process.
+    Importing a vendor's package may read the environment, start threads and create folders.
     """
     needed = requirements_of(kind)
     if needed.packages:
@@ -165,30 +170,30 @@ def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str |
 
 
 def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
-    """Return the string of the model that answers what a system asks; None if it asks none through us."""
+    """Return the model string of a system that calls a model through our endpoint; None for other systems."""
     return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, find_memory(name)) else None
 
 
 def sees_truth(name: str) -> bool:
-    """True if a system is made anew for every task, from the task's true results."""
+    """True if a system is made for each task from the task's true results."""
     return hasattr(find_memory(name), "for_task")
 
 
 def _asked(name: str, kind: type[MemorySystem]) -> tuple[str, ...]:
-    """Return what a system asks its endpoint for, which is what the user may choose."""
+    """Return what a system requests from its endpoint, which the user may choose."""
     declared, taken = requirements_of(kind).endpoint, ENDPOINT in _settings_of(kind)
     if taken and not declared:
         raise UsageError(
-            f"memory {name!r} takes an {ENDPOINT} and does not say what for; add requirements = "
+            f"memory {name!r} takes an {ENDPOINT} but does not declare its use; add requirements = "
             "Requirements(endpoint=('model', 'embedding')), or one of the two"
         )
     if declared and not taken:
-        raise UsageError(f"memory {name!r} requires an {ENDPOINT}; let its constructor take *, {ENDPOINT}: str")
+        raise UsageError(f"memory {name!r} declares an {ENDPOINT}; add *, {ENDPOINT}: str to its constructor")
     return declared
 
 
 def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
-    """Raise UsageError where a setting is of another type than its default: the text "false" would count as true."""
+    """Raise UsageError if a setting has another type than its default: the string "false" would count as true."""
     parameters = inspect.signature(kind).parameters
     for name, value in plan.settings.items():
         default = MEMORY_SECONDS if name == TIMEOUT else parameters[name].default if name in parameters else None
@@ -200,3 +205,27 @@ def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
 def _settings_of(kind: type[MemorySystem]) -> list[str]:
     parameters = inspect.signature(kind).parameters.values()
     return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+
+class LimitedMemory(MemoryWrapper):
+    """Limits a system to h records, so that systems compare at equal capacity; the oldest write is removed first."""
+
+    def __init__(self, system: MemorySystem, h: int) -> None:
+        super().__init__(system)
+        self.h = h
+        self._order: dict[str, None] = {}  # labels, oldest first
+
+    async def reset(self, scope: str) -> None:
+        self._order = {}
+        await self.system.reset(scope)
+
+    async def write(self, item: Item) -> None:
+        if item.label in self._order:  # a system may otherwise keep both versions
+            del self._order[item.label]
+            await self.system.forget(item.label)
+        if len(self._order) >= self.h:
+            oldest = next(iter(self._order))
+            del self._order[oldest]
+            await self.system.forget(oldest)
+        self._order[item.label] = None
+        await self.system.write(item)

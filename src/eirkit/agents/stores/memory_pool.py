@@ -1,7 +1,6 @@
-"""The memory systems of one worker: set up when a run first needs them, left behind when they fail, torn down at last.
+"""The open memory systems of one worker: set up on first use, discarded after a failure, torn down at the end.
 
-A system whose run failed is not used again: its process may be gone or its state half written. The next run gets a new
-one.
+A system whose run failed is not used again, because its process may be gone or its state inconsistent.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, ModelMaker, make_fre
 from eirkit.errors import PluginError, StoreError
 from eirkit.tasks.task import TaskInstance, show_record
 
-SETUP_SECONDS = 600.0  # a first start may load a model or make a database
+SETUP_SECONDS = 600.0  # the first start may load a model or create a database
 TEARDOWN_SECONDS = 30.0
 
 
 class MemoryPool:
-    """What is open; use `scope` for each run and `close` at the end.
+    """Open memory systems; use `scope` for each run and `close` at the end.
 
     Args:
-        make: makes the models of systems that ask one themselves.
+        make: makes the models of systems that call one.
     """
 
     def __init__(self, make: ModelMaker = make_free_model) -> None:
@@ -44,7 +43,7 @@ class MemoryPool:
             yield memory
         except BaseException as error:
             if _leaves_it_unsound(error):
-                await self._leave(key)  # a model's failure leaves the store as it was
+                await self._leave(key)  # the failure of a model does not affect the store
             raise
 
     async def _set_up(self, key: str, memory: MemorySystem) -> None:
@@ -56,16 +55,16 @@ class MemoryPool:
 
     async def _leave(self, key: str) -> None:
         memory = self._open.pop(key)
-        with suppress(Exception):  # what it failed with is already on its way
+        with suppress(Exception):  # the original error is already being raised
             await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
     async def close(self) -> None:
         for key in list(self._open):
-            await self._leave(key)  # its runs are written already
+            await self._leave(key)  # its runs are already stored
 
 
 def _leaves_it_unsound(error: BaseException) -> bool:
-    """True if a system must not be used again: it failed itself, or was interrupted; another's failure leaves it."""
+    """True if a system must not be used again because it failed itself or was interrupted."""
     side = error.side if isinstance(error, PluginError) else None
     return side == "memory" or isinstance(error, StoreError) or not isinstance(error, Exception)
 

@@ -1,7 +1,7 @@
-"""Memory systems that ask a language model themselves: each gets its own address, and what passes is its column.
+"""Wraps a memory system that calls a model: starts its endpoint and reports the usage of its model calls.
 
-Where that model fails, the run fails with it, even if the system bears the failure in silence: what it would store or
-find without its model is not what is being measured.
+If that model fails, the run fails, even if the system swallows the error: what it stores or finds without its model is
+not what is being measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class MeteredMemory(MemorySystem):
-    """A system behind its metered endpoint; it is made once the address is known.
+    """A memory system with its own metered endpoint; it is made once the URL is known.
 
     Args:
         make: takes the base URL and returns the system.
@@ -41,7 +41,7 @@ class MeteredMemory(MemorySystem):
     async def reset(self, scope: str) -> None:
         self.endpoint.clear()
         await self._through(self.system.reset(scope))
-        self.endpoint.clear()  # emptying the scope before is not this run's doing
+        self.endpoint.clear()  # calls that emptied the previous scope do not belong to this run
 
     async def write(self, item: Item) -> None:
         await self._through(self.system.write(item))
@@ -78,7 +78,7 @@ class MeteredMemory(MemorySystem):
             await self.endpoint.stop()
 
     async def _through(self, work: Awaitable[T]) -> T:
-        """Return what a verb returns; a failure of the model behind the endpoint is the reason, whatever came of it."""
+        """Return the result of a call; a failure of the model behind the endpoint is raised instead of it."""
         try:
             done = await work
         except Exception as error:

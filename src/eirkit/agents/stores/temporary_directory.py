@@ -1,6 +1,6 @@
-"""A temporary folder for a store: removed by its owner, or by the next one to come where the owner was killed.
+"""Temporary folders of stores, removed by their owner or, if the owner was killed, by the next store.
 
-Whose owner lives is told by a lock that the system gives back with the process, whatever ended it.
+A lock, which the operating system releases when the process ends, shows whether the owner is alive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PREFIX = "eirkit-"
 
 
 class StoreDirectory:
-    """A folder `eirkit-NAME-…` that nobody else uses; `enter` makes it, `leave` removes it."""
+    """A private folder `eirkit-NAME-…`; `create` makes it, `remove` deletes it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,21 +26,21 @@ class StoreDirectory:
 
     @property
     def path(self) -> Path:
-        assert self._path is not None, "enter comes first"
+        assert self._path is not None, "call create first"
         return self._path
 
-    def enter(self) -> Path:
-        """Remove what dead owners left, make the folder and return it."""
+    def create(self) -> Path:
+        """Remove abandoned folders, create this one and return it."""
         remove_abandoned()
         making = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
         self._lock = os.open(making / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Under this name only now: a folder whose lock is free is taken for a dead owner's.
+        # Renamed only now, because a folder with a free lock counts as abandoned.
         self._path = making.rename(making.with_name(f"{PREFIX}{self.name}-{making.name.removeprefix(f'.{PREFIX}')}"))
         return self._path
 
-    def leave(self) -> None:
-        """Remove the folder; also twice, and where it was never made."""
+    def remove(self) -> None:
+        """Delete the folder; does nothing if it does not exist."""
         path, self._path = self._path, None
         lock, self._lock = self._lock, None
         if path is not None:
@@ -50,13 +50,13 @@ class StoreDirectory:
 
 
 def remove_abandoned() -> list[Path]:
-    """Remove the folders of owners that are gone, and return them."""
+    """Remove the folders whose owners are dead, and return them."""
     found = [path for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*") if _is_ours(path)]
     return [path for path in found if _remove_if_left(path)]
 
 
 def _is_ours(path: Path) -> bool:
-    """True for a folder of this user's; whoever can write there can also make links."""
+    """True for a real folder of this user; other users could place links in the temporary directory."""
     with suppress(OSError):
         return path.is_dir() and not path.is_symlink() and path.lstat().st_uid == os.geteuid()
     return False
@@ -66,19 +66,19 @@ def _remove_if_left(path: Path) -> bool:
     try:
         lock = os.open(path / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
-        return False  # gone meanwhile, or none of these folders
+        return False  # removed meanwhile, or not a store's folder
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(path, ignore_errors=True)
         return True
     except OSError:
-        return False  # its owner lives
+        return False  # its owner is alive
     finally:
         os.close(lock)
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of all files below a folder; databases make and remove some all the time."""
+    """Return the bytes of all files below a folder; files that disappear meanwhile are skipped."""
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):

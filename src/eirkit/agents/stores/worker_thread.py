@@ -1,7 +1,7 @@
-"""Runs a store's blocking calls beside the event loop, on one thread of its own that can be left behind.
+"""Runs blocking calls of a store on one daemon thread that can be abandoned.
 
-A thread that hangs in foreign code cannot be stopped. The pools of asyncio and concurrent.futures wait for such a
-thread when the program ends; this one does not.
+A thread that hangs in third-party code cannot be stopped. The pools of asyncio and concurrent.futures would wait for it
+when the program ends; this one does not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]
 
 
 class WorkerThread:
-    """One thread, started by the first call; calls are carried out in their order."""
+    """One thread, started by the first call; calls run in order."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class WorkerThread:
         self._thread: threading.Thread | None = None
 
     async def run(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Return what the function returns; a caller that stops waiting leaves it running."""
+        """Return the result of the function; it keeps running if the caller stops waiting."""
         if self._thread is None:
             self._thread = threading.Thread(target=_work, args=(self._jobs,), name=self.name, daemon=True)
             self._thread.start()
@@ -36,7 +36,7 @@ class WorkerThread:
         return await waiting
 
     def stop(self) -> None:
-        """Let the thread end once it has nothing left to do."""
+        """End the thread after its pending calls."""
         if self._thread is not None:
             self._jobs.put(None)
             self._thread = None
@@ -48,7 +48,7 @@ def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
         result, error = None, None
         try:
             result = call()
-        except BaseException as raised:  # noqa: BLE001 - whatever it is belongs to whoever waits
+        except BaseException as raised:  # noqa: BLE001 - raised in the waiting caller
             error = RuntimeError(f"StopIteration: {raised}") if isinstance(raised, StopIteration) else raised
         if not loop.is_closed():
             loop.call_soon_threadsafe(_settle, waiting, result, error)

@@ -23,8 +23,8 @@ from eirkit.paper.studies.agents import (
 )
 from eirkit.paper.studies.comparison import in_section, listed, ordered, shape
 from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.capability import assess_gate
 from eirkit.runs.cells import Access
-from eirkit.runs.claims import assess_gate
 from eirkit.runs.runner import Runner
 from eirkit.tasks.task import TaskSpec
 
@@ -114,7 +114,7 @@ def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
             yield {
                 "workload": family,
                 "agent": agent.name,
-                **assess_gate(agent.model, spec, agent.options, agent.runner).standing(),
+                **assess_gate(agent.model, spec, agent.options, agent.runner).verdict(),
             }
 
 

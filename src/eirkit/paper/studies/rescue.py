@@ -22,8 +22,8 @@ from eirkit.paper.studies.agents import (
 )
 from eirkit.paper.studies.comparison import in_section, listed, trait
 from eirkit.paper.study import Findings, Setting, StudyRow
+from eirkit.runs.capability import assess_gate
 from eirkit.runs.cells import Arm
-from eirkit.runs.claims import assess_gate
 from eirkit.runs.runner import runner_or_temporary
 from eirkit.show.table import Table
 from eirkit.tasks.task import TaskSpec
@@ -73,7 +73,7 @@ def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
 def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
     cell = assess_gate(agent.model, spec, agent.options, agent.runner)
-    line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.standing()}
+    line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.verdict()}
     words = (
         () if cell.passes else (f"{agent.name} fails the full-information control: its arms claim nothing about loss.",)
     )

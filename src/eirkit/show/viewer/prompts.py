@@ -56,10 +56,10 @@ def session_of(run: LacunaRun, task: TaskInstance) -> Session:
     if run.is_probe:
         return probe_session(task, LostAnswer(**{**run.moment, "resident": tuple(run.moment["resident"])}))
     access, done = Access(**record["access"]), read_intervention(record.get("intervention"))
-    return make_session(access, task, prepare(task.spec), intervention=done, lacking=lacking_of(record))
+    return make_session(access, task, prepare(task.spec), intervention=done, unrecovered=unrecovered_of(record))
 
 
-def lacking_of(record: Mapping[str, Any]) -> Unrecovered | None:
+def unrecovered_of(record: Mapping[str, Any]) -> Unrecovered | None:
     """Return what alone was injected into an arm; None where that was all that it missed."""
     if "injected" not in record:
         return None

@@ -1,4 +1,4 @@
-"""The built-in retention policies: name and module, imported when the name is first used."""
+"""The built-in retention policies: a table of names and modules, imported on first use."""
 
 PLUGINS = {
     "belady": "eirkit.tasks.policies.belady",

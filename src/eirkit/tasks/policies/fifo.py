@@ -1,4 +1,4 @@
-"""First in, first out."""
+"""`fifo`: drops the record that was stored first."""
 
 from eirkit.tasks.policy import Ranked, policies
 

@@ -1,4 +1,4 @@
-"""A store that does not adapt: the last STOREs, frozen."""
+"""`fixed`: keeps the last h STOREs and admits nothing else."""
 
 from collections.abc import Sequence
 

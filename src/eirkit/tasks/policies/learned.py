@@ -1,4 +1,4 @@
-"""A policy that learned from generated streams what Belady, who sees the future, would have dropped."""
+"""`learned`: scores records with tables trained to imitate Belady on generated streams."""
 
 from importlib.resources import files
 
@@ -10,7 +10,7 @@ from eirkit.tasks.scoring import Scored, Tables
 class Learned(Scored):
     """Drop the record with the lowest learned score, from its kind, last possible use, uses and idle time.
 
-    docs/learned-policy.md says what it learned from, and where there was nothing to learn.
+    docs/learned-policy.md describes the training data and the limits of the policy.
     """
 
     tables = Tables.read(files(__package__) / "learned.json")

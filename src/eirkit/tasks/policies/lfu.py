@@ -1,4 +1,4 @@
-"""Least frequently used."""
+"""`lfu`: drops the least frequently used record."""
 
 from eirkit.tasks.policy import Ranked, policies
 

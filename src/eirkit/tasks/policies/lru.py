@@ -1,4 +1,4 @@
-"""Least recently used."""
+"""`lru`: drops the least recently used record."""
 
 from eirkit.tasks.policy import Ranked, policies
 

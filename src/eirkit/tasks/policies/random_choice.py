@@ -1,4 +1,4 @@
-"""A policy that draws lots."""
+"""`random`: drops a record drawn uniformly at random."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from eirkit.tasks.policy import Drawn, policies
 
 @policies.add("random")
 class Random(Drawn):
-    """Drop any candidate, the newcomer included, with equal chances: a function of the seed and the store's clock."""
+    """Drop a candidate, the newcomer included, with equal probability; depends on the seed and the store's clock."""
 
     @classmethod
     def draw(cls, seeds: Sequence[int] | NDArray[Any], ticks: int) -> Words:

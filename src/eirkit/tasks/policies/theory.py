@@ -1,4 +1,4 @@
-"""The theory-informed policy: what can no longer matter goes first."""
+"""`theory`: drops the record whose last possible use comes first."""
 
 from collections.abc import Sequence
 
@@ -9,8 +9,8 @@ from eirkit.tasks.policy import Ranked, Structure, policies
 class TheoryInformed(Ranked):
     """Drop the record whose last possible use comes first, the oldest among equals.
 
-    The workload says when that is, before any reference is drawn: a RECALL answer can never be used, an answer outside
-    the window no more.
+    The workload states the last possible use before any reference is drawn: a RECALL answer can never be used, and an
+    answer outside the window can no longer be used.
     """
 
     lowest = "worth"

@@ -1,4 +1,4 @@
-"""The exact window: the newest records and nothing else."""
+"""`window`: keeps the newest records by step, whatever is fetched."""
 
 from eirkit.tasks.policy import Ranked, policies
 

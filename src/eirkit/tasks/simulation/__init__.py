@@ -1,1 +1,1 @@
-"""Retention without agents: the plain loop, its batch kernels, tables of policies, and general cache traces."""
+"""Simulates retention without agents: one task, batches of tasks, tables of policies, and general cache traces."""

@@ -1,7 +1,6 @@
-"""Many seeds, all capacities: the misses of each task, equal to those of the plain loop in `simulation.py` to the unit.
+"""Counts the misses of many tasks at many capacities with the batch kernels; equal to `plain.py` on each task.
 
-Arrays of references come in; counts per task and capacity go out. Policies that are neither `Ranked`, `Drawn` nor
-`Scored` are replayed one task at a time.
+Policies that are neither `Ranked`, `Drawn` nor `Scored` are replayed one task at a time.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Misses:
-    """What one policy misses, shape (tasks, capacities)."""
+    """The misses of one policy, shape (tasks, capacities)."""
 
     steps: Counts  # with at least one missing reference
     references: Counts
@@ -82,7 +81,7 @@ def count_misses(
     """Return the misses of every task of the batch under every capacity."""
     for h in capacities:
         if h < 1:
-            raise SpecError(f"h = {h} holds no record; use h >= 1")
+            raise SpecError(f"h = {h} is too small to hold a record; use h >= 1")
     example = policy.for_task(batch.outlook(0))
     n = batch.streams.requests.shape[1]
     held = [min(n, example.capacity(h)) for h in capacities]  # there are no more records than steps
@@ -102,11 +101,11 @@ def count_misses(
 
 
 def _rank_of(policy: Policy, n: int) -> Rank | None:
-    """Return how the kernels may rank for this policy; None if it must be asked."""
+    """Return how the kernels rank for this policy; None if each choice must be asked of the policy."""
     kind = type(policy)
     if not isinstance(policy, Ranked) or kind.victim is not Ranked.victim:
         return None
-    # What is built or ranked in a way of its own may differ from task to task; the kernels know no such thing.
+    # A policy that overrides these methods may differ from task to task, which the kernels do not support.
     home = Hindsight if isinstance(policy, Hindsight) else Ranked
     if any(_method(kind, name) is not _method(home, name) for name in ("fact", "for_task", "next_use")):
         return None

@@ -1,8 +1,8 @@
 """The inner loops of the batch simulator, in the subset of Python that numba compiles.
 
 `needed_capacities` gives all capacities in one pass where recovery is off; `missed_counts` replays one capacity and
-also knows direct recovery and drawn victims. Both rank a record by one integer, fact[lowest] · 2^32 + fact[ties], which
-changes only when the record enters or is touched; the lowest rank leaves.
+also supports direct recovery and drawn victims. Both rank a record by one integer, fact[lowest] · 2^32 + fact[ties],
+which changes only when the record enters or is touched; the lowest rank is evicted.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def needed_capacities(streams: Streams, rank: Rank, by_step: Ints, by_reference:
 
     The residents of every capacity form one stack: position p (from 0) is what capacity p + 1 holds and p does not.
     With recovery off a held record has been held since it was made, so its rank does not depend on the capacity, and
-    whoever ranks lowest among the residents and the newcomer of capacity p + 1 ranks lowest in capacity p too, if it is
-    there. Hence a newcomer goes down the stack; at each position the higher rank stays and the lower is carried on
+    the record that ranks lowest among the residents and the newcomer of capacity p + 1 ranks lowest in capacity p too,
+    if it is there. Hence a newcomer moves down the stack; at each position the higher rank stays and the lower moves on
     (Mattson, Gecsei, Slutz and Traiger 1970). `tests/lacuna/test_simulation_batch.py` compares with the plain loop.
 
     Args:
@@ -91,7 +91,7 @@ def needed_capacities(streams: Streams, rank: Rank, by_step: Ints, by_reference:
                 facts[carried, _INSERTED:] = (tick, tick, 1, -streams.upcoming[task, t, width - 1])
                 key = facts[carried, rank.lowest] * _SHIFT + facts[carried, rank.ties]
                 for p in range(held):
-                    # Selections, not a branch: who stays is a coin toss that no processor predicts.
+                    # Selections, not a branch: which record stays is random, so a branch would be mispredicted.
                     other, rival = ids[p], keys[p]
                     ids[p] = carried if key > rival else other
                     carried = other if key > rival else carried

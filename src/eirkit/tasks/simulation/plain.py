@@ -1,6 +1,6 @@
-"""One task, one policy, one capacity: what is missing at each step. The readable reference of the batch simulator.
+"""Simulates one task under one policy and capacity: which references miss at each step.
 
-A task comes in, without its answers; the references that were missing at each decision go out.
+This is the readable reference for the batch simulator. It does not look at answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eirkit.tasks.retention import Retention
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.workload import Graph
 
-Recovery = Literal["off", "direct"]  # direct: every missing record is fetched once, and competes for a slot again
+Recovery = Literal["off", "direct"]  # direct: every missing record is fetched and competes for a slot again
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Outcome:
     """The misses of one simulated task. A miss is a reference that is not held at the decision, before any recovery."""
 
     references: Graph  # what each step needs
-    missing: Graph  # what of it was not held
+    missing: Graph  # those that were not held
 
     @property
     def consuming_steps(self) -> int:
@@ -66,7 +66,7 @@ def simulate(task: TaskInstance, policy: str, h: int, *, recovery: Recovery = "o
 
 
 def replay(outlook: Outlook, policy: Policy, h: int, *, recovery: Recovery = "off") -> Outcome:
-    """Return the misses of a stream of references under a policy that was built already.
+    """Return the misses of a stream of references under a policy object.
 
     Inside a step: the references are consumed, those held are touched, with direct recovery those missing compete for a
     slot in ascending order, and the new record comes last.
@@ -86,7 +86,7 @@ def replay(outlook: Outlook, policy: Policy, h: int, *, recovery: Recovery = "of
 
 
 def structure_of(spec: TaskSpec) -> Structure:
-    """Return what the workload says about its steps, whatever the seed."""
+    """Return what the workload states about its steps, independent of the seed."""
     workload = prepare(spec)
     steps = range(1, spec.n + 1)
     return Structure(
@@ -97,7 +97,7 @@ def structure_of(spec: TaskSpec) -> Structure:
 
 
 def outlook_of(task: TaskInstance) -> Outlook:
-    """Return what policies for this task may be built from: no answer is in it."""
+    """Return what a policy for this task may be built from; it contains no answers."""
     return Outlook(structure_of(task.spec), task.spec.seed, graph_of(task))
 
 

@@ -1,4 +1,4 @@
-"""Policies beside each other: a specification, seeds, policies and capacities come in; one row for each pair goes out.
+"""Compares policies over many seeds: one row of miss rates for each policy and capacity.
 
 Rates are means over seeds of the per-task rate. Memory does not grow with the number of seeds: tasks are drawn in
 chunks, and only a tally of their counts is kept.
@@ -25,7 +25,7 @@ from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.tasks.simulation.plain import Recovery, first_failure, structure_of
 from eirkit.tasks.task import TaskSpec
 
-FLOOR, CEILING = "fifo", "belady"  # between them the gap is measured
+FLOOR, CEILING = "fifo", "belady"  # the two ends of `gap_closed`
 _CHUNK_REFERENCES = 1 << 22  # references drawn together
 _LONGEST_DEMAND = 4096  # steps; beyond it EIR takes longer than the simulation
 SIMULATION_MEASURES = MeasureGroup(
@@ -83,7 +83,7 @@ class PolicyRow:
 
 @dataclass(slots=True)
 class MissTally:
-    """How many tasks missed how much: exact, and no larger than the number of different outcomes."""
+    """Exact counts of tasks by outcome; its size depends on the number of different outcomes only."""
 
     tasks: Counter[tuple[int, int]] = field(default_factory=Counter)  # (missed, possible) -> tasks
 
@@ -101,7 +101,7 @@ class MissTally:
     def deviation(self) -> float:
         """The population standard deviation of that rate."""
         if len({missed / max(1, possible) for missed, possible in self.tasks}) <= 1:
-            return 0.0  # where the mean is rounded the squares below would not vanish
+            return 0.0  # a rounded mean would make the squares below nonzero
         centre = self.mean
         squares = (n * (missed / max(1, possible) - centre) ** 2 for (missed, possible), n in self.tasks.items())
         return math.sqrt(math.fsum(squares) / self.total)
@@ -176,12 +176,12 @@ def batches(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[Batch]:
     """Yield the request streams of all seeds, a bounded number at a time; no answer is computed."""
     workload, structure = prepare(spec), structure_of(spec)
     if not seeds:
-        raise SpecError("no seeds; give at least one")
+        raise SpecError("no seeds are given; give at least one")
     size = min(BATCH, max(1, _CHUNK_REFERENCES // (spec.n * (spec.fan_in + 1))))
     for start in range(0, len(seeds), size):
         chosen = seeds[start : start + size]
         for seed in (min(chosen), max(chosen)):
-            spec.with_seed(seed)  # a specification refuses the seeds that no task can have
+            spec.with_seed(seed)  # raises SpecError for an invalid seed
         chunk = np.array(chosen, dtype=np.uint64)
         yield Batch.of(structure, chunk, workload.references(spec, chunk))
 

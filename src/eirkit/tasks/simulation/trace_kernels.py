@@ -1,7 +1,7 @@
-"""Caches of unit-size objects over one request trace: the inner loops, in the subset of Python that numba compiles.
+"""Inner loops of the cache simulator for request traces, in the subset of Python that numba compiles.
 
-Requests are labels from 1. A miss is admitted at once; whoever leaves is chosen among those who were there. Every loop
-does a few array accesses a request, whatever the capacity.
+Requests are labels from 1, objects have unit size. A miss is always admitted, and the victim is chosen among the
+objects that were cached before. Every loop does a few array accesses per request, whatever the capacity.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def fill_table(table: Ints, keys: Ints, count: int) -> None:
 
 
 def fifo(labels: Ints, count: int, capacity: int) -> Flags:
-    """Return the hits: whoever was among the last `capacity` to enter."""
+    """Return the hits: objects among the last `capacity` to enter."""
     entered = np.full(count + 1, -capacity, np.int64)  # number of the entry
     hits = np.empty(len(labels), np.bool_)
     entries = 0
@@ -78,7 +78,7 @@ def fifo(labels: Ints, count: int, capacity: int) -> Flags:
 
 
 def lru(labels: Ints, count: int, capacity: int) -> Flags:
-    """Return the hits: whoever was requested no earlier than the oldest last request that is still held."""
+    """Return the hits: objects whose last request is no older than the oldest one still held."""
     last = np.full(count + 1, -1, np.int32)
     repeated = np.zeros(len(labels) + 1, np.bool_)  # positions whose object was requested again
     hits = np.empty(len(labels), np.bool_)
@@ -140,14 +140,14 @@ def lfu(labels: Ints, count: int, capacity: int) -> Flags:
 
 
 def fill_following(labels: Ints, last: Ints, following: Ints) -> None:
-    """Set the position of each object's next request; `last` holds what to say where there is none."""
+    """Set the position of each object's next request; `last` holds the value to use if there is none."""
     for i in range(len(labels) - 1, -1, -1):
         following[i] = last[labels[i]]
         last[labels[i]] = i
 
 
 def belady(labels: Ints, following: Ints, count: int, capacity: int, starts: Ints, bits: NDArray[np.uint64]) -> Flags:
-    """Return the hits of the optimal cache: whoever is requested last, or never again, leaves.
+    """Return the hits of the optimal cache, which evicts the object requested last or never again.
 
     The next requests of those held are a set of positions, kept as a tree of 64-way bit words whose levels begin at
     `starts`, leaves first; its maximum leaves. Positions that have passed stay in it: they are below all others.

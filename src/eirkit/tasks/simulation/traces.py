@@ -1,7 +1,7 @@
-"""Plain caches over arbitrary traces: unit-size objects with any 64-bit ids, every miss admitted.
+"""Simulates FIFO, LRU, LFU and Belady caches over arbitrary request traces of unit-size objects.
 
-A trace and a capacity come in, the hit or miss of every request goes out. LACUNA's own streams are simulated by
-`simulation_batch.py`; this is the general cache that other simulators can be compared with.
+Every miss is admitted. LACUNA's own streams are simulated by `batch.py`; this is the general cache, comparable with
+other simulators.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Labels = NDArray[np.int32]
 Hits = NDArray[np.bool_]
 
 LONGEST_TRACE = (1 << 31) - 2
-_FIRST_BITS = 12  # of the hash table, which doubles as ids turn up
+_FIRST_BITS = 12  # initial size of the hash table, which doubles as new ids appear
 _LOAD = 0.6
 
 
@@ -35,7 +35,7 @@ class LabelledTrace:
     def of(cls, ids: ArrayLike) -> LabelledTrace:
         given = np.asarray(ids)
         if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) > LONGEST_TRACE:
-            raise SpecError(f"a trace is a flat array of up to {LONGEST_TRACE} integer ids; convert it first")
+            raise SpecError(f"a trace must be a flat array of at most {LONGEST_TRACE} integer ids; convert it first")
         requests = np.ascontiguousarray(given).astype(np.int64, copy=False)
         if has_compiler():
             return cls(*_label(requests))
@@ -44,9 +44,9 @@ class LabelledTrace:
 
 
 def simulate_trace(trace: LabelledTrace, policy: str, capacity: int) -> Hits:
-    """Return, for every request, whether the object was there.
+    """Return for every request whether it was a hit.
 
-    LFU counts requests since the object entered, ties to the least recently used. Belady misses the least possible.
+    LFU counts requests since the object entered and breaks ties by least recent use. Belady has the fewest misses.
     """
     if policy not in TRACE_POLICIES:
         raise UnknownNameError("trace policy", policy, TRACE_POLICIES)

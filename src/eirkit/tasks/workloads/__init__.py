@@ -1,4 +1,4 @@
-"""The built-in workloads: name and module, imported when the name is first used."""
+"""The built-in workloads: a table of names and modules, imported on first use."""
 
 PLUGINS = {
     "full-lookup": "eirkit.tasks.workloads.full_lookup",

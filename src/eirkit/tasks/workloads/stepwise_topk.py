@@ -23,7 +23,9 @@ class StepwiseTopK(Workload):
 
     def check(self, spec: TaskSpec) -> None:
         if spec.slots != 1:
-            raise SpecError(f"slots = {spec.slots} is impossible for stepwise-topk; a frontier's size is --k")
+            raise SpecError(
+                f"slots = {spec.slots} is not supported by stepwise-topk; set the size of a frontier with --k"
+            )
 
     def width(self, spec: TaskSpec) -> int:
         return spec.k

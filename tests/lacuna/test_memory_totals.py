@@ -9,7 +9,7 @@ import pytest
 from eirkit.cli.memory_table import cost_columns, fate_columns, heading, memory_remarks
 from eirkit.findings.fates import FATES, MEMORY_MEASURES
 from eirkit.runs.cells import Access
-from eirkit.runs.memory_rows import MemoryTotals, panel_of
+from eirkit.runs.summary import MemoryTotals, panel_of
 
 
 def record(**over: Any) -> dict[str, Any]:
