@@ -21,7 +21,7 @@ from eirkit.agents.models.reference import make_reference
 from eirkit.agents.protocol import Fault, as_call, as_text, read_reply
 from eirkit.agents.stores.memory_pool import MemoryPool
 from eirkit.bridges.episode import UNKNOWN_USAGE
-from eirkit.bridges.external_runs import open_visits
+from eirkit.bridges.external_runs import open_external_runs
 from eirkit.runs.attempt import attempt
 from eirkit.runs.store import FinishedRun, read_events, scan_runs
 from eirkit.runs.suite import Suite, read_suite
@@ -105,7 +105,7 @@ def native(suite: Suite, folder: Path, model: Model) -> None:
     """Run a suite of one run with the loop that `eirkit lacuna run` uses."""
 
     async def run() -> None:
-        with open_visits(suite, folder) as visits:
+        with open_external_runs(suite, folder) as visits:
             stage = replace(visits.stage, model=model)
             memories = MemoryPool()
             try:

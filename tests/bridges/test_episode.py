@@ -20,7 +20,13 @@ from eirkit.bridges.episode import (
     tool_listings,
     translate_refusals,
 )
-from eirkit.bridges.external_runs import ClientSessions, open_visits, plan_visits, refuse_controlled, resume_visits
+from eirkit.bridges.external_runs import (
+    ClientSessions,
+    open_external_runs,
+    plan_external_runs,
+    refuse_controlled,
+    resume_external_runs,
+)
 from eirkit.errors import UsageError
 from eirkit.runs.attempt import Failure
 from eirkit.runs.store import scan_runs
@@ -36,7 +42,7 @@ def runs(folder: Path) -> list[dict]:
 
 def test_whoever_is_cancelled_while_waiting_loses_nothing(tmp_path):
     async def act() -> list[str]:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             episode = visits.begin()
             for _ in range(10):
                 call = asyncio.create_task(episode.act(NEXT))
@@ -57,7 +63,7 @@ def test_whoever_is_cancelled_while_waiting_loses_nothing(tmp_path):
 
 def test_callers_at_once_are_served_one_after_the_other(tmp_path):
     async def act() -> None:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             episode = visits.begin()
             await asyncio.gather(*(episode.act(NEXT) for _ in range(10)))
             await episode.leave()
@@ -69,7 +75,7 @@ def test_callers_at_once_are_served_one_after_the_other(tmp_path):
 
 def test_a_silent_departure_is_scored_and_marked(tmp_path):
     async def act() -> None:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             episode = visits.begin()
             await episode.act(NEXT)
             await episode.leave()
@@ -83,12 +89,12 @@ def test_a_silent_departure_is_scored_and_marked(tmp_path):
 
 def test_a_run_that_the_operator_breaks_off_is_no_score_and_is_tried_again(tmp_path):
     async def act() -> None:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             await visits.begin().act(NEXT)
             await visits.stop("stopped; resume")
 
     async def again() -> None:
-        with resume_visits(tmp_path / "out") as visits:
+        with resume_external_runs(tmp_path / "out") as visits:
             await visits.begin().leave()
             with pytest.raises(UsageError, match="no task is left on this server"):
                 visits.begin()
@@ -103,14 +109,14 @@ def test_a_run_that_the_operator_breaks_off_is_no_score_and_is_tried_again(tmp_p
 
 def test_the_folder_is_that_of_any_sweep(tmp_path, capsys):
     async def act() -> None:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             await visits.begin().leave()
 
     asyncio.run(act())
     assert eirkit("lacuna", "run", "--resume", str(tmp_path / "out"), "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)["rows"]
     assert (row["model"], row["scored"], row["attempted"], row["accuracy"]) == ("agent/visitor", 1, 1, 0)
-    with pytest.raises(UsageError, match="is not empty"), open_visits(suite_of(), tmp_path / "out"):
+    with pytest.raises(UsageError, match="is not empty"), open_external_runs(suite_of(), tmp_path / "out"):
         pass
 
 
@@ -123,7 +129,7 @@ def test_an_agent_cannot_be_asked_to_come(tmp_path, capsys):
 
 def test_a_score_so_far_keeps_nothing(tmp_path):
     async def act() -> None:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             outcome = await score_of(visits.stage, visits.task(SEED), [NEXT, NEXT])
             assert not isinstance(outcome, Failure)
             assert (outcome.record["score"]["correct"], outcome.record["ending"]) == (0, "done")
@@ -134,9 +140,9 @@ def test_a_score_so_far_keeps_nothing(tmp_path):
 
 def test_a_visit_is_one_cell_and_managed():
     with pytest.raises(UsageError, match="2 combinations of values"):
-        refuse_controlled(plan_visits({"workload": "store-recall", "h": [2, 4]}))
+        refuse_controlled(plan_external_runs({"workload": "store-recall", "h": [2, 4]}))
     with pytest.raises(UsageError, match="eirkit export harbor --mode controlled"):
-        refuse_controlled(plan_visits({"workload": "store-recall", "condition": "controlled"}))
+        refuse_controlled(plan_external_runs({"workload": "store-recall", "condition": "controlled"}))
 
 
 def test_tools_say_what_a_task_does_not_allow():
@@ -161,7 +167,7 @@ nested = st.recursive(
 )
 def test_no_call_of_a_tool_raises(tool, arguments, tmp_path_factory):
     async def act() -> None:
-        with open_visits(suite_of(condition="scratch"), tmp_path_factory.mktemp("visit") / "out") as visits:
+        with open_external_runs(suite_of(condition="scratch"), tmp_path_factory.mktemp("visit") / "out") as visits:
             episode = visits.begin()
             request = await episode.act(NEXT)
             assert request is not None
@@ -206,7 +212,7 @@ def test_refusals_name_tools_and_nothing_else_is_touched(said, told):
 
 def test_a_refusal_of_a_session_comes_in_the_names_of_tools(tmp_path):
     async def act() -> list[str]:
-        with open_visits(suite_of(), tmp_path / "out") as visits:
+        with open_external_runs(suite_of(), tmp_path / "out") as visits:
             sessions = ClientSessions(visits.begin)
             calls = [("submit_answer", {"t": 1, "values": [1]}), ("next_step", {}), ("submit_answer", {"t": "one"})]
             shown = [await sessions.call("client", tool, arguments) for tool, arguments in calls]

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from eirkit.bridges.http_server import Door
+from eirkit.bridges.http_server import HttpAccess
 from eirkit.bridges.mcp_server import LARGEST_REQUEST, RequestLines
 from eirkit.errors import UsageError
 from eirkit.runs.store import read_events, scan_runs
@@ -378,7 +378,7 @@ def test_a_line_that_is_too_long_becomes_an_empty_one():
 )
 def test_a_door_that_would_be_open_to_strangers_is_not_built(door, words):
     with pytest.raises(UsageError, match=words):
-        Door(**door)
+        HttpAccess(**door)
 
 
 @needs_mcp

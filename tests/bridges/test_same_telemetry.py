@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.agents.model import Reply
-from eirkit.bridges.external_runs import open_visits
+from eirkit.bridges.external_runs import open_external_runs
 from eirkit.bridges.harbor import export_harbor
 from eirkit.runs.suite import Suite
 from tests.bridges.driving import (
@@ -50,7 +50,7 @@ def by_the_native_loop(suite: Suite, said: Sequence[Reply], folder: Path) -> Pat
 
 def by_episode(suite: Suite, said: Sequence[Reply], folder: Path) -> Path:
     async def act() -> None:
-        with open_visits(suite, folder / "out") as visits:
+        with open_external_runs(suite, folder / "out") as visits:
             episode = visits.begin()
             for reply in said:
                 await episode.act(reply)

@@ -40,7 +40,7 @@ def report_nothing(outcome: Outcome) -> None:
     """Ignore the outcome: the caller reads the folder afterwards."""
 
 
-def plan_visits(given: Mapping[str, Any], path: Path | None = None, seeds: Sequence[int] | None = None) -> Suite:
+def plan_external_runs(given: Mapping[str, Any], path: Path | None = None, seeds: Sequence[int] | None = None) -> Suite:
     """Return the suite of a file, of given keys, or of both, with defaults for external agents.
 
     Args:
@@ -67,7 +67,7 @@ def only_cell(suite: Suite) -> tuple[Cell, Sequence[int]]:
     return planned[0]
 
 
-class Visits:
+class ExternalRuns:
     """The remaining seeds of a cell, the episodes in progress, and the store for finished runs."""
 
     def __init__(
@@ -114,9 +114,9 @@ class Visits:
 
 
 @contextmanager
-def open_visits(
+def open_external_runs(
     suite: Suite, folder: Path, report: Report = report_nothing, clock: Callable[[], float] = perf_counter
-) -> Iterator[Visits]:
+) -> Iterator[ExternalRuns]:
     """Start a new folder and write its summary at the end.
 
     Raises:
@@ -131,9 +131,9 @@ def open_visits(
 
 
 @contextmanager
-def resume_visits(
+def resume_external_runs(
     folder: Path, report: Report = report_nothing, clock: Callable[[], float] = perf_counter
-) -> Iterator[Visits]:
+) -> Iterator[ExternalRuns]:
     """Continue with the remaining seeds of a folder."""
     then, suite = read_manifest(folder), recorded_suite(folder)
     refuse_drift(then, describe(suite, None, os.environ), folder)
@@ -141,10 +141,10 @@ def resume_visits(
         yield from _visits(suite, store, report, clock)
 
 
-def _visits(suite: Suite, store: RunStore, report: Report, clock: Callable[[], float]) -> Iterator[Visits]:
+def _visits(suite: Suite, store: RunStore, report: Report, clock: Callable[[], float]) -> Iterator[ExternalRuns]:
     done = list(store.recover())
     try:
-        yield Visits(suite, store, done, report, clock)
+        yield ExternalRuns(suite, store, done, report, clock)
     finally:
         summary_of(suite, store.folder).write(store.folder)
 

@@ -30,7 +30,7 @@ Left = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class HttpAccess:
     """The address of a server, its token and the names it answers to.
 
     Raises:
@@ -90,7 +90,7 @@ def _bracketed(name: str) -> str:
 class AccessGuard:
     """Middleware that checks every request before the application reads it."""
 
-    def __init__(self, inner: Application, door: Door, left: Left) -> None:
+    def __init__(self, inner: Application, door: HttpAccess, left: Left) -> None:
         from mcp.server.transport_security import (
             RequestBodyLimitMiddleware,
             TransportSecurityMiddleware,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eirkit.bridges.start_times import SECOND, begun_at
+from eirkit.bridges.start_times import SECOND, start_time
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.causes import read_errors
 from eirkit.findings.pooling import deviation, mean
@@ -37,7 +37,7 @@ def export_logs(folder: Path, out: Path) -> dict[Path, int]:
         raise UsageError(f"{out} is not empty; choose another --out")
     if not (folder / RUNS).is_file():
         raise InputFileError(f"{folder} holds no {RUNS}; give the folder of an `eirkit lacuna run`")
-    begun = datetime.fromtimestamp(begun_at(folder) // SECOND, UTC)
+    begun = datetime.fromtimestamp(start_time(folder) // SECOND, UTC)
     cells: dict[str, list[Record]] = {}
     for record, _ in scan_runs(folder / RUNS):
         cells.setdefault(record["cell"], []).append(record)

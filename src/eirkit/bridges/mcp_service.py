@@ -9,22 +9,24 @@ from functools import partial
 
 from eirkit.agents.managed import ManagedSession
 from eirkit.agents.model import Request
-from eirkit.bridges.external_runs import ClientSessions, Visits
-from eirkit.bridges.http_server import AccessGuard, Door, mcp_application, repeat, serve_http
+from eirkit.bridges.external_runs import ClientSessions, ExternalRuns
+from eirkit.bridges.http_server import AccessGuard, HttpAccess, mcp_application, repeat, serve_http
 from eirkit.bridges.mcp_server import make_server, require_mcp, serve_stdio
 from eirkit.runs.sessions import make_session
 
 STOPPED = "the server was stopped before the agent had finished; continue with --resume"
 
 
-async def receive_here(visits: Visits) -> None:
+async def serve_one_client(visits: ExternalRuns) -> None:
     """Serve the client that started this process over stdio; its run is scored however it ends."""
     require_mcp()
     sessions = ClientSessions(visits.begin, visits.clock)
     await serve_stdio(make_server(sessions, *introduction(visits)), sessions)
 
 
-async def receive_at(visits: Visits, door: Door, idle_seconds: float, announce: Callable[[str], None]) -> None:
+async def serve_many_clients(
+    visits: ExternalRuns, door: HttpAccess, idle_seconds: float, announce: Callable[[str], None]
+) -> None:
     """Serve over HTTP; clients that leave or become idle are scored, those cut off at shutdown are not.
 
     Args:
@@ -45,13 +47,13 @@ async def receive_at(visits: Visits, door: Door, idle_seconds: float, announce: 
         await visits.stop(STOPPED)
 
 
-def address(door: Door, port: int) -> str:
+def address(door: HttpAccess, port: int) -> str:
     """Return the URL of the server, without its token."""
     host = f"[{door.host}]" if ":" in door.host else door.host
     return f"http://{host}:{port}/mcp"
 
 
-def introduction(visits: Visits) -> tuple[str, tuple[str, ...]]:
+def introduction(visits: ExternalRuns) -> tuple[str, tuple[str, ...]]:
     """Return the rules and the commands of the sessions; they are the same for every seed."""
     session = make_session(visits.cell.access, visits.task(0), visits.stage.workload, visits.stage.structure)
     request = session.request()

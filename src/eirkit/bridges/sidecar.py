@@ -22,8 +22,8 @@ from urllib.request import urlopen
 
 from eirkit.agents.model import Reply
 from eirkit.bridges.episode import UNKNOWN_USAGE, Episode, score_of
-from eirkit.bridges.external_runs import OVER, ClientSessions, Visits, open_visits, shown_in
-from eirkit.bridges.http_server import AccessGuard, Door, mcp_application, serve_http
+from eirkit.bridges.external_runs import OVER, ClientSessions, ExternalRuns, open_external_runs, shown_in
+from eirkit.bridges.http_server import AccessGuard, HttpAccess, mcp_application, serve_http
 from eirkit.bridges.mcp_server import make_server
 from eirkit.bridges.mcp_service import introduction
 from eirkit.errors import InputFileError, UsageError
@@ -64,7 +64,7 @@ class Sidecar:
         now: seconds since the epoch.
     """
 
-    def __init__(self, plan: SidecarPlan, visits: Visits, folder: Path, now: Callable[[], float] = time) -> None:
+    def __init__(self, plan: SidecarPlan, visits: ExternalRuns, folder: Path, now: Callable[[], float] = time) -> None:
         self.plan, self.visits, self.folder, self.now = plan, visits, folder, now
         self.episode: Episode = visits.begin()
         self._began: float | None = None
@@ -177,9 +177,9 @@ def routes(sidecar: Sidecar) -> list[Any]:
 async def serve(folder: Path, host: str = EVERYWHERE, port: int = PORT) -> None:
     """Serve the episode in a folder until SIGINT or SIGTERM."""
     plan = SidecarPlan.read(folder)
-    with open_visits(read_suite(plan.suite), folder / OUT) as visits:
+    with open_external_runs(read_suite(plan.suite), folder / OUT) as visits:
         sidecar = Sidecar(plan, visits, folder)
-        door = Door(host, port, plan.token, (SERVICE,))
+        door = HttpAccess(host, port, plan.token, (SERVICE,))
         application = _application(sidecar)
         await serve_http(AccessGuard(application, door, _keep_running), door.bind())
 

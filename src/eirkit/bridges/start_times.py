@@ -10,7 +10,7 @@ from eirkit.runs.manifest import FILE as MANIFEST
 SECOND = 1_000_000_000  # nanoseconds
 
 
-def begun_at(path: Path) -> int:
+def start_time(path: Path) -> int:
     """Return when the runs at a path began, from its modification time, in nanoseconds since 1970."""
     first = path / MANIFEST
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from eirkit.bridges.external_runs import plan_visits
+from eirkit.bridges.external_runs import plan_external_runs
 from eirkit.bridges.harbor import MODEL, REQUIREMENT, export_harbor
 from eirkit.cli.command import OUTPUT, option
 from eirkit.cli.options import workload_command
@@ -75,7 +75,7 @@ def _wanted(path: Path | None, mode: str | None, episodes: int | None, given: di
         keys["seeds"] = [secrets.randbits(SEED_BITS) for _ in range(episodes)]
     if path is None and mode == "controlled":
         keys.setdefault("condition", [CONTROLLED])
-    suite = plan_visits(keys, path)
+    suite = plan_external_runs(keys, path)
     modes = {MODES[cell.access.is_controlled] for cell, _ in suite.plan()}
     if mode is not None and modes != {mode}:
         raise UsageError(f"--mode {mode} does not fit the condition; leave it out, or choose a fitting condition")

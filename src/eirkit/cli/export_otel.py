@@ -10,7 +10,7 @@ from shlex import quote
 import click
 
 from eirkit.bridges.otel_export import Collector, Sink, TraceFile, export_traces
-from eirkit.bridges.start_times import SECOND, begun_at
+from eirkit.bridges.start_times import SECOND, start_time
 from eirkit.cli.command import OUTPUT, command, option
 from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
@@ -38,7 +38,7 @@ def export_otel(
     """
     if out is None and endpoint is None:
         raise UsageError("no destination for the traces; give --out FILE.jsonl, --endpoint URL or both")
-    began = begun_at(path) if start is None else _nanoseconds(start)
+    began = start_time(path) if start is None else _nanoseconds(start)
     with ExitStack() as stack:
         sinks: list[Sink] = []
         if endpoint is not None:

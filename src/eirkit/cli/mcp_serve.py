@@ -13,10 +13,17 @@ from typing import Any
 import click
 
 from eirkit.agents.stores.environments import home
-from eirkit.bridges.external_runs import Visits, open_visits, plan_visits, refuse_controlled, resume_visits, summary_of
-from eirkit.bridges.http_server import Door
+from eirkit.bridges.external_runs import (
+    ExternalRuns,
+    open_external_runs,
+    plan_external_runs,
+    refuse_controlled,
+    resume_external_runs,
+    summary_of,
+)
+from eirkit.bridges.http_server import HttpAccess
 from eirkit.bridges.mcp_server import require_mcp
-from eirkit.bridges.mcp_service import receive_at, receive_here
+from eirkit.bridges.mcp_service import serve_many_clients, serve_one_client
 from eirkit.cli.command import OUTPUT, option
 from eirkit.cli.lacuna_run import fresh_folder
 from eirkit.cli.options import workload_command
@@ -104,15 +111,15 @@ def serve(
     given = click.get_current_context().params
     if not http and (given.get("as_json") or given.get("form") not in (None, "text")):
         raise UsageError("on the standard streams stdout carries the protocol; use --json and --format with --http")
-    door = Door(host, port, token or None, names) if http else None
+    door = HttpAccess(host, port, token or None, names) if http else None
     require_mcp()
     folder, visiting = _visiting(given_keys(options), episodes or EPISODES[http], out, resume)
     with visiting as visits:
         say(f"writing to {folder}")
         if door is None:
-            asyncio.run(receive_here(visits))
+            asyncio.run(serve_one_client(visits))
         else:
-            asyncio.run(receive_at(visits, door, 60 * idle_minutes, _say("serving at ")))
+            asyncio.run(serve_many_clients(visits, door, 60 * idle_minutes, _say("serving at ")))
     summary = summary_of(visits.suite, folder)
     if http:
         show(_document(folder, summary))
@@ -124,20 +131,20 @@ hide_model_options(serve)
 
 def _visiting(
     given: dict[str, Any], episodes: int, out: Path | None, resume: Path | None
-) -> tuple[Path, AbstractContextManager[Visits]]:
+) -> tuple[Path, AbstractContextManager[ExternalRuns]]:
     if resume is not None:
         if out is not None or given:
             raise UsageError(
                 "--resume continues with the recorded options; leave out --out and the options of the task"
             )
-        return resume, resume_visits(resume, _report)
+        return resume, resume_external_runs(resume, _report)
     if "workload" not in given:
         raise UsageError("no task is given; give a WORKLOAD, or --resume DIR")
     calls = {} if given.get("condition") == [CONTROLLED] else {"tool_calls": True}
-    suite = plan_visits({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
+    suite = plan_external_runs({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
     refuse_controlled(suite)
     folder = out or fresh_folder(home() / "visits", suite.name)
-    return folder, open_visits(suite, folder, _report)
+    return folder, open_external_runs(suite, folder, _report)
 
 
 def _say(before: str) -> Callable[[str], None]:

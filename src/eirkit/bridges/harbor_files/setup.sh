@@ -1,5 +1,5 @@
 #!/bin/bash
-# Before each step: takes away whatever the agent could have left for itself, then lays out what it may see.
+# Before each step: removes everything the agent could have left for itself, then writes what it may see.
 set -euo pipefail
 key=@KEY@
 url="${EIRKIT_EPISODE_URL:?where is the episode?}"
@@ -12,8 +12,8 @@ fi
 rm -f -- "$0" || true
 ask() { curl -sS --fail --max-time 60 --noproxy '*' --data-binary "$2" "$url/$1"; }
 
-# The episode keeps the moment at which the first step was set up: what changed since then is the agent's. Nobody but
-# root can set the time of a file's last change, and the agent is not root.
+# The service records when the first step was set up: later changes were made by the agent. Only root can set a file's
+# change time, and the agent is not root.
 began="$(ask began "$key")"
 if [ "$me" -ne 0 ]; then
     booted="$(awk -v now="$(date +%s.%N)" '{ printf "%.3f", now - $1 }' /proc/uptime)"

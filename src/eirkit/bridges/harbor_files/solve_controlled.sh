@@ -1,5 +1,5 @@
 #!/bin/bash
-# The oracle: looks up the answer of the step that it is shown.
+# The oracle solution: looks up the answer of the current step.
 set -euo pipefail
 task="${EIRKIT_TASK:-/task}"
 answers="$(dirname -- "$0")/answers.txt"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The oracle: reveals each step and submits its answer, as any agent could that knew them.
+# The oracle solution: reveals each step and submits its answer.
 set -euo pipefail
 url="${EIRKIT_EPISODE_URL:?where is the episode?}"
 answers="$(dirname -- "$0")/answers.txt"

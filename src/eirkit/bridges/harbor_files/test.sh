@@ -1,5 +1,5 @@
 #!/bin/bash
-# Hands on the score that the episode wrote. Where there is none the world failed, which is not a score of zero.
+# Copies the score that the service wrote. No score means an infrastructure failure, not a score of zero.
 set -euo pipefail
 reward="${EIRKIT_REWARD:-/episode/reward.json}"
 logs="${EIRKIT_VERIFIER_LOGS:-/logs/verifier}"
