@@ -32,7 +32,7 @@ def group(*measures: Measure) -> MeasureGroup:
     ("second", "complaint"),
     [
         (Measure("one", "two", "something else"), "two measures have the identifier 'one'"),
-        (Measure("two", "One", "something else"), "measures 'one' and 'two' have one label"),
+        (Measure("two", "One", "something else"), "measures 'one' and 'two' share the label"),
     ],
 )
 def test_two_measures_share_neither_identifier_nor_label(second, complaint):

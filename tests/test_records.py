@@ -72,7 +72,7 @@ def test_lone_surrogates_are_escaped_into_valid_utf8():
 
 
 def test_a_record_cannot_bring_its_own_schema():
-    with pytest.raises(ValueError, match="rename the record's"):
+    with pytest.raises(ValueError, match="rename that key"):
         encode(SCHEMA, {"schema": "run/2"})
 
 

@@ -170,7 +170,7 @@ def test_the_command_line_finds_the_task_and_our_models(tmp_path):
     [
         (["-T", "hh=3"], "did you mean 'h'?"),
         (["-T", "workload=stepwise-summ"], "did you mean 'stepwise-sum'?"),
-        (["-T", "condition=lru", "-T", "policy=lru"], "a policy goes with Controlled Retention"),
+        (["-T", "condition=lru", "-T", "policy=lru"], "a policy needs condition"),
     ],
 )
 def test_wrong_options_are_told_without_a_traceback(options, said, tmp_path):

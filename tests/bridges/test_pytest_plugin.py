@@ -121,7 +121,7 @@ def test_a_system_that_keeps_no_contract_or_breaks_is_told_so(here):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("words = query.split()", "return None", "search returned None; return a list of texts*"),
+        ("words = query.split()", "return None", "search returned None; return a list of strings*"),
         (
             "write(self, item: Item)",
             "write(self, label, text)",

@@ -96,9 +96,9 @@ def test_a_process_is_recognised(file: Path) -> None:
     ("name", "kind", "complaint"),
     [
         ("unfinished", ContractError, r"has states, step but no moves, horizon; add what is missing"),
-        ("mixed", ContractError, r"mixes both forms; give it histories, futures, respond, or else states"),
-        ("dataclass", ContractError, r"is no contract; give it histories, futures, respond, or else states"),
-        ("endless", ContractError, r"horizon is -1; give the steps left, 0 or more, or None"),
+        ("mixed", ContractError, r"mixes both forms; define either histories, futures, respond or states"),
+        ("dataclass", ContractError, r"is not a contract; define either histories, futures, respond or states"),
+        ("endless", ContractError, r"horizon is -1; give the remaining steps or None"),
         ("deaf", ContractError, r"respond is 'no'; make it a function"),
         ("Sized", ContractError, r"Sized\(\) raised TypeError: .*'size'; fix the contract"),
         ("nothing", UnknownNameError, r"named 'nothing'; .*known: "),
@@ -131,7 +131,7 @@ def test_a_horizon_is_a_number_of_steps(horizon: object) -> None:
 
     odd = Odd()
     odd.horizon = horizon  # type: ignore[attr-defined]
-    with pytest.raises(ContractError, match="give the steps left"):
+    with pytest.raises(ContractError, match="give the remaining steps"):
         check_form(odd)
 
 

@@ -104,5 +104,5 @@ def test_compaction_asks_in_the_given_words():
     trace = asyncio.run(drive(session, make_reference("recoverer", ModelOptions())))
     asked = [exchange.request.messages[-1].content for exchange in trace.exchanges]
     assert any("Squeeze it into 128 characters." in text for text in asked)
-    with pytest.raises(UsageError, match="belong to the compaction"):
+    with pytest.raises(UsageError, match="apply to the compaction"):
         check_access(access("lru", summary_prompt="Squeeze."))

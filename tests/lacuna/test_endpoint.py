@@ -267,10 +267,10 @@ def test_a_body_that_does_not_fit_is_refused_and_reaches_no_model(body):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"input": [[1, 2, 3]]}, "do not send tokens"),
-        ({"input": [1, 2]}, "do not send tokens"),
-        ({"input": []}, "neither a text nor"),
-        ({}, "neither a text nor"),
+        ({"input": [[1, 2, 3]]}, "send text, not tokens"),
+        ({"input": [1, 2]}, "send text, not tokens"),
+        ({"input": []}, "neither a string nor"),
+        ({}, "neither a string nor"),
         ({"input": "A_1", "dimensions": 7}, f"has {DIMENSIONS} dimensions, not 7"),
     ],
 )

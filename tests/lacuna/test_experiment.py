@@ -205,7 +205,7 @@ def test_a_model_that_cannot_be_made_leaves_no_trace(tmp_path, monkeypatch, chan
 
 def test_a_secret_in_the_suite_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_API_KEY", "canary-4711-canary")
-    with pytest.raises(UsageError, match="holds a secret of the environment"):
+    with pytest.raises(UsageError, match="contains a secret of the environment"):
         start_sweep(suite(model_options={"extra": {"p": "canary-4711-canary"}}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -275,7 +275,7 @@ def test_a_model_that_keeps_failing_is_left_alone(tmp_path):
     )
     assert summary.rows[0]["attempted"] < FAILURES_IN_A_ROW + 2
     (line,) = summary.stopped
-    assert "16 runs in a row failed (model), the rest was not tried" in line
+    assert "16 runs in a row failed (model), so the rest was skipped" in line
     assert line.endswith("resume")
 
 

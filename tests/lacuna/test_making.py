@@ -78,7 +78,7 @@ def test_a_factory_in_a_file(tmp_path):
     assert asyncio.run(model.reply(Request((Message("user", "hi"),)))).text == "big: hi"
     with pytest.raises(UsageError, match="lacks reply, close, settings"):
         make_model(f"{path}:not_a_model/x", ModelOptions())
-    with pytest.raises(UsageError, match="no model factory"):
+    with pytest.raises(UsageError, match="not a model factory"):
         make_model(f"{path}:A_NUMBER/x", ModelOptions())
 
 

@@ -85,7 +85,7 @@ def test_a_memory_that_keeps_failing_gives_up_its_cell_only(tmp_path):
     assert rows[OUTAGE]["memory_system"]["diagnosis"] == [f"raises ({FAILURES_IN_A_ROW} runs lost)"]
     assert rows["key-value"]["scored"] == seeds
     (said,) = first.stopped
-    assert said.startswith("1 cell was given up because its memory system kept failing")
+    assert said.startswith("1 cell was skipped because its memory system kept failing")
     down.unlink()
     second = resume_sweep(tmp_path / "out")
     assert second.complete

@@ -259,7 +259,7 @@ def test_a_journal_that_cannot_be_written_costs_no_reply_and_allows_no_further_c
     (tmp_path / SPENT).mkdir()  # whatever is written there fails
     model = metered(PAID, price=PRICE, ledger=SpendJournal(1.0, tmp_path))
     assert ask(model)[0].text == PAID.text, "what was paid for is kept"
-    with pytest.raises(InfrastructureError, match="what is spent cannot be written down; make room and go on"):
+    with pytest.raises(InfrastructureError, match="spending cannot be recorded; free disk space and resume"):
         ask(model)
     assert model.model.asked == 1
     (tmp_path / SPENT).rmdir()

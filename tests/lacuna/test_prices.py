@@ -93,7 +93,7 @@ def test_beyond_what_a_price_covers_nothing_is_known():
         ("[prices", "not TOML"),
         ("x = 1", "no table"),
         ("prices = 3", "no table"),
-        ("[prices]\n'a/b' = 3", "no table; write"),
+        ("[prices]\n'a/b' = 3", "not a table; write"),
         ("[prices]\n'a/b' = { input = 1, output = 1 }", "no date"),
         ("[prices]\n'a/b' = { input = 1, output = 1, as_of = 'today' }", "no date"),
         ("[prices]\n'a/b' = { input = 1, outputs = 1, as_of = 2026-01-31 }", "use output"),

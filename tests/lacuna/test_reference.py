@@ -327,13 +327,13 @@ def test_agents_are_found_by_name_and_their_options_are_checked():
     with pytest.raises(UnknownNameError, match="recoverer"):
         make_reference("recoverr", ModelOptions())
     for p in (-0.1, 1.1, "often", None):
-        with pytest.raises(SpecError, match="no probability"):
+        with pytest.raises(SpecError, match="not a probability"):
             run_reference("sloppy", controlled(task_of(), 2), p=p)
     assert make_reference("sloppy", ModelOptions(seed=3, extra={"p": "0.5"})).settings() == {"seed": 3, "p": "0.5"}
 
 
 def test_a_foreign_prompt_is_refused_with_a_reason():
-    with pytest.raises(ValueError, match="own dialect"):
+    with pytest.raises(ValueError, match="own prompts"):
         Reader().read(Request((Message("system", "Be brief."), Message("user", "Hello"))))
 
 

@@ -161,7 +161,7 @@ def test_a_cache_that_cannot_be_written_says_so(tmp_path):
     cache = ReplyCache(tmp_path / "c")
     cache.put("00" * 32, Reply("x"))
     cache._open().execute("PRAGMA query_only = ON")
-    with pytest.raises(InfrastructureError, match="make room"):
+    with pytest.raises(InfrastructureError, match="free disk space"):
         cache.put("11" * 32, Reply("x"))
     assert cache.get("00" * 32).text == "x"
     cache.close()

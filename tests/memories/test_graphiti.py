@@ -69,7 +69,7 @@ def test_it_can_return_the_episodes_that_facts_came_from():
     [
         ({"returns": "poems"}, "no way of returning named 'poems'; known: episodes, facts"),
         ({"url": "http://127.0.0.1:1"}, "use bolt://, neo4j:// or falkor://"),
-        ({"url": "bolt://me:secret@127.0.0.1:1"}, "url of memory 'graphiti' holds a secret"),
+        ({"url": "bolt://me:secret@127.0.0.1:1"}, "url of memory 'graphiti' contains a secret"),
         ({"url": "bolt://me@127.0.0.1:1"}, "set GRAPHITI_USER and GRAPHITI_PASSWORD instead"),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_damaged_or_foreign_file_is_refused_in_one_line(tmp_path, what):
     with pytest.raises(InputFileError) as caught:
         read_tensors(path)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith("; give a whole .safetensors file")
+    assert str(caught.value).endswith("; give a complete .safetensors file")
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -154,7 +154,7 @@ def test_a_foreign_file_is_wrong_usage_in_one_line(tmp_path, capsys):
     assert eirkit("lacuna", "run", *options, "--model", f"bundled:{tmp_path / 'other.safetensors'}") == 2
     said = capsys.readouterr().err.strip()
     assert said.count("\n") == 0
-    assert "is no weights file" in said
+    assert "is not a weights file" in said
     with pytest.raises(InputFileError, match="cannot read"):
         preflight(make_model("bundled:nowhere.safetensors", ModelOptions()))
 
@@ -183,5 +183,5 @@ def test_an_operator_it_never_learned_is_wrong_usage(tmp_path):
         "        return fresh\n"
     )
     task = generate(TaskSpec(f"{tmp_path / 'mine.py'}:Mine", n=4, m=2))
-    with pytest.raises(UsageError, match="has learned sum, max, copy, top, not"):
+    with pytest.raises(UsageError, match="was trained on sum, max, copy, top, not"):
         drive_all(NAME, ModelOptions(), [full_information(task)])

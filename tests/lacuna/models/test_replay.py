@@ -51,7 +51,7 @@ def test_a_prompt_asked_again_gets_its_replies_in_order(tmp_path):
 
 def test_a_prompt_that_was_never_asked_is_nobodys_wrong_answer(tmp_path):
     record(tmp_path / "e.jsonl", ("a", Reply("one")))
-    with pytest.raises(ModelError, match="holds no reply to this prompt") as caught:
+    with pytest.raises(ModelError, match="has no reply to this prompt") as caught:
         replies(tmp_path, "b")
     assert caught.value.kind == "unrecorded"
 
