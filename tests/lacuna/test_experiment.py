@@ -129,7 +129,9 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
 
 
 def test_resuming_where_nothing_was_begun_says_what_to_do(tmp_path):
-    with pytest.raises(InputFileError, match=r"holds no manifest.json, so nothing was recorded there; start anew with"):
+    with pytest.raises(
+        InputFileError, match=r"has no manifest.json, so nothing was recorded there; start a new sweep with"
+    ):
         resume_sweep(tmp_path)
 
 
@@ -153,7 +155,7 @@ def test_another_suite_is_refused(tmp_path, change):
     ("key", "value", "message"),
     [
         ("eirkit", "0.0.9", r"was started with eirkit 0.0.9, this is .*; use that version or another --out"),
-        ("prompt_sha256", "0" * 64, "the prompts have changed since .*; start anew with another --out"),
+        ("prompt_sha256", "0" * 64, "the prompts have changed since .*; choose another --out"),
         ("suite_sha256", "0" * 64, "the suite differs from that in "),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_factory_in_a_file(tmp_path):
     model = make_model(f"{path}:Echo/big", ModelOptions())
     preflight(model)
     assert asyncio.run(model.reply(Request((Message("user", "hi"),)))).text == "big: hi"
-    with pytest.raises(UsageError, match="lacks reply, close, settings"):
+    with pytest.raises(UsageError, match="add reply, close, settings"):
         make_model(f"{path}:not_a_model/x", ModelOptions())
     with pytest.raises(UsageError, match="not a model factory"):
         make_model(f"{path}:A_NUMBER/x", ModelOptions())

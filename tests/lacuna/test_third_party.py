@@ -122,7 +122,7 @@ def test_where_nothing_is_scored_the_reason_comes_first_and_nothing_else_is_draw
     ("name", "said"),
     [
         ("Needs", "memory 'mine.py:Needs' requires path; give --memory-set Needs.path=VALUE"),
-        ("Bare", "has no reset, write, read; see docs/add-a-memory.md"),
+        ("Bare", "has no method reset, write, read; see docs/add-a-memory.md"),
         ("Mien", "no memory in mine.py named 'Mien'; did you mean 'Mine'? known: Bare, Mine, Needs\n"),
         ("Leaves", "memory 'mine.py:Leaves' cannot be constructed (SystemExit: 3); correct its settings"),
     ],
@@ -144,7 +144,7 @@ def test_a_size_that_is_none_of_ours_is_told_what_to_return(mine):
 def test_a_system_that_cannot_forget_is_told_what_to_add_for_the_strict_panel(mine):
     code, _, complaint = mine("--out", "out", "--panel", "strict")
     assert (code, complaint.count("\n")) == (2, 1)
-    assert "give Mine an `async def forget(self, label: str) -> None`" in complaint
+    assert "add `async def forget(self, label: str) -> None` to Mine" in complaint
 
 
 def test_a_system_may_be_called_by_its_class_and_by_its_registered_name():

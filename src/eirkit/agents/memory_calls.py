@@ -105,7 +105,7 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
         ) from error
     except SystemExit as error:
         raise StoreError(
-            f"the memory system's {verb} raised SystemExit ({error}); raise another error instead"
+            f"the memory system's {verb} raised SystemExit: {error}; raise another error instead"
         ) from error
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
         owner = getattr(method, "__self__", method)
