@@ -147,7 +147,7 @@ def test_a_line_of_the_limit_is_read_and_one_byte_more_is_refused(tmp_path):
     line = encode(SCHEMA, {"x": "y" * 100})
     path.write_bytes(line)
     assert list(read_records(path, SCHEMA, limit_bytes=len(line))) == [{"x": "y" * 100}]
-    with pytest.raises(InputFileError, match=rf":1: longer than {len(line) - 1} bytes"):
+    with pytest.raises(InputFileError, match=rf":1: line longer than {len(line) - 1} bytes"):
         list(read_records(path, SCHEMA, limit_bytes=len(line) - 1))
 
 
