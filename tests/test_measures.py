@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.findings.causes import CAUSE_MEASURES, CAUSES, KIND_MEASURES, Kind
-from eirkit.findings.fates import FATE_MEASURES, FATES
+from eirkit.findings.causes import CAUSES, Kind
+from eirkit.findings.fates import FATES
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
 from eirkit.show.colours import COLOURS, stylesheet
 from eirkit.show.glossary import GLOSSARY

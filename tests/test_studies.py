@@ -18,7 +18,7 @@ from eirkit.agents.model import ModelOptions
 from eirkit.eir.closed_forms import store_recall
 from eirkit.errors import UsageError
 from eirkit.experiments.rescue import RescueSetup, rescue
-from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from eirkit.logs.corpus.summary import BREAK_MEASURES
+from eirkit.logs.measures import BREAK_MEASURES
 from eirkit.logs.tables import read_rows
 from eirkit.runs.store import RUNS, scan_runs
 

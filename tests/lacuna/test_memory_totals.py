@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from eirkit.cli.memory_table import cost_columns, fate_columns, heading, memory_remarks
-from eirkit.findings.fates import FATES, MEMORY_MEASURES
+from eirkit.findings.fates import FATES
+from eirkit.findings.measures import MEMORY_MEASURES
 from eirkit.runs.cells import Access
 from eirkit.runs.summary import MemoryTotals, panel_of
 

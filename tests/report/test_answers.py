@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.cli import run
-from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.runs.store import EVENTS, RUNS
 from eirkit.show.phrases import share
 from eirkit.show.runs.accuracy import accuracy_section

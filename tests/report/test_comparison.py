@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from eirkit.cli import run
 from eirkit.errors import InputFileError
-from eirkit.findings.causes import CAUSE_MEASURES
-from eirkit.findings.fates import FATE_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
 from eirkit.show.comparison import pairs as comparison
 from eirkit.show.comparison.measures import COSTS, group_of, measure_of

@@ -12,8 +12,9 @@ from statistics import fmean
 import pytest
 
 from eirkit.cli import run
-from eirkit.findings.causes import CAUSE_MEASURES, CAUSES
-from eirkit.findings.fates import FATE_MEASURES, FATES
+from eirkit.findings.causes import CAUSES
+from eirkit.findings.fates import FATES
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
 from eirkit.show.comparison.page import comparison_page
 from eirkit.show.exports import write_tables
 from eirkit.show.glossary import GLOSSARY

@@ -34,7 +34,7 @@ from eirkit.bridges.memory_suite import (
     write_cases,
 )
 from eirkit.errors import EirkitError, UsageError
-from eirkit.findings.causes import CAUSE_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.runs.cells import Cell
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import read_suite

@@ -14,8 +14,7 @@ from eirkit.cli.command import option
 from eirkit.cli.options import IntegerList, workload_command
 from eirkit.cli.output import Show, document_options
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
-from eirkit.findings.causes import CAUSE_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control
 from eirkit.runs.results import Results
 from eirkit.show.document import Document

@@ -13,15 +13,14 @@ import click
 from eirkit.cli.command import OUTPUT, command, option
 from eirkit.cli.live_line import LiveLine
 from eirkit.cli.output import Show, document_options
-from eirkit.findings.causes import CAUSE_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.show.document import Document
 from eirkit.show.exports import write_page
 from eirkit.show.page import Listing, Page, Section
 from eirkit.show.pages.page_factory import pages
 from eirkit.show.table import Column, Table
 from eirkit.show.terminal import spark
-from eirkit.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.tasks.measures import SIMULATION_MEASURES
 
 EIR_PRESSURE = SIMULATION_MEASURES["eir_pressure"]
 

@@ -17,9 +17,7 @@ from eirkit.cli.run_options import axis_options, given_keys, suite_argument
 from eirkit.cli.runner_options import RunnerOptions, control_option, estimate_document, runner_options, totals
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.errors import UsageError
-from eirkit.findings.causes import CAUSE_MEASURES
-from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import NO_CONTROL
 from eirkit.runs.control import control_plan
 from eirkit.runs.estimate import estimate_plan

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eirkit.agents.stores.memory_factory import EXTRACTOR, model_of
-from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES, NOT_ASKED, RETURNED
+from eirkit.findings.fates import NOT_ASKED, RETURNED
+from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES
 from eirkit.show.table import Column
 
 Row = Mapping[str, Any]

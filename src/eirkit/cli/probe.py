@@ -15,8 +15,8 @@ from eirkit.cli.command import option
 from eirkit.cli.options import IntegerList, workload_command
 from eirkit.cli.output import Show, document_options
 from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
-from eirkit.experiments.evidence_measures import PROBE_MEASURES
 from eirkit.experiments.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
+from eirkit.findings.measures import PROBE_MEASURES
 from eirkit.runs.results import Results
 from eirkit.show.document import Document
 from eirkit.show.page import Section

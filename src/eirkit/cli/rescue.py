@@ -25,11 +25,9 @@ from eirkit.cli.runner_options import (
     runner_options,
 )
 from eirkit.errors import UsageError
-from eirkit.experiments.evidence_measures import ARM_MEASURES
 from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup
 from eirkit.experiments.rescue_document import RescueExperiment, may_claim
-from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.results import Results

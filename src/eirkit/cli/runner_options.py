@@ -21,6 +21,7 @@ from eirkit.cli.output import Show, repeated, say
 from eirkit.cli.sweep_progress import SweepProgress
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
+from eirkit.findings.measures import SPENDING_MEASURES
 from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.estimate import by_model, estimate_plan
@@ -28,7 +29,6 @@ from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 from eirkit.runs.plan import CellPlan
 from eirkit.runs.plan_folder import open_plan, write_result
 from eirkit.runs.results import Results
-from eirkit.runs.summary import SPENDING_MEASURES
 from eirkit.show.document import Document
 from eirkit.show.page import Section
 from eirkit.show.phrases import counted

@@ -24,15 +24,16 @@ from eirkit.cli.options import (
 )
 from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import RUN_MEASURES
 from eirkit.show.document import Document
 from eirkit.show.page import Section
 from eirkit.show.phrases import share
 from eirkit.show.table import Cell, Column, Table
 from eirkit.tasks.generation import prepare
+from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.policy import find_policy, policies
 from eirkit.tasks.simulation.plain import Recovery
-from eirkit.tasks.simulation.table import CEILING, FLOOR, SIMULATION_MEASURES, PolicyRow, first_failures, sweep
+from eirkit.tasks.simulation.table import CEILING, FLOOR, PolicyRow, first_failures, sweep
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workloads.full_lookup import DISTRIBUTIONS
 

@@ -21,10 +21,9 @@ from eirkit.errors import UnknownNameError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.corpus.rows import LOG_MEASURES
-from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
 from eirkit.logs.demand.goal import OWN_EDITS, OwnEdits
 from eirkit.logs.demand.live_states import VISIBILITIES, Visibility
+from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, facts

@@ -13,8 +13,7 @@ import click
 from eirkit.cli.command import command
 from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
-from eirkit.logs.corpus.rows import LOG_MEASURES
-from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
+from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.document import Document

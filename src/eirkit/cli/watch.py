@@ -16,8 +16,7 @@ from rich.text import Text
 from eirkit.cli.command import command, option
 from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
-from eirkit.findings.causes import CAUSE_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.show.document import Document
 from eirkit.show.page import Section
 from eirkit.show.table import Cell, Column, Table

@@ -8,7 +8,7 @@ from math import log2
 from typing import Any
 
 from eirkit.demo.questions import AGENT, CAPACITIES, CORPUS, RESCUED, WORKLOAD
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import RUN_MEASURES
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.logs.analysed import Analysed
@@ -23,7 +23,7 @@ from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.runs.page import next_control, next_rescue, rebuilding_section, repair_near
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 TITLE = "Three questions about memory, answered"

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.facts import fact
-from eirkit.measures import Measure, MeasureGroup
 from eirkit.tasks.task import Payload, Step, TaskInstance, read_record
 from eirkit.tasks.workload import Workload
 
@@ -35,75 +34,6 @@ Kind = Literal[
     "protocol",
 ]
 UNANSWERED: tuple[Kind, ...] = ("unanswered", "unreached")  # the kinds of the cause `not_answered`
-
-_OF_STEPS = "scored steps"
-CAUSE_MEASURES = MeasureGroup(
-    "causes",
-    "Why steps were wrong",
-    (
-        Measure(
-            "state_supply",
-            "missing input",
-            "a required input was not in context and could not be obtained",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="missing-input",
-        ),
-        Measure(
-            "cascade",
-            "carried-over error",
-            "the answer follows from earlier wrong answers of the agent",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="carried-over-error",
-        ),
-        Measure(
-            "not_answered",
-            "not answered",
-            "the run ended before the step, or the agent gave no answer",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="not-answered",
-        ),
-        Measure(
-            "computation",
-            "own error",
-            "the answer is wrong though every input could be obtained",
-            "share",
-            _OF_STEPS,
-            better="less",
-            colour="own-error",
-        ),
-    ),
-)
-KIND_MEASURES = MeasureGroup(
-    "kinds",
-    "Kinds of wrong steps",
-    (
-        Measure("missing", "input unavailable", "a required answer was unavailable", pooled="sum"),
-        Measure("never_submitted", "input never given", "a required answer had never been submitted", pooled="sum"),
-        Measure("propagated", "error passed on", "the answer follows from earlier wrong answers", pooled="sum"),
-        Measure("unanswered", "step left open", "the step was shown and got no answer", pooled="sum"),
-        Measure("unreached", "step not reached", "the run ended before the step was shown", pooled="sum"),
-        Measure("correct_inputs", "wrong from correct inputs", "all inputs were there and correct", pooled="sum"),
-        Measure(
-            "on_corrupted",
-            "wrong from wrong inputs",
-            "some inputs were wrong, and the answer does not follow from them either",
-            pooled="sum",
-        ),
-        Measure(
-            "not_fetched",
-            "input not fetched",
-            "an input could be had within the budgets and was not",
-            pooled="sum",
-        ),
-        Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
-    ),
-)
 
 
 @fact

@@ -16,7 +16,6 @@ from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryUsage
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
 from eirkit.findings.causes import Verdict
-from eirkit.measures import Measure, MeasureGroup
 
 Fate = Literal["used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten"]
 FATES: tuple[Fate, ...] = ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
@@ -26,105 +25,6 @@ NOT_ASKED: tuple[Fate, ...] = (
     "unwritten",
 )  # fates of records that the agent never wrote or never searched for
 FLOOD = 10 * SEARCH_LIMIT * LONGEST_PASSAGE  # characters of one search, ten times what can be shown
-
-
-_NEEDED = "records needed from memory"
-FATE_MEASURES = MeasureGroup(
-    "fates",
-    "What became of records needed from memory",
-    (
-        Measure(
-            "used",
-            "returned and used",
-            "a search returned the record, and the answer follows from it",
-            "share",
-            _NEEDED,
-            better="more",
-            colour="used",
-        ),
-        Measure(
-            "not_used",
-            "returned, not used",
-            "a search returned the record, and the answer does not follow from it",
-            "share",
-            _NEEDED,
-            better="less",
-            colour="not-used",
-        ),
-        Measure(
-            "other_value",
-            "returned with another value",
-            "a search returned the record's label with another value",
-            "share",
-            _NEEDED,
-            better="less",
-            colour="other-value",
-        ),
-        Measure(
-            "not_found",
-            "stored, not returned",
-            "the store has the record, and no search returned it",
-            "share",
-            _NEEDED,
-            better="less",
-            colour="not-returned",
-        ),
-        Measure(
-            "not_stored",
-            "not in the store",
-            "the record was written and searched for, and the store does not have it",
-            "share",
-            _NEEDED,
-            better="less",
-            colour="not-stored",
-        ),
-        Measure(
-            "not_sought",
-            "never searched for",
-            "the agent wrote the record and never searched for it",
-            "share",
-            _NEEDED,
-            better="less",
-            colour="not-searched",
-        ),
-        Measure(
-            "unwritten",
-            "never written",
-            "the agent never wrote the record to the memory",
-            "share",
-            _NEEDED,
-            better="less",
-            colour="not-written",
-        ),
-    ),
-)
-MEMORY_MEASURES = MeasureGroup(
-    "memory",
-    "What the memory held and cost",
-    (
-        Measure("needed", "records needed", "records needed from memory: required and not in context", pooled="sum"),
-        Measure("write_ms", "write latency", "time of one write", "milliseconds", better="less", pooled="per_call"),
-        Measure("search_ms", "search latency", "time of one search", "milliseconds", better="less", pooled="per_call"),
-        Measure("slowest_ms", "slowest call", "time of the slowest call", "milliseconds", "", "less", "largest"),
-        Measure("records", "records held", "records that the memory holds at most", pooled="largest"),
-        Measure("bytes", "bytes held", "bytes that the memory holds at most", "bytes", pooled="largest"),
-        Measure(
-            "held_bits",
-            "bits held",
-            "bits in the values that are in context or in the store, at the peak",
-            "bits",
-            pooled="largest",
-        ),
-        Measure(
-            "needed_bits", "bits needed", "bits that any memory must hold at the peak (EIR)", "bits", pooled="largest"
-        ),
-        Measure("model_calls", "memory calls", "model calls that the memory made itself", better="less", pooled="sum"),
-        Measure(
-            "memory_tokens", "memory tokens", "tokens of these calls, in and out", "tokens", better="less", pooled="sum"
-        ),
-        Measure("memory_cost_usd", "memory cost", "price of these calls", "dollars", better="less", pooled="sum"),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.pooling import pool
-from eirkit.measures import Measure, MeasureGroup
 from eirkit.records import write_document
 from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
@@ -31,34 +30,6 @@ FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 _USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
-SPENDING_MEASURES = MeasureGroup(
-    "spending",
-    "What the agent's model cost",
-    (
-        Measure("calls", "agent calls", "requests to the agent's model", better="less", pooled="sum"),
-        Measure("cache_hits", "calls from cache", "requests answered from the reply cache", pooled="sum"),
-        Measure("input_tokens", "tokens in", "tokens sent to the agent's model", "tokens", better="less", pooled="sum"),
-        Measure(
-            "output_tokens", "tokens out", "tokens that the agent's model wrote", "tokens", better="less", pooled="sum"
-        ),
-        Measure(
-            "agent_tokens",
-            "agent tokens",
-            "tokens of the agent's model, in and out",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "cost_usd",
-            "agent cost",
-            "price of the agent's calls, unknown where that of some call is",
-            "dollars",
-            better="less",
-            pooled="sum",
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

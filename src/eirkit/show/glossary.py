@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from eirkit.experiments.evidence_measures import ARM_MEASURES, PROBE_MEASURES
-from eirkit.findings.causes import CAUSE_MEASURES, KIND_MEASURES
-from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.logs.cohorts.cohort import COHORT_MEASURES
-from eirkit.logs.corpus.rows import LOG_MEASURES
-from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
+from eirkit.findings.measures import (
+    ARM_MEASURES,
+    CAUSE_MEASURES,
+    FATE_MEASURES,
+    KIND_MEASURES,
+    MEMORY_MEASURES,
+    PROBE_MEASURES,
+    RUN_MEASURES,
+    SPENDING_MEASURES,
+)
+from eirkit.logs.measures import BREAK_MEASURES, COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
-from eirkit.runs.summary import SPENDING_MEASURES
 from eirkit.show.table import markdown_text
-from eirkit.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.tasks.measures import SIMULATION_MEASURES
 
 GLOSSARY = Glossary(
     (

@@ -21,30 +21,8 @@ from eirkit.logs.cohorts.plan import AnalysisPlan, Cohort, Settings, holm
 from eirkit.logs.cohorts.run_columns import By, Floats, RereadCells, RunColumns, read_runs
 from eirkit.logs.inference.auc import Auc, failure_auc
 from eirkit.logs.inference.results import join_notes
-from eirkit.measures import Measure, MeasureGroup
 
 NO_COVERAGE = "no run touched a goal file, so every measured demand is 0: missing coverage, not lack of need"
-COHORT_MEASURES = MeasureGroup(
-    "cohorts",
-    "Cohorts of recorded runs",
-    (
-        Measure(
-            "covered_failure_auc",
-            "failure AUC",
-            "probability that a failed run needed more than a successful one, ties half, over runs that reached a goal "
-            "file",
-            "probability",
-            pooled="cohort",
-        ),
-        Measure(
-            "failure_auc",
-            "failure AUC, uncovered as 0",
-            "the same with runs that reached no goal file as needing 0",
-            "probability",
-            pooled="cohort",
-        ),
-    ),
-)
 
 
 def cohort_row(cohort: Cohort) -> dict[str, Any]:

@@ -17,87 +17,8 @@ from eirkit.logs.demand.entities import EntityDemand
 from eirkit.logs.demand.goal import Goal, GoalSource
 from eirkit.logs.demand.live_states import MeasuredRun, Visibility
 from eirkit.logs.trajectory import Domain, Recording, Trajectory
-from eirkit.measures import Measure, MeasureGroup
 
 Unit = Literal["tokens", "entities"]
-
-LOG_MEASURES = MeasureGroup(
-    "recorded_runs",
-    "Recorded runs",
-    (
-        Measure(
-            "failed", "failure rate", "runs that did not succeed", "share", "runs with a known outcome", better="less"
-        ),
-        Measure(
-            "goal_accessed", "goal reached", "runs that read or wrote a goal file", "share", "runs over files", "more"
-        ),
-        Measure(
-            "rework",
-            "any rework",
-            "runs with a failed edit, a repeated command or edit, or a submission after a failed test",
-            "share",
-            "runs",
-            better="less",
-        ),
-        Measure(
-            "peak_demand_tokens",
-            "peak demand",
-            "the most that was live at one cut: seen before it, unchanged, and used after it on the way to the goal",
-            "tokens",
-        ),
-        Measure("peak_cut", "at cut", "the first turn before which demand has its peak", "step", pooled="none"),
-        Measure(
-            "later_used_peak",
-            "peak used later",
-            "the most that was seen before a cut and used after it, for whatever purpose",
-            "amount",
-            pooled="quantiles",
-        ),
-        Measure("trajectory_tokens", "trajectory length", "tokens of the whole run", "tokens"),
-        Measure("tool_turns", "tool turns", "turns that called a tool or touched a file"),
-        Measure("peak_context_tokens", "largest prompt", "the largest prompt with its reply", "tokens"),
-        Measure(
-            "peak_context_share",
-            "window used",
-            "the largest prompt with its reply",
-            "share",
-            "the model's context window",
-        ),
-        Measure("summary_markers", "compactions", "places where the context was summarised", pooled="sum"),
-        Measure("clears", "clears", "places where the context was emptied", pooled="sum"),
-        Measure("clipped_views", "clipped views", "outputs that the agent's software cut short", pooled="sum"),
-        Measure("clipped_goal_views", "clipped goal views", "clipped views of goal files", pooled="sum"),
-        Measure(
-            "clipped_modified_views",
-            "clipped, modified later",
-            "clipped views of files that the run modified later",
-            pooled="sum",
-        ),
-        Measure(
-            "lines_recovered",
-            "hidden lines shown later",
-            "lines to be changed that a clipped view hid and a later view showed",
-            pooled="sum",
-        ),
-        Measure(
-            "lines_never_recovered",
-            "hidden lines never shown",
-            "lines to be changed that a clipped view hid and no later view showed",
-            pooled="sum",
-        ),
-        Measure("lines_ambiguous", "undecided hidden lines", "hidden lines that cannot be told apart", pooled="sum"),
-        Measure("edit_failures", "failed edits", "edits that the tool refused", pooled="sum"),
-        Measure("repeated_commands", "repeated commands", "commands run again in vain", pooled="sum"),
-        Measure("repeated_edits", "repeated edits", "edits made again", pooled="sum"),
-        Measure(
-            "submits_after_failed_test",
-            "submissions after a failed test",
-            "submissions though the last test run had failed",
-            pooled="sum",
-        ),
-        Measure("overflow_errors", "context overflows", "requests that did not fit the model's window", pooled="sum"),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

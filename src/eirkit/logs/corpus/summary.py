@@ -15,7 +15,6 @@ from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
 from eirkit.logs.sources.documents import Skipped
-from eirkit.measures import Measure, MeasureGroup
 
 QUANTILES = (0.5, 0.9, 0.99)
 LISTED = 10  # runs and files
@@ -48,95 +47,6 @@ _BREAK_SUMS = (
     "never_reread_tokens",
     "reread_dropped_tokens",
     "overwritten_tokens",
-)
-
-READING_MEASURES = MeasureGroup(
-    "reading",
-    "What recorded runs read",
-    (
-        Measure("read_tokens", "tokens read", "tokens of file content that reads showed", "tokens", pooled="sum"),
-        Measure(
-            "repeat_tokens",
-            "tokens read again",
-            "tokens shown again though unchanged and shown before",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "repeat_share",
-            "read again",
-            "shown again though unchanged and shown before",
-            "share",
-            "tokens read",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "dead_read_tokens",
-            "tokens read in vain",
-            "tokens read and used by nothing that leads to the goal, in runs that reached it",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "dead_read_share",
-            "read in vain",
-            "read and used by nothing that leads to the goal",
-            "share",
-            "tokens read by runs that reached a goal file",
-            better="less",
-            pooled="sum",
-        ),
-    ),
-)
-BREAK_MEASURES = MeasureGroup(
-    "breaks",
-    "What compactions and clears dropped",
-    (
-        Measure(
-            "live_tokens",
-            "still needed",
-            "in context at the break, of files that were used later",
-            "tokens",
-            "",
-            None,
-            "sum",
-        ),
-        Measure(
-            "dropped_tokens",
-            "dropped",
-            "still needed and not carried over: the sum of the next three",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "reread_dropped_tokens",
-            "dropped, read again",
-            "dropped, in files that were read again",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "overwritten_tokens",
-            "dropped, edited unread",
-            "dropped, in files that were edited without being read again",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-        Measure(
-            "never_reread_tokens",
-            "dropped, never read again",
-            "dropped, in files that were neither read again nor edited first",
-            "tokens",
-            better="less",
-            pooled="sum",
-        ),
-    ),
 )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from eirkit.findings.causes import CAUSE_MEASURES, CAUSES
+from eirkit.findings.causes import CAUSES
+from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.findings.pooling import mean
 from eirkit.findings.prediction import decompose, no_cascade, residuals, store_recall_accuracy
 from eirkit.paper.studies.agents import (

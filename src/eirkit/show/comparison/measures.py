@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from eirkit.findings.causes import CAUSE_MEASURES
-from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
+from eirkit.logs.measures import LOG_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
-from eirkit.runs.summary import SPENDING_MEASURES
 
 COMPARED = Glossary((RUN_MEASURES, CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES, LOG_MEASURES))
 COSTS = (MEMORY_MEASURES, SPENDING_MEASURES)

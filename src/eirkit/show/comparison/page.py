@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from eirkit.findings.fates import FATE_MEASURES
-from eirkit.logs.cohorts.cohort import COHORT_MEASURES
+from eirkit.findings.measures import FATE_MEASURES
+from eirkit.logs.measures import COHORT_MEASURES
 from eirkit.measures import MeasureGroup
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.comparison.measures import measure_of, title_of
 from eirkit.show.comparison.pairs import Comparison, Difference, SettingChange
 from eirkit.show.comparison.verdict import fates_sentence, grouped, shown, shown_difference, verdict_of
-from eirkit.show.logs.cohorts import GOAL_COLUMNS
+from eirkit.show.logs.sentences import GOAL_COLUMNS
 from eirkit.show.page import Headline, Listing, Page, Section
 from eirkit.show.phrases import counted
 from eirkit.show.table import Column, Table

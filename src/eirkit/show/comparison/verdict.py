@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from eirkit.findings.fates import FATE_MEASURES
+from eirkit.findings.measures import FATE_MEASURES
 from eirkit.measures import MeasureGroup
 from eirkit.show.comparison.measures import group_of, measure_of
 from eirkit.show.comparison.pairs import Comparison, Difference

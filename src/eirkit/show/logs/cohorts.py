@@ -6,21 +6,15 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eirkit.logs.cohorts.cohort import COHORT_MEASURES
-from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.logs.measures import COHORT_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.logs.analysed import Analysed
-from eirkit.show.logs.sentences import goal_is_known
+from eirkit.show.logs.sentences import GOAL_COLUMNS, goal_is_known
 from eirkit.show.page import Item, Section
 from eirkit.show.phrases import listed
 from eirkit.show.table import Column, Table
 
 Test = Mapping[str, Any]
-_GOAL, _PEAK = LOG_MEASURES["goal_accessed"], LOG_MEASURES["peak_demand_tokens"]
-GOAL_COLUMNS = (
-    Column("goal_access", _GOAL.label, 3, percent=True, meaning=_GOAL.description),
-    Column("mean_peak_tokens", f"mean {_PEAK.label}", 0, meaning="tokens, runs without a goal file as 0"),
-)
 
 
 def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:

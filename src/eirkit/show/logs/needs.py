@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eirkit.logs.corpus.rows import LOG_MEASURES
-from eirkit.logs.corpus.summary import BREAK_MEASURES, READING_MEASURES
+from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
 from eirkit.show.logs.sentences import break_words, goal_is_known

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from eirkit.logs.corpus.rows import LOG_MEASURES
-from eirkit.logs.corpus.summary import READING_MEASURES
+from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.show.logs.analysed import Analysed
 from eirkit.show.logs.cohorts import cohort_sections
 from eirkit.show.logs.needs import (

@@ -1,14 +1,22 @@
-"""What is said of analysed runs in more than one place: whether need goes with failure, and what could not be told."""
+"""Sentences and columns that several pages of analysed runs share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from eirkit.logs.measures import LOG_MEASURES
 from eirkit.show.phrases import counted
+from eirkit.show.table import Column
 
 CHANCE = 0.5
 UNCOVERED = "touched no goal file, so what they needed is not known"
+
+_GOAL, _PEAK = LOG_MEASURES["goal_accessed"], LOG_MEASURES["peak_demand_tokens"]
+GOAL_COLUMNS = (
+    Column("goal_access", _GOAL.label, 3, percent=True, meaning=_GOAL.description),
+    Column("mean_peak_tokens", f"mean {_PEAK.label}", 0, meaning="tokens, runs without a goal file as 0"),
+)
 
 
 def need_sentence(estimate: float, low: float | None, high: float | None, left_out: int) -> str:

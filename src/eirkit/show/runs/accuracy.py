@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eirkit.findings.causes import CAUSE_MEASURES, CAUSES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.causes import CAUSES
+from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.findings.prediction import PressureRun, no_cascade, pressure_correlation
 from eirkit.findings.statistics import Interval, bootstrap_mean
 from eirkit.show.chart import Axis, Chart, Series

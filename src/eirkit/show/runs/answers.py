@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from eirkit.findings.causes import CAUSE_MEASURES, CAUSES, Cause
-from eirkit.findings.fates import FATE_MEASURES, FATES, NOT_ASKED, RETURNED, Fate
+from eirkit.findings.causes import CAUSES, Cause
+from eirkit.findings.fates import FATES, NOT_ASKED, RETURNED, Fate
+from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
 from eirkit.show.page import Headline
 from eirkit.show.phrases import counted, share
 from eirkit.show.runs.folder import Coordinates

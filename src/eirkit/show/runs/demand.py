@@ -9,14 +9,14 @@ from typing import Any
 
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import UsageError
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import RUN_MEASURES
 from eirkit.show.chart import Axis, Chart, Figure, Series
 from eirkit.show.folders import foreign
 from eirkit.show.page import Section
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import generate, graph_of, prepare
-from eirkit.tasks.simulation.table import SIMULATION_MEASURES
+from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eirkit.experiments.evidence_measures import ARM_MEASURES, PROBE_MEASURES
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.page import Headline, Listing, Page, Section
 from eirkit.show.phrases import counted, listed, points, share

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eirkit.findings.fates import FATE_MEASURES, MEMORY_MEASURES
-from eirkit.runs.summary import SPENDING_MEASURES
+from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, SPENDING_MEASURES
 from eirkit.show.chart import Axis, Chart, Series
 from eirkit.show.page import Section
 from eirkit.show.phrases import share

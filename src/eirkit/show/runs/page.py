@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.measures import RUN_MEASURES
 from eirkit.runs.cells import CONTROLLED
 from eirkit.show.page import Listing, Page, Section
 from eirkit.show.phrases import counted, listed

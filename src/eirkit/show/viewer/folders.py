@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eirkit.errors import EirkitError, InputFileError, UsageError
-from eirkit.findings.pooling import RUN_MEASURES
-from eirkit.logs.corpus.rows import LOG_MEASURES
+from eirkit.findings.measures import RUN_MEASURES
+from eirkit.logs.measures import LOG_MEASURES
 from eirkit.logs.tables import FILE as ANALYSIS
 from eirkit.logs.tables import is_analysis, read_analysis
 from eirkit.records import read_document

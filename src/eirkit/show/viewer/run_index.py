@@ -14,11 +14,9 @@ from time import monotonic
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
-from eirkit.experiments.evidence_measures import ARM_MEASURES
-from eirkit.findings.causes import CAUSE_MEASURES, RunScore, read_score
-from eirkit.findings.pooling import RUN_MEASURES
+from eirkit.findings.causes import RunScore, read_score
+from eirkit.findings.measures import ARM_MEASURES, CAUSE_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.runs.store import RUN_SCHEMA, RUNS
-from eirkit.runs.summary import SPENDING_MEASURES
 from eirkit.show.viewer.earlier import as_today
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
 

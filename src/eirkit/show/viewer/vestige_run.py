@@ -13,9 +13,8 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.audits.clipping import old_lines
-from eirkit.logs.corpus.rows import LOG_MEASURES
-from eirkit.logs.corpus.summary import READING_MEASURES
 from eirkit.logs.demand.gold_patches import GoldPatches
+from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, arrow, read_analysis, read_rows, read_table
 from eirkit.show.phrases import counted
 from eirkit.show.viewer.tables import ArrowColumns, Field, RowTable, telling

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from eirkit.compilation import hint_if_slow
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError
-from eirkit.measures import Measure, MeasureGroup
 from eirkit.tasks.generation import BATCH, prepare
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
@@ -28,33 +27,6 @@ from eirkit.tasks.task import TaskSpec
 FLOOR, CEILING = "fifo", "belady"  # the two ends of `gap_closed`
 _CHUNK_REFERENCES = 1 << 22  # references drawn together
 _LONGEST_DEMAND = 4096  # steps; beyond it EIR takes longer than the simulation
-SIMULATION_MEASURES = MeasureGroup(
-    "simulation",
-    "Simulated policies",
-    (
-        Measure(
-            "reference_miss_rate",
-            "reference miss rate",
-            "required answers that are not in context",
-            "share",
-            "references",
-            better="less",
-        ),
-        Measure("hit_rate", "hit rate", "required answers that are in context", "share", "references", better="more"),
-        Measure("miss_regret", "miss regret", "missed references beyond those of Belady's policy", better="less"),
-        Measure(
-            "gap_closed",
-            "gap closed",
-            "how much of the distance in miss rate from FIFO to Belady a policy covers",
-            "share",
-            "the gap between FIFO and Belady",
-            better="more",
-        ),
-        Measure(
-            "eir_pressure", "EIR pressure", "bits that must survive over bits that fit, at the peak", pooled="none"
-        ),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,301 @@
+"""What a run of an agent is measured by: accuracy, causes of wrong steps, fates of needed records, memory cost."""
+
+from __future__ import annotations
+
+from eirkit.measures import Measure, MeasureGroup
+
+_OF_STEPS = "scored steps"
+CAUSE_MEASURES = MeasureGroup(
+    "causes",
+    "Why steps were wrong",
+    (
+        Measure(
+            "state_supply",
+            "missing input",
+            "a required input was not in context and could not be obtained",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="missing-input",
+        ),
+        Measure(
+            "cascade",
+            "carried-over error",
+            "the answer follows from earlier wrong answers of the agent",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="carried-over-error",
+        ),
+        Measure(
+            "not_answered",
+            "not answered",
+            "the run ended before the step, or the agent gave no answer",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="not-answered",
+        ),
+        Measure(
+            "computation",
+            "own error",
+            "the answer is wrong though every input could be obtained",
+            "share",
+            _OF_STEPS,
+            better="less",
+            colour="own-error",
+        ),
+    ),
+)
+KIND_MEASURES = MeasureGroup(
+    "kinds",
+    "Kinds of wrong steps",
+    (
+        Measure("missing", "input unavailable", "a required answer was unavailable", pooled="sum"),
+        Measure("never_submitted", "input never given", "a required answer had never been submitted", pooled="sum"),
+        Measure("propagated", "error passed on", "the answer follows from earlier wrong answers", pooled="sum"),
+        Measure("unanswered", "step left open", "the step was shown and got no answer", pooled="sum"),
+        Measure("unreached", "step not reached", "the run ended before the step was shown", pooled="sum"),
+        Measure("correct_inputs", "wrong from correct inputs", "all inputs were there and correct", pooled="sum"),
+        Measure(
+            "on_corrupted",
+            "wrong from wrong inputs",
+            "some inputs were wrong, and the answer does not follow from them either",
+            pooled="sum",
+        ),
+        Measure(
+            "not_fetched",
+            "input not fetched",
+            "an input could be had within the budgets and was not",
+            pooled="sum",
+        ),
+        Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
+    ),
+)
+_NEEDED = "records needed from memory"
+FATE_MEASURES = MeasureGroup(
+    "fates",
+    "What became of records needed from memory",
+    (
+        Measure(
+            "used",
+            "returned and used",
+            "a search returned the record, and the answer follows from it",
+            "share",
+            _NEEDED,
+            better="more",
+            colour="used",
+        ),
+        Measure(
+            "not_used",
+            "returned, not used",
+            "a search returned the record, and the answer does not follow from it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-used",
+        ),
+        Measure(
+            "other_value",
+            "returned with another value",
+            "a search returned the record's label with another value",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="other-value",
+        ),
+        Measure(
+            "not_found",
+            "stored, not returned",
+            "the store has the record, and no search returned it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-returned",
+        ),
+        Measure(
+            "not_stored",
+            "not in the store",
+            "the record was written and searched for, and the store does not have it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-stored",
+        ),
+        Measure(
+            "not_sought",
+            "never searched for",
+            "the agent wrote the record and never searched for it",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-searched",
+        ),
+        Measure(
+            "unwritten",
+            "never written",
+            "the agent never wrote the record to the memory",
+            "share",
+            _NEEDED,
+            better="less",
+            colour="not-written",
+        ),
+    ),
+)
+MEMORY_MEASURES = MeasureGroup(
+    "memory",
+    "What the memory held and cost",
+    (
+        Measure("needed", "records needed", "records needed from memory: required and not in context", pooled="sum"),
+        Measure("write_ms", "write latency", "time of one write", "milliseconds", better="less", pooled="per_call"),
+        Measure("search_ms", "search latency", "time of one search", "milliseconds", better="less", pooled="per_call"),
+        Measure("slowest_ms", "slowest call", "time of the slowest call", "milliseconds", "", "less", "largest"),
+        Measure("records", "records held", "records that the memory holds at most", pooled="largest"),
+        Measure("bytes", "bytes held", "bytes that the memory holds at most", "bytes", pooled="largest"),
+        Measure(
+            "held_bits",
+            "bits held",
+            "bits in the values that are in context or in the store, at the peak",
+            "bits",
+            pooled="largest",
+        ),
+        Measure(
+            "needed_bits", "bits needed", "bits that any memory must hold at the peak (EIR)", "bits", pooled="largest"
+        ),
+        Measure("model_calls", "memory calls", "model calls that the memory made itself", better="less", pooled="sum"),
+        Measure(
+            "memory_tokens", "memory tokens", "tokens of these calls, in and out", "tokens", better="less", pooled="sum"
+        ),
+        Measure("memory_cost_usd", "memory cost", "price of these calls", "dollars", better="less", pooled="sum"),
+    ),
+)
+RUN_MEASURES = MeasureGroup(
+    "results",
+    "Results",
+    (
+        Measure(
+            "accuracy",
+            "accuracy",
+            "correct answers, where steps without an answer are wrong",
+            "share",
+            "scored steps",
+            better="more",
+            colour="correct",
+        ),
+        Measure(
+            "step_accuracy",
+            "step accuracy",
+            "correct answers at steps that need earlier answers",
+            "share",
+            "scored steps with references",
+            better="more",
+        ),
+        Measure(
+            "self_consistent_accuracy",
+            "self-consistent",
+            "answers that equal the operator on the agent's own earlier answers, right or wrong",
+            "share",
+            "scored steps",
+            better="more",
+        ),
+        Measure("final_accuracy", "final answer correct", "runs whose last answer is correct", "share", "runs", "more"),
+        Measure(
+            "answered_fraction", "answered", "steps with an answer, right or wrong", "share", "scored steps", "more"
+        ),
+        Measure(
+            "miss_rate",
+            "miss rate",
+            "steps that need an earlier answer which is no longer in context, whether a memory returns it or not",
+            "share",
+            "steps with references",
+        ),
+        Measure("missed_steps", "steps with a miss", "steps with at least one required answer out of context"),
+        Measure(
+            "first_error_at_first_miss",
+            "first error at first miss",
+            "the first error of a run is at its first miss",
+            "share",
+            "runs with a miss",
+        ),
+        Measure(
+            "no_cascade_accuracy",
+            "accuracy without carry-over",
+            "what the accuracy would be if exactly the steps with a miss were wrong",
+            "share",
+            "scored steps",
+        ),
+        Measure("first_miss", "first miss", "the first step with a required answer out of context", "step"),
+        Measure("first_error", "first error", "the first wrong step", "step"),
+        Measure("reads", "reads", "earlier answers read back with READ"),
+        Measure("recomputations", "recomputations", "earlier answers computed again with RECOMPUTE"),
+        Measure("max_turn", "at the action limit", "runs that ended at their limit of actions", pooled="sum"),
+        Measure("scored", "runs scored", "runs that came to an end, of those attempted", pooled="sum"),
+        Measure("pressure", "m/h", "the dependency window over the items kept in context", pooled="none"),
+        Measure("h", "h", "items kept in context", pooled="none"),
+    ),
+)
+SPENDING_MEASURES = MeasureGroup(
+    "spending",
+    "What the agent's model cost",
+    (
+        Measure("calls", "agent calls", "requests to the agent's model", better="less", pooled="sum"),
+        Measure("cache_hits", "calls from cache", "requests answered from the reply cache", pooled="sum"),
+        Measure("input_tokens", "tokens in", "tokens sent to the agent's model", "tokens", better="less", pooled="sum"),
+        Measure(
+            "output_tokens", "tokens out", "tokens that the agent's model wrote", "tokens", better="less", pooled="sum"
+        ),
+        Measure(
+            "agent_tokens",
+            "agent tokens",
+            "tokens of the agent's model, in and out",
+            "tokens",
+            better="less",
+            pooled="sum",
+        ),
+        Measure(
+            "cost_usd",
+            "agent cost",
+            "price of the agent's calls, unknown where that of some call is",
+            "dollars",
+            better="less",
+            pooled="sum",
+        ),
+    ),
+)
+_MISSED = "scored steps with a miss"
+ARM_MEASURES = MeasureGroup(
+    "arms",
+    "Rescue: accuracy at steps with a miss, by arm",
+    (
+        Measure("control", "control", "correct answers where nothing is injected", "share", _MISSED),
+        Measure(
+            "sham",
+            "sham",
+            "correct answers where another value of the same length is injected under the required label",
+            "share",
+            _MISSED,
+        ),
+        Measure("oracle", "oracle", "correct answers where the required record is injected", "share", _MISSED),
+        Measure(
+            "trajectory_accuracy", "trajectory accuracy", "correct answers over all steps", "share", "scored steps"
+        ),
+    ),
+)
+PROBE_MEASURES = MeasureGroup(
+    "probes",
+    "Recovery probes",
+    (
+        Measure("probes", "probes", "probes that came to an end", pooled="sum"),
+        Measure("successful", "successful", "probes that rebuilt the lost answer", better="more", pooled="sum"),
+        Measure("early_stops", "gave up early", "probes that stopped before it was known", better="less", pooled="sum"),
+        Measure(
+            "at_limit", "out of actions", "probes that ended at their limit of actions", "count", "", "less", "sum"
+        ),
+        Measure("read_overhead", "read overhead", "reads over the fewest possible, over successes", better="less"),
+        Measure("redundant", "repeated reads", "steps read again", better="less", pooled="sum"),
+        Measure(
+            "off_cone", "reads off the cone", "reads that the lost answer does not need", "count", "", "less", "sum"
+        ),
+        Measure("minimum", "fewest reads", "the fewest reads that rebuild the answer"),
+    ),
+)
