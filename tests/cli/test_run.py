@@ -126,7 +126,7 @@ COMPLAINTS = [
     ((*SMALL, "--set", "body={1"), "--set body={1 is no JSON object; write it like --set 'body={\"seed\": 1}'"),
     ((*SMALL, "--cap-usd", "-1"), "-1"),
     (("none.toml",), "cannot read none.toml: No such file or directory; check the path"),
-    (("--resume", "nowhere"), "nowhere holds no manifest.json, so nothing was recorded there"),
+    (("--resume", "nowhere"), "nowhere has no manifest.json, so nothing was recorded there"),
     (("--resume", "a", "--out", "b"), "--resume continues in its own folder; leave out --out"),
 ]
 

@@ -135,7 +135,7 @@ def test_what_the_server_refuses_is_told_in_its_words():
         finally:
             await memory.teardown()
 
-    with pytest.raises(StoreError, match="the MCP server refused look: Error executing tool look"):
+    with pytest.raises(StoreError, match=r"the MCP server refused look \(Error executing tool look"):
         asyncio.run(refused())
 
 

@@ -95,7 +95,7 @@ def test_the_sentence_says_these_figures(chain):
     assert first.endswith(f"{repair.sentence}.")
     lucky = replace(repair, control=0.003)
     arms = f"(sham {share(repair.sham)}, nothing {share(lucky.control)})"
-    assert lucky.sentence == f"of steps that miss something {share(repair.oracle)} are right with it restored {arms}"
+    assert lucky.sentence == f"of steps with a miss {share(repair.oracle)} are right with it restored {arms}"
     assert replace(repair, control=0.0).sentence == "restoring it repairs 100% (sham 0%)"
     assert page.answers["losses"]["lost_share"] == found.lost_share
 
