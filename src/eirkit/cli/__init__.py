@@ -1,4 +1,4 @@
-"""The command line: parse, call one function, print. Command modules are imported when their command is used."""
+"""Entry point of the command line: runs a command and turns expected errors into one line and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of commands that run agents: tasks, models and seeds."""
+"""Options of commands that run agents: workloads, seeds, models and how models are called."""
 
 from __future__ import annotations
 

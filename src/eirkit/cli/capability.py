@@ -1,4 +1,4 @@
-"""`eirkit lacuna capability`: which models can do which tasks with nothing missing."""
+"""`eirkit lacuna capability`: measures which models can do which tasks when nothing is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command: its name, where it is defined, and its line in help."""
+"""Lists every command with its name, the module that defines it and its line of help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands whose help shows options in groups and ends in an example, and options that know their group."""
+"""Click command and option classes whose help shows options in groups and ends with an example."""
 
 from __future__ import annotations
 
@@ -80,17 +80,17 @@ class GroupedCommand(click.Command):
 
 
 def command(name: str | None = None, *, example: str, **attributes: Any) -> Callable[[Any], GroupedCommand]:
-    """Return what makes a function a command with an example in its help."""
+    """Return a decorator that makes a function a command with an example in its help."""
     return click.command(name, cls=GroupedCommand, example=example, **attributes)
 
 
 def option(*declarations: Any, group: str = "Options", **attributes: Any) -> Callable[[Any], Any]:
-    """Return what adds an option to a command, in one of the groups of its help."""
+    """Return a decorator that adds an option to a command, in one of the groups of its help."""
     return click.option(*declarations, cls=Option, group=group, **attributes)
 
 
 def options(*added: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what adds several options in the order in which they are listed."""
+    """Return a decorator that adds several options in the order in which they are listed."""
 
     def decorate(function: Any) -> Any:
         for one in reversed(added):

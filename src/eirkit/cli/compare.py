@@ -1,4 +1,4 @@
-"""`eirkit compare`: two folders of results, paired."""
+"""`eirkit compare`: compares two result folders by paired differences."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _sides(found: Comparison) -> Iterator[str]:
 
 
 def _is_told(change: SettingChange, found: Comparison) -> bool:
-    """True for a setting that the names of the sides say already."""
+    """Return True for a setting that the names of the sides already contain."""
     return any(
         change.name.rpartition(".")[2] in (one.name, *(_IN_MEMORY if one.name == "memory" else ()))
         and (change.a or "") in (one.a or "")
@@ -86,6 +86,6 @@ def _is_told(change: SettingChange, found: Comparison) -> bool:
 
 
 def _clipped(change: SettingChange) -> SettingChange:
-    """Return a setting with hashes by their beginnings."""
+    """Return a setting with hashes shortened to their beginnings."""
     a, b = (None if one is None else _HASH.sub(lambda found: found[0][:12], one) for one in (change.a, change.b))
     return replace(change, a=a, b=b)

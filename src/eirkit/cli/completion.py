@@ -1,4 +1,4 @@
-"""`eirkit completion SHELL`: the script that teaches a shell our commands and options."""
+"""`eirkit completion SHELL`: prints the shell completion script for eirkit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit lacuna cones`: what it costs to rebuild a lost result, over many random graphs."""
+"""`eirkit lacuna cones`: computes what it costs to rebuild a lost result, over many random graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit demo`: the three questions on built-in examples, offline and in half a minute, and a page about it."""
+"""`eirkit demo`: answers the three questions on built-in examples, offline, and writes a page about them."""
 
 from __future__ import annotations
 

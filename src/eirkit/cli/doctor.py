@@ -1,4 +1,4 @@
-"""`eirkit doctor`: what is usable here, what is missing, and how to install it."""
+"""`eirkit doctor`: lists what is usable here, what is missing, and how to install it."""
 
 from __future__ import annotations
 

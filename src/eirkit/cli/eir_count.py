@@ -1,4 +1,4 @@
-"""`eirkit eir count`: the bits that a contract of your own requires."""
+"""`eirkit eir count`: counts the bits that a contract in a Python file requires."""
 
 from __future__ import annotations
 

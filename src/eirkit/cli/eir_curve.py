@@ -1,4 +1,4 @@
-"""`eirkit eir curve`: the bits that must survive each step of a generated task."""
+"""`eirkit eir curve`: computes the bits that must survive each step of a generated task."""
 
 from __future__ import annotations
 

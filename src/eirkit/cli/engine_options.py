@@ -1,4 +1,4 @@
-"""The options that choose an engine; a command gets the engine itself, or None where none was chosen."""
+"""Options that choose an execution engine; the command receives the engine, or None if none was chosen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def engine_options(command: Command) -> Command:
 
 
 def bounded_engine_options(seconds: float, mib: int) -> Callable[[Command], Command]:
-    """Return what adds the same options with other default bounds."""
+    """Return a decorator that adds the same options with other default bounds."""
 
     def decorate(command: Command) -> Command:
         @wraps(command)

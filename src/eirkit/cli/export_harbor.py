@@ -1,4 +1,4 @@
-"""`eirkit export harbor`: tasks as folders for Harbor."""
+"""`eirkit export harbor`: writes tasks as Harbor task folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit export inspect`: runs as logs of Inspect."""
+"""`eirkit export inspect`: converts runs to Inspect logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit export otel`: runs as OpenTelemetry traces, in a file or sent to a collector."""
+"""`eirkit export otel`: converts runs to OpenTelemetry traces, in a file or sent to a collector."""
 
 from __future__ import annotations
 

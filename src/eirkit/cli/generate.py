@@ -1,4 +1,4 @@
-"""`eirkit lacuna generate`: tasks with their answers."""
+"""`eirkit lacuna generate`: generates tasks with their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit lacuna run`: agents under a memory condition, as one sweep that can be interrupted and resumed."""
+"""`eirkit lacuna run`: runs agents under memory conditions as one sweep that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _estimate(suite: Suite, control: bool | None, prices: Path | None) -> Docume
 
 
 def _parts(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the sweep and its control would take, each by itself."""
+    """Yield the estimates of the sweep and of its control separately."""
     yield totals(data["sweep"], "the sweep, below: ")
     yield totals(data["control"], "before it, the control with nothing missing (--no-control leaves it out): ")
 
@@ -144,7 +144,7 @@ def _answer(summary: RunSummary) -> str:
 
 
 def _difference(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what tells a row from the others."""
+    """Return the settings that distinguish a row from the others."""
     everywhere = [_settings(one) for one in rows]
     varying = {n: value for n, value in _settings(row).items() if len({one[n] for one in everywhere}) > 1}
     said = (str(v) if n in _NAMES else f"{n} = {v}" for n, v in varying.items())
@@ -152,7 +152,7 @@ def _difference(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> st
 
 
 def _settings(row: Mapping[str, Any]) -> dict[str, object]:
-    """Return what a cell is told by, under the headings of the tables."""
+    """Return the settings that identify a cell, by table heading."""
     return {
         "workload": row["workload"],
         "model": row["model"],
@@ -187,7 +187,7 @@ def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
 
 
 def _cause(row: Mapping[str, Any], cause: str) -> object:
-    """Return the share of steps that were wrong for a cause; a cause that speaks of lost information is a claim."""
+    """Return the share of steps wrong for a cause; causes about lost information are withheld like other claims."""
     figure = row["error_shares"][cause]
     return _claim(row, figure) if cause in OF_LOSS else figure
 
@@ -237,7 +237,7 @@ def _table(
     *,
     brief: bool = False,
 ) -> Table:
-    """Return a table whose title says what all rows share and whose first columns say what tells them apart.
+    """Return a table whose title has the settings all rows share, and whose first columns have those that differ.
 
     Args:
         brief: name no more than is needed, below a table that says the rest.

@@ -1,4 +1,4 @@
-"""`eirkit mcp serve`: a task as MCP tools, for any agent that speaks the protocol."""
+"""`eirkit mcp serve`: serves a task to any MCP agent as tools."""
 
 from __future__ import annotations
 

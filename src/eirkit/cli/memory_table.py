@@ -1,4 +1,4 @@
-"""How `lacuna run` shows external memories: what became of needed records, what it cost, and remarks on each system."""
+"""Tables and remarks of `lacuna run` on external memories: fates of needed records, and costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Columns = dict[Column, list[Any]]
 
 
 def fate_columns(rows: Sequence[Row]) -> Columns:
-    """Return what became of needed records, for rows that have an external memory; fates that none had are left out."""
+    """Return columns with the fates of needed records; fates that no record had are left out."""
     systems = [row["memory_system"] for row in rows]
     shown = [one for one in FATE_MEASURES if any(system["fates"][one.id] for system in systems)]
     return {
@@ -51,7 +51,7 @@ def cost_columns(rows: Sequence[Row]) -> Columns:
 
 
 def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a word on each system, good or bad, and which rows do not compare."""
+    """Yield a remark on each system, and on rows that cannot be compared."""
     yield from _held(rows)
     several = len({row["panel"] for row in rows}) > 1
     for row in rows:
@@ -72,7 +72,7 @@ def memory_remarks(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _held(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each system and panel whose rows with nothing wrong had something to find."""
+    """Yield a line for each system and panel, over its scored rows without a diagnosed problem."""
     good: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if not row["memory_system"]["diagnosis"] and row["scored"]:
@@ -98,7 +98,7 @@ def _held(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _tasks(rows: Sequence[Row]) -> str:
-    """Return which workloads rows are of, at which capacity."""
+    """Return the workloads of rows and their capacities, in words."""
     by_h: dict[int, dict[str, None]] = {}
     for row in rows:
         by_h.setdefault(row["h"], {})[row["workload"]] = None

@@ -107,7 +107,7 @@ SEEDS_HELP = "Seeds, as 3, 0,4,9 or 0:300 (300 excluded)."
 
 
 def workload_command(name: str | None = None, *, example: str, **attributes: Any) -> Callable[[Any], GroupedCommand]:
-    """Return what makes a function a command about a WORKLOAD, whose help lists the known ones."""
+    """Return a decorator for a command about a WORKLOAD, whose help lists the registered workloads."""
     choices = ("WORKLOAD", workloads.names)
     return click.command(name, cls=GroupedCommand, example=example, choices=choices, **attributes)
 
@@ -115,7 +115,7 @@ def workload_command(name: str | None = None, *, example: str, **attributes: Any
 def workload_argument(
     kind: ParamType, default: Any = None, metavar: str = "WORKLOAD"
 ) -> Callable[[Decorated], Decorated]:
-    """Return what adds WORKLOAD as an argument, with --workload as another spelling; it arrives as `workload`."""
+    """Return a decorator that adds the argument WORKLOAD or --workload; the command receives `workload`."""
 
     def decorate(command: Decorated) -> Decorated:
         @wraps(command)

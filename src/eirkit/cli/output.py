@@ -1,4 +1,4 @@
-"""How commands print: one document on stdout in the form that --format names; everything else goes to stderr."""
+"""Prints the document of a command to stdout or a file in the chosen --format; other output goes to stderr."""
 
 from __future__ import annotations
 

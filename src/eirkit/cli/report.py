@@ -1,4 +1,4 @@
-"""`eirkit report`: a folder of results as one page that opens anywhere, and its tables and charts for papers."""
+"""`eirkit report`: writes a result folder as one HTML page, and its tables and charts for papers."""
 
 from __future__ import annotations
 

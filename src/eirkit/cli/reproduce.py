@@ -1,4 +1,4 @@
-"""`eirkit reproduce`: the paper's tables and figures, computed again and compared, each with a verdict."""
+"""`eirkit reproduce`: recomputes the tables and figures of the paper and compares them, each with a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit lacuna rescue`: whether restoring a missing result repairs the answer, and a sham does not."""
+"""`eirkit lacuna rescue`: tests whether restoring a missing result repairs the answer, and a sham does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of a grid of runs: every axis of the grid, and how models are called; only what is given counts."""
+"""Options that describe a grid of runs: its axes and how models are called; only options given are passed on."""
 
 from __future__ import annotations
 

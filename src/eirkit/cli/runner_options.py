@@ -1,4 +1,4 @@
-"""Options of every command that runs agents, and how such a command runs: estimate, or run, record and resume."""
+"""Options of every command that runs agents, and the code that estimates, runs, records and resumes its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit lacuna simulate`: how much each retention policy misses, without any agent."""
+"""`eirkit lacuna simulate`: simulates how often each retention policy misses a needed result, without an agent."""
 
 from __future__ import annotations
 

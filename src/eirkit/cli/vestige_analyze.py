@@ -1,4 +1,4 @@
-"""`eirkit vestige analyze`: from logs to tables of what each run needed and lost."""
+"""`eirkit vestige analyze`: reads logs and writes tables of what each run needed and lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit vestige cohort`: statistics over analysed runs, each with what it does and does not show."""
+"""`eirkit vestige cohort`: statistics over analysed runs, and what each does and does not show."""
 
 from __future__ import annotations
 

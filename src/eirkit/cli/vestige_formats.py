@@ -1,4 +1,4 @@
-"""`eirkit vestige formats`: the log formats that can be read."""
+"""`eirkit vestige formats`: lists the log formats that can be read."""
 
 from __future__ import annotations
 

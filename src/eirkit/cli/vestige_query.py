@@ -1,4 +1,4 @@
-"""`eirkit vestige query`: SQL over the tables of an analysis."""
+"""`eirkit vestige query`: runs SQL over the tables of an analysis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eirkit vestige show`: one analysed run: demand by cut, what was live at the peak, and what was lost."""
+"""`eirkit vestige show`: shows one analysed run: demand by cut, live states at the peak, and what was lost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
 
 
 def _chosen(folder: Path, run_id: str | None) -> str:
-    """Return the run that is meant: by its name, or by a name as tables shorten it."""
+    """Return the run with a name, given in full or as shortened in tables."""
     if run_id is None:
         raise UsageError(f"which run of {folder}? {_known(run_ids(folder))}")
     meant = [name for name in run_ids(folder) if may_be(run_id, name)] if ELLIPSIS in run_id else []
@@ -128,7 +128,7 @@ def _items(run: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _chart(run: Mapping[str, Any]) -> Chart | None:
-    """Return demand over cuts; None where nothing was needed, or nobody can tell."""
+    """Return a chart of demand over cuts; None if demand is zero or unknown."""
     in_goal = run["unit"] == "tokens" and run["goal_accessed"]
     values = tuple(cut["demand_tokens" if in_goal else "later_used"] for cut in run["cuts"])
     if not any(values):

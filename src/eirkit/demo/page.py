@@ -75,7 +75,7 @@ def _held() -> str:
 
 
 def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, float]) -> Section:
-    """Return what must survive each cut of six workloads."""
+    """Return the section on the bits that must survive each cut of six workloads."""
     series = []
     for row in rows:
         known = [(float(t), bits) for t, bits in enumerate(row["bits"]) if bits is not None]
@@ -108,7 +108,7 @@ def survival_section(rows: Sequence[Mapping[str, Any]], contrast: Mapping[str, f
 
 
 def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Return what policies miss at pressures of one and two."""
+    """Return the section on what retention policies miss at pressures of one and two."""
     policies = tuple(rows[0]["miss_rate"])
     places = tuple(f"{row['workload']}, h = {row['h']}" for row in rows)
     series = tuple(Series(p, "bars", places, tuple(row["miss_rate"][p] for row in rows)) for p in policies)
@@ -134,7 +134,7 @@ def retention_section(rows: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def recovery_section(rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Return what it costs to have a lost result again."""
+    """Return the section on the cost of recovering a lost result."""
     columns = (
         Column("fan_in", "inputs a step"),
         Column("fetched", "fetched", meaning="reads if the result itself is stored"),
@@ -193,7 +193,7 @@ def substitutes_section(found: Mapping[str, Any]) -> Section | None:
 
 
 def run_section(analysis: Analysis) -> Section:
-    """Return one recorded run: what it still needed before each turn."""
+    """Return the section on one recorded run: what it still needed before each turn."""
     run, columns = analysis.run, analysis.tables["cuts"]
     turns: Sequence[Any] = columns["cut"]
     tokens: Sequence[Any] = columns["demand_tokens"]
@@ -219,7 +219,7 @@ def run_section(analysis: Analysis) -> Section:
 
 
 def corpus_section(corpus: Analysed) -> Section:
-    """Return a corpus whose truth is known: need goes with failure because it was put there."""
+    """Return the section on a synthetic corpus in which demand causes failure by construction."""
     auc = corpus.auc
     odds = CORPUS.effects.demand_odds
     found = (

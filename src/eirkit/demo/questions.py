@@ -50,7 +50,7 @@ GRAPHS = range(300)
 
 
 def theory() -> dict[str, Any]:
-    """Return all that needs no agent."""
+    """Return the results that need no agent."""
     return {
         "demand": [demand_row(name) for name in WORKLOADS],
         "contrast": contrast(),

@@ -1,1 +1,1 @@
-"""Documents, tables, charts and pages. Nothing is computed here that a reader could not recompute from the records."""
+"""Documents, tables, charts and HTML pages that present results; every figure can be recomputed from the records."""

@@ -1,4 +1,4 @@
-"""A chart as data: axes and series, as JSON for pages and CSV for readers."""
+"""Chart data types: Axis, Series, Chart and Figure, with their JSON and CSV forms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = ("series", "x", "y", "low", "high", "value")
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is laid out along one direction; a bound that is None follows the data."""
+    """One axis of a chart; a bound of None is derived from the data."""
 
     title: str
     scale: Scale = "linear"
@@ -28,7 +28,7 @@ class Axis:
 
     @classmethod
     def of(cls, measure: Measure) -> Self:
-        """Return an axis along which values of a measure are laid out; shares go from none to all."""
+        """Return the axis for a measure; an axis of shares goes from 0 to 1."""
         if measure.unit == "share":
             return cls(f"{measure.label}, share of {measure.of}", low=0.0, high=1.0, percent=True)
         return cls(measure.heading, low=0.0)
@@ -36,7 +36,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points that belong together, with an interval for each where there is one.
+    """One series of points, each with an optional interval.
 
     `cells` colours a place by `value`; a `rule` is a vertical line at each x where y is empty, else a horizontal one.
     """
@@ -48,7 +48,7 @@ class Series:
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
     value: tuple[float | None, ...] = ()
-    dashed: bool = False  # published figures, bounds, references: whatever is not a measurement of ours
+    dashed: bool = False  # published figures, bounds, references: anything that eirkit did not measure
     measure: str = ""  # the identifier of the measure whose label is the name
     colour: str = ""  # a token of `eirkit.show.colours`; empty: the next colour of the chart
 
@@ -65,7 +65,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture with the words that stand for it where it cannot be seen."""
+    """One chart, with a description in words for readers who cannot see it."""
 
     id: str  # words joined by hyphens: an anchor in a page, a file name
     title: str
@@ -80,7 +80,7 @@ class Chart:
         return asdict(self)
 
     def csv(self) -> str:
-        """Return the data behind the picture, one line a point."""
+        """Return the data of the chart as CSV, one line for each point."""
         written = io.StringIO()
         lines = csv.writer(written, lineterminator="\n")
         lines.writerow(map(csv_cell, ["series", self.x.title, self.y.title, "low", "high", "value"]))
@@ -89,7 +89,7 @@ class Chart:
         return written.getvalue()
 
     def data(self) -> Table:
-        """Return the same data as a table for those who do not see the picture; what no series has is left out."""
+        """Return the data of the chart as a table; columns that no series uses are left out."""
         titles = ("series", self.x.title, self.y.title, "low", "high", "value")
         axes = (None, self.x, self.y, self.y, self.y, None)
         rows = self._rows()

@@ -1,4 +1,4 @@
-"""The colours of measures, by the tokens that measures name: one for light screens and paper, one for dark screens.
+"""Colours of measures, by token, for light screens and paper and for dark screens; writes them as CSS variables.
 
 `tools/glossary.py --write` turns this table into `web/src/measures.css`, so that pages and figures show the same.
 """
@@ -34,7 +34,7 @@ COLOURS: Mapping[str, Shade] = {
 
 
 def css_variable(token: str) -> str:
-    """Return the name under which stylesheets know a colour."""
+    """Return the CSS variable of a colour."""
     return f"--measure-{token}"
 
 

@@ -1,6 +1,6 @@
-"""What a command found, as data: the answer in sentences, then sections of tables and charts, and what to do next.
+"""Document, the result of one command as data: answer, sections of tables and charts, and the next command.
 
-Made of the same sections, tables and charts as a page. `showing.py` renders a document; nothing is laid out here.
+A document has the same sections, tables and charts as a page. `showing.py` renders it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Document:
     sections: tuple[Section, ...] = ()
     details: tuple[Section, ...] = ()  # too long for a terminal; in every other form they follow the sections
     next: str = ""  # a command to type next
-    number: str = ""  # the result in one figure, above the sentences
+    number: str = ""  # the main result as one figure, shown above the sentences
     caption: str = ""  # what the number counts
 
     def said(self) -> tuple[str, ...]:
-        """Return the number with its caption, if there is one, and the answer."""
+        """Return the number with its caption, if any, followed by the answer."""
         return (f"{self.number} {self.caption}", *self.answer) if self.number else self.answer
 
     def page(self) -> Page:
@@ -47,7 +47,7 @@ class Document:
             yield from section.items
 
     def tables(self) -> list[Table]:
-        """Return every table; a document without one has its plain figures as a table."""
+        """Return every table; without any, the plain figures of the data as one table."""
         found = [item for item in self.items() if isinstance(item, Table)]
         if found:
             return found
@@ -56,7 +56,7 @@ class Document:
 
 
 def facts(id: str, title: str, found: Mapping[str, Cell] | Iterable[tuple[str, Cell]], note: str = "") -> Table:
-    """Return named figures as a table of two columns; a name may occur more than once."""
+    """Return named figures as a two-column table; names may repeat."""
     columns = (Column("name", "figure"), Column("value", "value", role="text"))
     pairs = found.items() if isinstance(found, Mapping) else found
     return Table(id, title, columns, tuple({"name": name, "value": value} for name, value in pairs), note)

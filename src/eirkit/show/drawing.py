@@ -1,4 +1,4 @@
-"""Charts as files for papers: a chart or figure comes in, PNG, SVG or PDF goes out; equal charts give equal bytes."""
+"""Draws charts with matplotlib and saves them as PNG, SVG or PDF; equal charts give identical files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from eirkit.errors import MissingExtraError, UsageError
 from eirkit.show.chart import Axis, Chart, Figure, Series, Value
 from eirkit.show.colours import COLOURS as OF_MEASURES
 
-# What would otherwise tell when a file was made.
+# Metadata that would otherwise contain the time of creation.
 METADATA: dict[str, dict[str, None]] = {
     ".svg": {"Date": None},
     ".png": {"Software": None},
     ".pdf": {"CreationDate": None},
 }
-# Told apart with any colour vision, after Okabe and Ito: those of charts.css on paper.
+# Colour-blind safe palette of Okabe and Ito; the same as for paper in charts.css.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#b8860b", "#56b4e9", "#5b5f97", "#666666")
 MARKERS = ("o", "s", "^", "D", "*", "P", "v", "X")
 STYLE: dict[Any, Any] = {
@@ -50,10 +50,10 @@ Shades = tuple[float, float]
 
 
 def save(item: Chart | Figure, path: Path) -> Path:
-    """Draw into a file whose name says how, and return its path.
+    """Draw a chart or figure into a file in the format of its extension, and return its path.
 
     Raises:
-        UsageError: the name ends in none of the forms.
+        UsageError: the extension is not a supported format.
         MissingExtraError: matplotlib is not installed.
     """
     if path.suffix not in METADATA:
@@ -94,7 +94,7 @@ def _height(chart: Chart) -> float:
 
 
 def _width(chart: Chart) -> float:
-    """Return the width of a panel with room for what stands beside the axes: long names, many series."""
+    """Return the width of a panel, with room beside the axes for long names or a legend."""
     beside = max((len(str(place)) for place in _places(chart)), default=0) if _is_flipped(chart) else 0
     beside += max(len(series.name) for series in chart.series) + 4 if _has_legend_beside(chart) else 0
     return WIDTH + LETTER * max(0, beside - LONG_NAME)
@@ -105,17 +105,17 @@ def _has_legend_beside(chart: Chart) -> bool:
 
 
 def shades_of(charts: Sequence[Chart]) -> Shades:
-    """Return what is lightest and what is darkest in all cells: one colour means one value in every panel."""
+    """Return the smallest and largest cell value of all panels, so that they share one colour scale."""
     values = [value for chart in charts for series in chart.series for value in series.value if value is not None]
     low, high = min(values, default=0.0), max(values, default=1.0)
     return (low, high) if low < high else (min(0.0, low), max(1.0, high))
 
 
 def draw(place: Any, chart: Chart, shades: Shades | None = None) -> None:
-    """Draw a chart into axes of matplotlib's.
+    """Draw a chart into matplotlib axes.
 
     Args:
-        shades: what is lightest and what is darkest; the chart's own extremes unless given.
+        shades: values of the lightest and the darkest colour; by default the chart's own extremes.
     """
     flipped = _is_flipped(chart)
     stacks: dict[Value, float] = {}
@@ -143,7 +143,7 @@ def _is_banded(chart: Chart) -> bool:
 
 
 def _is_flipped(chart: Chart) -> bool:
-    """True if names run down the left side, because they are too long to stand under columns."""
+    """Return True if categories are listed on the left, because their names are too long to fit below columns."""
     longest = max((len(str(place)) for place in _places(chart)), default=0)
     return _is_banded(chart) and not _has(chart, "line", "step", "cells") and longest > LONG_NAME
 
@@ -155,12 +155,12 @@ def _places(chart: Chart) -> list[Value]:
 
 
 def _slots(chart: Chart) -> int:
-    """Return how many series stand side by side at each place."""
+    """Return how many series are drawn side by side at each category."""
     return 1 if chart.stacked else max(1, sum(series.mark in ("bars", "points") for series in chart.series))
 
 
 def _along(chart: Chart, series: Series, index: int) -> list[float]:
-    """Return where the points of a series stand: at their numbers, or at the middle of their slots."""
+    """Return the positions of a series along the x axis: its numbers, or the centres of its slots."""
     if not _is_banded(chart):
         return [float("nan") if x is None else float(x) for x in series.x]
     order = {place: position for position, place in enumerate(_places(chart))}
@@ -282,7 +282,7 @@ def _set_axis(place: Any, side: Any, axis: Axis, letter: str, chart: Chart) -> N
 
 
 def named_places(places: Sequence[Value]) -> dict[int, str]:
-    """Return which places get their name, by position: of many numbers a few at equal distances, else all."""
+    """Return which categories are labelled, by position: evenly spaced ones if there are many numbers, else all."""
     if len(places) <= MOST_NUMBERS or not all(isinstance(place, (int, float)) for place in places):
         return dict(enumerate(map(str, places)))
     strides = (stride * 10**tens for tens in count() for stride in STRIDES)
@@ -291,7 +291,7 @@ def named_places(places: Sequence[Value]) -> dict[int, str]:
 
 
 def power(value: float) -> str:
-    """Return a place of a logarithmic axis as people read it: 0.01, 1,000, 10⁶."""
+    """Return the label of a tick on a logarithmic axis: 0.01, 1,000, 10⁶."""
     exponent = round(math.log10(value))
     if -4 < exponent < 4 or not math.isclose(value, 10.0**exponent):
         return f"{value:,.0f}" if value >= 1 else f"{value:g}"

@@ -1,4 +1,4 @@
-"""The tables and charts of a page as files of their own: a page and a form come in, paths of written files go out."""
+"""Writes a page as an HTML file, and its tables and charts as separate files for papers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def write_tables(page: Page, folder: Path, form: TableForm) -> list[Path]:
 
 
 def _named(page: Page) -> Iterator[tuple[str, Table | Chart | Figure]]:
-    """Yield tables and charts under names that occur once."""
+    """Yield tables and charts with unique names."""
     seen: dict[str, int] = {}
     for item in (*page.tables(), *page.charts()):
         seen[item.id] = seen.get(item.id, 0) + 1
@@ -52,12 +52,12 @@ def _named(page: Page) -> Iterator[tuple[str, Table | Chart | Figure]]:
 def write_page(
     page: Page, path: Path, figures: FigureForm | None = None, tables: TableForm | None = None
 ) -> list[Path]:
-    """Write a page and return what was written, the page first; exports lie in `<name>-files` beside it."""
+    """Write a page and its exports (into `<name>-files` beside it), and return the written paths, the page first."""
     folder = path.parent / f"{path.stem}-files"
     drawn = [] if figures is None else write_figures(page, folder, figures)
     listed = [] if tables is None else write_tables(page, folder, tables)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.unfinished")
     unfinished.write_text(render(page), "utf-8")
-    unfinished.replace(path)  # whoever reads meanwhile finds the old page or the new one
+    unfinished.replace(path)  # atomic: a concurrent reader sees the old page or the new one
     return [path, *drawn, *listed]

@@ -1,6 +1,6 @@
-"""What a folder holds, told from the first line of its own files: a path comes in, a kind or a remedy goes out.
+"""Detects which command wrote a result folder, and which names in its settings refer to code outside eirkit.
 
-The names of files and schemas are repeated here, so that a glance at a folder loads nothing; a test compares them.
+File names and schemas are repeated here so that detection imports nothing else; a test compares them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite tha
 
 
 def foreign(names: Iterable[object]) -> list[str]:
-    """Return the names of the form `file.py:Name` or `module:Name`: looking one up runs its code."""
+    """Return the names of the form `file.py:Name` or `module:Name`, which run foreign code when looked up."""
     return [name for name in names if isinstance(name, str) and ":" in name]
 
 
 def foreign_in(suite: Mapping[str, Any]) -> list[str]:
-    """Return the same of a suite as a manifest holds it; models are not looked up by reading one."""
+    """Return such names in the suite of a manifest, except models, which are not looked up when it is read."""
     return foreign(name for grid in suite.get("grid", ()) for axis in _RESOLVED for name in _listed(grid.get(axis)))
 
 
 def foreign_in_settings(settings: Mapping[str, Any]) -> list[str]:
-    """Return the same of the settings of a rescue, a control or probes; their models are looked up too."""
+    """Return such names in the settings of a rescue, capability or probe folder, including models."""
     tasks = settings["tasks"] if "tasks" in settings else [settings["task"]]
     held = (settings.get("policy"), settings.get("memory"), settings.get("plan", {}).get("policy"))
     return foreign([*(task["workload"] for task in tasks), *held, *settings["models"]])
@@ -43,19 +43,19 @@ MARKS: dict[str, dict[str, Kind]] = {
     "manifest.json": {"manifest/1": "lacuna-run", "evidence/1": "lacuna-evidence"},
     "analysis.json": {"analysis/1": "vestige-analysis"},
 }
-STUDIES = "study/1"  # of a reproduction, one file a study
+STUDIES = "study/1"  # schema of the files of a reproduction, one for each study
 STUDIES_FOLDER = "studies"
 MOST_LOOKED_AT = 20  # files
-_HEAD_BYTES = 256  # our own documents begin with their schema
+_HEAD_BYTES = 256  # eirkit documents begin with their schema
 _SCHEMA = re.compile(rb'\s*\{\s*"schema"\s*:\s*"([^"\\]*)"')
-_COMMAND = re.compile(rb'"command"\s*:\s*"([a-z-]+)"')  # of an evidence folder, behind its schema
+_COMMAND = re.compile(rb'"command"\s*:\s*"([a-z-]+)"')  # in the manifest of an evidence folder, after its schema
 
 
 def kind_of(folder: Path) -> Kind:
-    """Return what was recorded in a folder.
+    """Return the kind of a result folder.
 
     Raises:
-        InputFileError: nothing that a report can be made of.
+        InputFileError: the folder holds no results that can be reported.
     """
     if not folder.is_dir():
         raise InputFileError(f"{folder} is no folder; give one that `lacuna run` or `vestige analyze` wrote")
@@ -72,10 +72,10 @@ def kind_of(folder: Path) -> Kind:
 
 
 def maker_of(folder: Path) -> str:
-    """Return the command that wrote a folder, as people call it.
+    """Return the command that wrote a folder, such as `lacuna run`.
 
     Raises:
-        InputFileError: nothing that a report can be made of.
+        InputFileError: the folder holds no results that can be reported.
     """
     kind = kind_of(folder)
     if kind == "lacuna-evidence":

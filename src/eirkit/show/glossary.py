@@ -1,4 +1,4 @@
-"""Every measure that eirkit reports, in one table, and that table as a page of the documentation."""
+"""Collects every measure that eirkit reports, and writes the glossary as JSON and as a documentation page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _HEAD = "| label | identifier | meaning | unit | pooled | better |\n| --- | --- 
 
 
 def glossary_json() -> dict[str, list[dict[str, Any]]]:
-    """Return the measures of every group, as the front end reads them."""
+    """Return the measures of every group as JSON for the front end."""
     return {group.id: group.as_json() for group in GLOSSARY.groups}
 
 

@@ -1,6 +1,6 @@
-"""A page as one HTML file: it holds its stylesheet, its script and its data, and asks nobody for anything.
+"""Renders a page as one self-contained HTML file with its stylesheet, script and data; it makes no requests.
 
-Whatever a page says is text, never markup; a content security policy lets nothing run but the script of this very file.
+All content is escaped as text, and a content security policy allows only the script embedded in the file.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def clean(text: str) -> str:
-    """Return a text in which steering characters are replaced by the mark for what cannot be shown."""
+    """Return a text with control characters replaced by the replacement character."""
     return _STEERING.sub("\ufffd", text)
 
 
 def inert(text: str) -> str:
-    """Return a text for an element or an attribute."""
+    """Return a text escaped for an HTML element or attribute."""
     return escape(clean(text), quote=True)
 
 
 def prose(text: str) -> str:
-    """Return words in which `backticks` set off names and commands."""
+    """Return a text as HTML, with `backticks` turned into code elements."""
     return _CODE.sub(lambda found: f"<code>{found.group(1)}</code>", inert(text))
 
 
 def inert_json(document: Mapping[str, Any]) -> str:
-    """Return a document that can stand in a script element and cannot end it."""
+    """Return a document as JSON that is safe inside a script element."""
     return json.dumps(_cleaned(document), separators=(",", ":"), allow_nan=False).translate(_IN_SCRIPT)
 
 
@@ -77,7 +77,7 @@ def render(page: Page) -> str:
 
 @cache
 def asset(name: str) -> str:
-    """Return a built file of the page; none may end its own element."""
+    """Return a built script or stylesheet, after checking that it cannot end its own element."""
     text = (_ASSETS / name).read_text("utf-8")
     if "</script" in text.lower() or "</style" in text.lower():
         raise ValueError(f"{name} cannot stand in a page; build it again in web/")
@@ -85,7 +85,7 @@ def asset(name: str) -> str:
 
 
 def policy() -> str:
-    """Return the content security policy: no network, no script but ours."""
+    """Return the content security policy: no network, and only the embedded script."""
     digest = b64encode(sha256(asset("charts.js").encode()).digest()).decode()
     allowed = {
         "default-src": "'none'",
@@ -137,7 +137,7 @@ def _contents(page: Page) -> str:
 
 
 class _Names:
-    """Anchors that occur once each, however often an item's id does."""
+    """Makes anchors unique when item ids repeat."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
@@ -211,7 +211,7 @@ def _row(line: list[str], classes: list[str]) -> str:
 
 
 def _class(numeric: bool, cells: list[str]) -> str:
-    """Return how a column is set: figures on the right, names on one line, words as they come."""
+    """Return the CSS class of a column: numbers right-aligned, names on one line, text wrapped."""
     if numeric:
         return ' class="figure"'
     return ' class="name"' if all(len(cell) <= LONGEST_NAME for cell in cells) else ""
@@ -234,7 +234,7 @@ def _drawing(item: Chart | Figure, name: str) -> str:
 
 
 def _alternatives(item: Chart | Figure) -> Iterator[str]:
-    """Yield what a picture says; of panels, each under its name."""
+    """Yield the description of a chart; for a figure, that of each panel under its title."""
     if isinstance(item, Chart):
         yield item.alt
     else:

@@ -1,6 +1,6 @@
-"""A page as data: a headline that answers the reader's question, then sections of words, tables, charts and listings.
+"""Page data types: Page, Headline, Section and Listing, and their JSON form.
 
-Nothing here is computed or drawn: `html.py` writes a page as one file, `exports.py` its tables and charts for papers.
+`html.py` renders a page as one file; `exports.py` writes its tables and charts for papers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eirkit.show.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Text shown as it is, in a fixed width: a command that rebuilds the page, a manifest, a log line."""
+    """Text shown verbatim in a fixed-width font, such as a command, a manifest or a log line."""
 
     id: str
     title: str
@@ -24,12 +24,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The first screen: one number with what it counts, and the answer in sentences.
+    """The top of a page: one number with its caption, and the answer in sentences.
 
-    In sentences and in the words of sections, `backticks` set off commands and names; nothing else is markup.
+    In sentences and in the text of sections, `backticks` mark commands and names; there is no other markup.
     """
 
-    number: str  # as people read it: 31%, 190.2 bits; a dash where nothing was measured
+    number: str  # formatted, such as 31% or 190.2 bits; a dash if nothing was measured
     caption: str
     sentences: tuple[str, ...]
 
@@ -39,12 +39,12 @@ Item = Table | Chart | Figure | Listing
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with paragraphs and the things to look at, in this order."""
+    """A heading followed by paragraphs and then items (tables, charts and listings)."""
 
     title: str
     words: tuple[str, ...] = ()
     items: tuple[Item, ...] = ()
-    id: str = ""  # an anchor; made from the title where empty
+    id: str = ""  # the anchor; derived from the title if empty
 
     @property
     def anchor(self) -> str:
@@ -57,7 +57,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one report says, from its first screen to its data."""
+    """A whole report: headline, sections and data."""
 
     title: str
     headline: Headline
@@ -77,7 +77,7 @@ class Page:
         return [item for item in self.items() if isinstance(item, (Chart, Figure))]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the whole page as a document."""
+        """Return the whole page as JSON data."""
         headline = {
             "number": self.headline.number,
             "caption": self.headline.caption,
@@ -94,11 +94,11 @@ class Page:
 
 
 def anchor(title: str) -> str:
-    """Return words of a title joined by hyphens: `#errors-by-cause`."""
+    """Return the anchor of a title, its words joined by hyphens, such as `errors-by-cause`."""
     kept = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in title.lower())
     return "-".join(kept.split()) or "section"
 
 
 def item_json(item: Item) -> dict[str, Any]:
-    """Return one thing to look at as a document."""
+    """Return a table, chart, figure or listing as JSON data."""
     return {"id": item.id, "title": item.title, "text": item.text} if isinstance(item, Listing) else item.as_json()

@@ -1,14 +1,14 @@
-"""Figures in sentences: shares, counts and lists as people say them."""
+"""Formats shares, numbers, counts and lists for use in sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-FEWEST = 0.005  # up to this a share would be rounded to nothing, and nothing is another answer
+FEWEST = 0.005  # shares up to this would be rounded to 0%, which is reserved for exactly 0
 
 
 def share(value: float | None) -> str:
-    """Return a share as a whole percentage; only none at all is 0% and only all is 100%."""
+    """Return a share as a whole percentage; only exactly 0 is shown as 0% and only exactly 1 as 100%."""
     if value is None:
         return "–"
     if 0 < value <= FEWEST:
@@ -32,7 +32,7 @@ def counted(amount: int, noun: str, plural: str = "") -> str:
 
 
 def listed(words: Sequence[str], most: int = 6) -> str:
-    """Return `a, b and c`; beyond so many only how many more there are."""
+    """Return `a, b and c`; beyond `most` words only the number of the others."""
     if len(words) > most:
         return f"{', '.join(words[: most - 1])} and {len(words) - most + 1} more"
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

@@ -1,6 +1,6 @@
-"""A document in each of its forms: text, JSON, CSV, Markdown, LaTeX and HTML.
+"""Renders a document as text, JSON, CSV, Markdown, LaTeX or HTML.
 
-This is where everything that a command says becomes characters, so control characters from logs and plug-ins end here.
+All output of commands passes through here, so control characters from logs and plug-ins are removed here.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from eirkit.show.terminal import document_lines
 Form = Literal["text", "json", "csv", "markdown", "latex", "html"]
 
 FORMS: tuple[Form, ...] = ("text", "json", "csv", "markdown", "latex", "html")
-TEXT_WIDTH = 80  # columns where no terminal says how many it has
+TEXT_WIDTH = 80  # columns if the terminal does not report its width
 _CODE_MARK = re.compile(r"`+")
-# What JSON may hold as it is but a terminal should not see: C1 controls and marks that change the direction of writing.
+# Characters that are valid in JSON but unsafe in a terminal: C1 controls and marks that change text direction.
 _ESCAPED_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def shown(document: Document, form: Form, *, width: int = TEXT_WIDTH) -> str:
-    """Return a document in one of its forms, without a newline at the end."""
+    """Return a document in the given format, without a trailing newline."""
     if form == "text":
         return "\n".join(line.text for line in document_lines(document, width))
     return _FORMS[form](document)
 
 
 def json_text(data: Mapping[str, Any]) -> str:
-    """Return data as one line of JSON; characters that steer terminals, and half characters, are escaped."""
+    """Return data as one line of JSON, with control characters and lone surrogates escaped."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     return _ESCAPED_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _csv(document: Document) -> str:
-    """Return every table; where there are several, each below a comment with its id, with an empty line between."""
+    """Return every table as CSV; several are separated by empty lines, each below a comment with its id."""
     tables = document.tables()
     if len(tables) == 1:
         return clean(tables[0].csv().rstrip("\n"))
@@ -81,13 +81,13 @@ def _said(item: Chart | Figure) -> Iterator[str]:
 
 
 def _markdown_prose(text: str) -> str:
-    """Return words as Markdown; `backticks` stay what they are, everything else is text."""
+    """Return a text as Markdown; `backticks` are kept, everything else is escaped."""
     parts = re.split(r"(`[^`]+`)", one_line(text))
     return "".join(part if part.startswith("`") and part.endswith("`") else _markdown_piece(part) for part in parts)
 
 
 def _markdown_piece(part: str) -> str:
-    """Return a piece of a line as Markdown; the spaces at its ends stay."""
+    """Return part of a line as escaped Markdown, keeping spaces at its ends."""
     lead, tail = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
     return f"{lead}{markdown_text(part)}{tail}" if part.strip() else part
 
@@ -99,7 +99,7 @@ def _fenced(text: str) -> str:
 
 
 def _latex(document: Document) -> str:
-    """Return every table, with what a reader needs to know about it as comments above and below it."""
+    """Return every table as LaTeX, with its title and notes as comments above and below it."""
     parts = ["\n".join(f"% {one_line(line)}" for line in (document.title, *document.said()))]
     for table in document.tables():
         below = [f"% {one_line(note)}" for note in (table.meanings(), table.note) if note]

@@ -1,4 +1,4 @@
-"""A table as data: typed columns and rows, and their Markdown, LaTeX and CSV. `terminal.py` prints one as text."""
+"""Table data types with typed columns, and their Markdown, LaTeX and CSV forms; `terminal.py` prints them as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: the key of its cells, its heading, how numbers are printed and what the heading means.
+    """One column: the key of its cells, its heading, its number format and the meaning of the heading.
 
     In a terminal a `value` is never cut, a `name` that is too long loses its middle, and a `text` is wrapped.
     """
@@ -47,14 +47,14 @@ class Column:
 
     @classmethod
     def of(cls, measure: Measure, **more: Any) -> Self:
-        """Return the column of a measure, under its label and with its meaning; what else is given goes over it."""
+        """Return the column of a measure with its label and meaning; further arguments override these."""
         digits = DIGITS.get(measure.unit, 3)
         whole = f"{measure.of}, mean over runs" if measure.of and measure.pooled == "mean" else measure.of
         own = {"digits": digits, "percent": measure.unit == "share", "meaning": measure.meaning, "whole": whole}
         return cls(measure.id, measure.heading, **{**own, **more})
 
     def text(self, cell: Cell) -> str:
-        """Return a cell as people read it; what is not known is a dash."""
+        """Return a cell formatted for readers; a missing value is a dash."""
         if cell is None:
             return "–"
         if isinstance(cell, bool):
@@ -82,14 +82,14 @@ class Table:
         return [[column.text(row.get(column.key)) for column in self.columns] for row in self.rows]
 
     def is_numeric(self, column: Column) -> bool:
-        """Tell whether a column holds numbers, which stand on the right."""
+        """Return True if a column holds numbers, which are right-aligned."""
         if column.figures:
             return True
         cells = [row.get(column.key) for row in self.rows]
         return all(cell is None or (isinstance(cell, (int, float)) and not isinstance(cell, bool)) for cell in cells)
 
     def meanings(self, left_out: Collection[str] = ()) -> str:
-        """Return what the headings mean, and once what most shares are shares of."""
+        """Return the meanings of the headings, and once the denominator that most shares have."""
         told = [column for column in self.columns if column.meaning and column.title not in left_out]
         wholes = Counter(column.whole for column in told if column.whole)
         usual = max(wholes, key=wholes.__getitem__, default="")
@@ -102,7 +102,7 @@ class Table:
         return {**asdict(self), "rows": [dict(row) for row in self.rows]}
 
     def csv(self) -> str:
-        """Return the rows with full precision under their keys."""
+        """Return the rows as CSV with full precision, with keys as the header."""
         written = io.StringIO()
         lines = csv.writer(written, lineterminator="\n")
         keys = [column.raw or column.key for column in self.columns]
@@ -111,7 +111,7 @@ class Table:
         return written.getvalue()
 
     def markdown(self) -> str:
-        """Return a Markdown table; whatever a cell holds stays text."""
+        """Return a Markdown table, with all cells escaped."""
         rule = ["---:" if self.is_numeric(column) else "---" for column in self.columns]
         shown = [[column.title for column in self.columns], *self.lines()]
         head, *body = ([markdown_text(cell) for cell in line] for line in shown)
@@ -137,21 +137,21 @@ class Table:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, without characters that no line can hold."""
+    """Return a text on one line, without unprintable characters."""
     spaced = "".join(mark if mark.isprintable() else " " for mark in text)
     return " ".join(spaced.split())
 
 
 def markdown_text(text: str) -> str:
-    """Return a text as Markdown that shows it, on one line."""
+    """Return a text escaped for Markdown, on one line."""
     return _ENTITY.sub("&amp;", one_line(text)).translate(_MARKDOWN)
 
 
 def csv_cell(cell: Cell) -> Cell:
-    """Return a cell as a spreadsheet may open it: a text that it would take for a formula gets an apostrophe."""
+    """Return a cell that is safe in spreadsheets: text that looks like a formula gets an apostrophe."""
     if not isinstance(cell, str):
         return cell
-    # The writer of the standard library leaves a lone carriage return unquoted, which readers take for a line's end.
+    # The csv module leaves a lone carriage return unquoted, which readers take for a line ending.
     text = cell.replace("\r\n", "\n").replace("\r", "\n")
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\n")) else text
 

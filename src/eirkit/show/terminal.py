@@ -1,4 +1,4 @@
-"""Documents as lines of text for a terminal of a given width.
+"""Renders documents, tables and charts as lines of text for a terminal of a given width.
 
 A table that is too wide first folds its headings, then shortens long names in their middle, then leaves out columns by
 their declared priority, then continues below itself, and as a last resort prints each row as lines of `column  value`.
@@ -40,7 +40,7 @@ class Line(NamedTuple):
 
 
 def document_lines(document: Document, width: int) -> Iterator[Line]:
-    """Yield a document: its answer, its sections, and the next command as the last line."""
+    """Yield the lines of a document: its answer, its sections, and last the next command."""
     said = document.said()
     for place, sentence in enumerate(said):
         yield from (Line(line, "" if place else "bold") for line in wrapped(sentence, width))
@@ -64,7 +64,7 @@ def _section_lines(section: Section, width: int) -> Iterator[Line]:
 
 
 def item_lines(item: Item, width: int) -> Iterator[Line]:
-    """Yield one thing to look at."""
+    """Yield the lines of a table, chart, figure or listing."""
     if isinstance(item, Table):
         yield from table_lines(item, width)
     elif isinstance(item, Listing):
@@ -105,7 +105,7 @@ class _Grid:
 
 
 def table_lines(table: Table, width: int) -> Iterator[Line]:
-    """Yield a table with its title above it and what its headings mean below it."""
+    """Yield the lines of a table, with its title above and the meanings of its headings below."""
     yield from (Line(line, "bold") for line in wrapped(table.title, width))
     whole = _grid(table)
     if _fit(whole, width, LONG_NAME) is None:
@@ -141,7 +141,7 @@ def _fewer_columns(grid: _Grid, width: int) -> tuple[_Grid, list[str]]:
 
 
 def _parts(grid: _Grid, width: int) -> list[_Grid]:
-    """Return tables that each fit, all of them with the columns that name a row."""
+    """Split a table into parts that fit, each with the columns that identify a row."""
     if _fit(grid, width, SHORTEST_NAME) is not None:
         return [grid]
     names = [place for place, column in enumerate(grid.columns) if column.role == "name"] or [0]
@@ -155,7 +155,7 @@ def _parts(grid: _Grid, width: int) -> list[_Grid]:
 
 
 def _fit(grid: _Grid, width: int, shortest_name: int) -> list[int] | None:
-    """Return the width of each column so that all fit; None where that cannot be."""
+    """Return column widths that fit; None if there are none."""
     found = grid.widths()
     least = [
         min(natural, NARROWEST_TEXT if column.role == "text" else max(shortest_name, cell_len(column.title)))
@@ -219,7 +219,7 @@ def _below(table: Table, left_out: Sequence[str], width: int) -> Iterator[Line]:
 
 
 def chart_lines(chart: Chart, width: int) -> Iterator[Line]:
-    """Yield a chart as bars over its first curve; one that cannot be drawn so is told in words."""
+    """Yield a chart as bars of its first curve; a chart without a numeric curve is described in words."""
     yield from ([Line(plain(chart.title), "bold")] if chart.title else [])
     curves = [one for one in chart.series if one.mark in ("step", "line", "bars") and _is_numeric(one)]
     if not curves or chart.x.scale == "category":
@@ -275,12 +275,12 @@ def _eighths(height: float) -> int:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line in which nothing can steer a terminal."""
+    """Return a text on one line without terminal control characters."""
     return one_line(clean(text))
 
 
 def wrapped(text: str, width: int, *, cut: bool = False) -> list[str]:
-    """Return a text as lines of at most so many cells, broken between words.
+    """Return a text as lines of at most `width` cells, broken between words.
 
     Args:
         cut: also break a word that is longer than a line; without it such a word has a line of its own.
@@ -304,7 +304,7 @@ def _words(text: str, longest: int | None) -> Iterable[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text of at most so many cells without its middle: beginnings and ends tell names apart."""
+    """Return a text of at most `most` cells by cutting its middle, since names differ at their ends."""
     if cell_len(text) <= most:
         return text
     tail = (most - 1) * 2 // 3
@@ -312,13 +312,13 @@ def shortened(text: str, most: int) -> str:
 
 
 def may_be(shown: str, name: str) -> bool:
-    """Tell whether a name may have been shortened to what is shown."""
+    """Return True if `shown` may be a shortened form of a name."""
     head, gap, tail = shown.partition(ELLIPSIS)
     return bool(gap) and len(name) > len(head) + len(tail) and name.startswith(head) and name.endswith(tail)
 
 
 def _head(text: str, cells: int) -> str:
-    """Return as much of a beginning as fits, one character at least."""
+    """Return the longest prefix that fits, at least one character."""
     end = min(len(text), cells)
     while end > 1 and cell_len(text[:end]) > cells:
         end -= 1

@@ -1,1 +1,1 @@
-"""Two folders compared: pairs of like runs, differences with intervals, and what they mean."""
+"""Comparison of two result folders: paired differences with intervals, the verdict in words, and the page."""

@@ -1,4 +1,4 @@
-"""Two analyses compared: the same runs measured twice, or runs of the same tasks; per task, b − a, with intervals."""
+"""Compares two `vestige analyze` folders: pairs runs or tasks and computes the differences with intervals."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def compare_analyses(a: Path, b: Path) -> Comparison:
 
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how an analysis was made; how many runs each format and goal had is a result, not a setting."""
+    """Return the settings of an analysis, without the run counts by format and goal, which are results."""
     kinds = {name: sorted(document[name]) for name in ("formats", "goal_sources")}
     return {"eirkit": document["eirkit"], "options": document["options"], **kinds}
 
 
 def _pairs(left: RunColumns, right: RunColumns, key: str, of: Callable[[RunColumns], Floats]) -> Iterator[MeasuredPair]:
-    """Yield one pair a run or task: means over its runs on either side, where both are known."""
+    """Yield one pair for each run or task: the mean over its runs on each side, where both are known."""
     sides = [_means(getattr(runs, key).tolist(), of(runs).tolist()) for runs in (left, right)]
     clusters = dict(zip(getattr(left, key).tolist(), left.task.tolist(), strict=True))
     for place, value in sides[0].items():

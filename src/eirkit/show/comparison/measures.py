@@ -1,4 +1,4 @@
-"""The measures in which two folders are compared, and the tables in which their differences are shown."""
+"""Lists the measures that comparisons report, and finds the group and table title of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def group_of(key: str) -> MeasureGroup:
 
 
 def title_of(group: MeasureGroup) -> str:
-    """Return the title of a table of differences; where all are shares of one thing, of what."""
+    """Return the title of a table of differences; if all its shares have one denominator, the title names it."""
     wholes = {one.of for one in group}
     (whole,) = wholes if len(wholes) == 1 else ("",)
     return f"{group.title}, share of {whole}" if whole and whole not in group.title else group.title

@@ -1,4 +1,4 @@
-"""The page of a comparison: which side is ahead and by how much, cell by cell, and what changed between the two."""
+"""Builds the page of `eirkit compare`: headline, tables and chart of differences, and changed settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def comparison_page(found: Comparison, a: Path, b: Path) -> Page:
 
 
 def headline_of(found: Comparison) -> Headline:
-    """Return the first measure's difference, and whether chance would do."""
+    """Return the headline: the difference in the first measure, and whether chance could explain it."""
     first = found.overall[0]
     sentences = [verdict_of(found), *filter(None, [fates_sentence(found)])]
     sentences += [f"Mind: {warning}." for warning in found.warnings]
@@ -63,7 +63,7 @@ def comparison_tables(found: Comparison) -> Iterator[Table]:
 
 
 def _occurred(group: MeasureGroup, one: Difference) -> bool:
-    """False for a fate that no record had."""
+    """Return False for a fate that no record had."""
     return group is not FATE_MEASURES or bool(one.a or one.b)
 
 
@@ -87,7 +87,7 @@ def difference_table(name: str, title: str, rows: Sequence[Difference], *, by_ce
 
 
 def _row(one: Difference, *, bare: bool) -> dict[str, Any]:
-    """Return a difference with its figures as people read them beside the plain ones."""
+    """Return the row of a difference, with formatted figures beside the raw ones."""
     ends = {"low": one.low, "high": one.high}
     texts = {f"{end}_text": None if v is None else shown_difference(one, v, bare=True) for end, v in ends.items()}
     sides = {"a_text": shown(one, one.a, exact=True), "b_text": shown(one, one.b, exact=True)}
@@ -101,7 +101,7 @@ def _row(one: Difference, *, bare: bool) -> dict[str, Any]:
 
 
 def _meanings(rows: Sequence[Difference]) -> str:
-    """Return what terse names mean, and that times are of one machine."""
+    """Return a note that explains short names, and that times were measured on one machine."""
     measures = [measure_of(one.measure) for one in rows]
     told = {one.heading: one.description for one in measures if one.unit == "share"}
     if any(one.unit == "milliseconds" for one in measures):
@@ -110,14 +110,14 @@ def _meanings(rows: Sequence[Difference]) -> str:
 
 
 def cell_table(found: Comparison) -> Table | None:
-    """Return the first measure by cell; None where there is but one cell."""
+    """Return the differences in the first measure by cell; None if there is only one cell."""
     first = measure_of(found.overall[0].measure)
     rows = [part for part in found.parts if part.measure == first.id]
     return difference_table("cells", f"{first.label}, by cell", rows, by_cell=True) if len(rows) > 1 else None
 
 
 def change_table(changes: Sequence[SettingChange]) -> Table:
-    """Return settings that differ."""
+    """Return the settings that differ as a table."""
     columns = (Column("name", "setting", role="name"), Column("a", "A", role="name"), Column("b", "B", role="name"))
     return Table("changes", "Settings that differ", columns, tuple(asdict(change) for change in changes))
 

@@ -1,6 +1,6 @@
-"""Two folders side by side: pairs of like runs, their differences with intervals, and what changed between the two.
+"""Data types of a comparison, and mean paired differences with bootstrap intervals and changes of settings.
 
-Nothing is paired that was not asked of the same task; what cannot be paired is refused or named.
+Only runs of the same task are paired; whatever cannot be paired is refused or reported.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 from eirkit.findings.statistics import bootstrap_mean, sign_flip
 from eirkit.show.comparison.measures import measure_of
 
-MOST_RESAMPLED = 5_000  # pairs; beyond so many the normal interval of the mean is as good
+MOST_RESAMPLED = 5_000  # pairs; beyond this the normal interval of the mean is as good
 Z = 1.959963984540054  # 97.5% of the standard normal distribution
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One measure of both sides over the same pairs."""
+    """The difference in one measure over a set of pairs, with the means of both sides."""
 
     where: str  # the cell; empty for all pairs together
     measure: str  # its identifier
     pairs: int
-    clusters: int  # tasks: what is drawn again
+    clusters: int  # tasks, which are the units of resampling
     a: float
     b: float
     difference: float  # b − a, mean over pairs
     low: float | None  # 95%; None for a single cluster
     high: float | None
     p: float | None  # sign flips of the clusters' mean differences
-    method: str  # how the interval was made
+    method: str  # how the interval was computed
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "label": measure_of(self.measure).label}
@@ -40,7 +40,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """One setting that is not the same on both sides; None where a side does not have it."""
+    """One setting that differs between the two sides; None if a side does not have it."""
 
     name: str
     a: str | None
@@ -49,7 +49,7 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two folders say together."""
+    """The result of comparing two folders."""
 
     kind: str  # lacuna-run or vestige-analysis
     a: str
@@ -60,7 +60,7 @@ class Comparison:
     changes: tuple[SettingChange, ...]
     warnings: tuple[str, ...]
     sides: tuple[Mapping[str, Any], ...] = ()  # figures of each side that are not paired
-    contrast: tuple[SettingChange, ...] = ()  # what tells the folders apart as a whole
+    contrast: tuple[SettingChange, ...] = ()  # settings in which the whole folders differ
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -76,7 +76,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPair:
-    """One measure of the same task on both sides."""
+    """The values of one measure for the same task on both sides."""
 
     cluster: str  # the task: pairs of one task are not independent
     a: float
@@ -84,7 +84,7 @@ class MeasuredPair:
 
 
 def difference_of(where: str, measure: str, pairs: Sequence[MeasuredPair]) -> Difference:
-    """Return the mean difference of some pairs; clusters are drawn again as a whole."""
+    """Return the mean difference over pairs, with an interval from resampling whole clusters."""
     found = [pair.b - pair.a for pair in pairs]
     clusters = [pair.cluster for pair in pairs]
     means = _means(found, clusters)
@@ -134,7 +134,7 @@ def _means(values: Sequence[float], clusters: Sequence[str]) -> list[float]:
 
 
 def changes_between(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[SettingChange, ...]:
-    """Return every place at which two documents differ, in the order of the first."""
+    """Return every setting in which two documents differ, in the order of the first document."""
     first, second = dict(_flat(a)), dict(_flat(b))
     names = [*first, *(name for name in second if name not in first)]
     return tuple(

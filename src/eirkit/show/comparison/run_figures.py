@@ -1,4 +1,4 @@
-"""One figure of one run for each measure in which two sweeps are compared; None where the run does not have it."""
+"""Functions that read each compared measure from one run of a sweep; None where the run does not have it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _cause(cause: Cause, run: RunFacts) -> float:
 
 
 def _fate(fate: Fate, run: RunFacts) -> float | None:
-    """Return the share of needed records with this fate; None where none was needed."""
+    """Return the share of needed records with this fate; None if no record was needed."""
     return None if run.memory is None else pool_fates([run.memory["fates"]]).of(fate)
 
 

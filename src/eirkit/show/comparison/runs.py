@@ -1,4 +1,4 @@
-"""Two sweeps compared: cells that differ in nothing but what tells the folders apart, paired by task and seed."""
+"""Compares two `lacuna run` folders: matches their cells, pairs runs by task and seed, and warns about confounds."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from eirkit.show.runs.command_line import seeds_text
 from eirkit.show.runs.folder import TASK_AXES, Coordinates, RunFacts, SweepFolder, condition_of
 
 Row = Mapping[str, Any]
-Match = tuple[RunFacts, RunFacts]  # asked the same task
-OF_LOSS = ("state_supply", "cascade")  # said only where both sides may carry claims
+Match = tuple[RunFacts, RunFacts]  # two runs of the same task
+OF_LOSS = ("state_supply", "cascade")  # reported only if neither side failed its control
 
 
 def _of_task(name: str, row: Row) -> Any:
@@ -39,14 +39,14 @@ _AXES: Mapping[str, Callable[[Row], Any]] = {
     **{name: partial(_of_task, name) for name in TASK_AXES},
 }
 _TASK_SHAPE = ("workload", "n", "m", "lookback", "fan_in", *TASK_AXES)  # what a task is generated from
-OF_TASK = ("workload", *TASK_AXES)  # a run of another one shares its graph at most
+OF_TASK = ("workload", *TASK_AXES)  # runs that differ in these share at most the graph
 
 
 def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
     """Return the paired differences of two sweeps, b − a.
 
     Raises:
-        InputFileError: no cell of one has a partner in the other, or no run the same task.
+        InputFileError: no cell matches one of the other sweep, or no two runs have the same task.
     """
     for sweep in (a, b):
         _refuse_unscored(sweep)
@@ -83,7 +83,7 @@ def compare_sweeps(a: SweepFolder, b: SweepFolder) -> Comparison:
 
 
 def _refuse_unscored(sweep: SweepFolder) -> None:
-    """Raise InputFileError where a folder has nothing to compare, with the costliest reason."""
+    """Raise InputFileError if a sweep has no scored runs, with the most frequent reason for failure."""
     if sweep.scored:
         return
     worst = max(sweep.failures, key=lambda group: int(group["runs"]), default=None)
@@ -92,7 +92,7 @@ def _refuse_unscored(sweep: SweepFolder) -> None:
 
 
 def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
-    """Return what keeps the runs of two folders from being asked the same, and what to do."""
+    """Return why no runs of the two folders have the same task, and what to do about it."""
     if not {run.seed for run in a.runs} & {run.seed for run in b.runs}:
         return f"use the same seeds ({seeds_text(a.seeds)} / {seeds_text(b.seeds)})"
     apart = [told for told in _unshared(a.rows, b.rows) if told.partition(":")[0] in _TASK_SHAPE]
@@ -102,14 +102,14 @@ def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
 
 
 def _pairs(matched: Sequence[Match], of: Figure) -> list[MeasuredPair]:
-    """Return the pairs of a figure, where both sides have it."""
-    # Seeds may share a graph, as all of running-max do, and are other tasks all the same: their inputs differ.
+    """Return the pairs of values of one measure, where both sides have a value."""
+    # Different seeds may share a graph, as in running-max, but are different tasks because their inputs differ.
     found = ((f"{x.fingerprint}/{x.seed}", of(x), of(y)) for x, y in matched)
     return [MeasuredPair(task, one, other) for task, one, other in found if one is not None and other is not None]
 
 
 def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
-    """True unless it is an expense that nobody had."""
+    """Return False for a cost that is zero in every run."""
     return group_of(name) not in COSTS or any(pair.a or pair.b for pair in pairs)
 
 
@@ -120,7 +120,7 @@ def _contrast(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Ite
 
 
 def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
-    """Return the axes on which each folder has one value, and not the same."""
+    """Return the axes on which each folder has a single value and the two values differ."""
     found = []
     for name, of in _AXES.items():
         left, right = ({of(row) for row in rows} - {None} for rows in (a, b))  # None: a cell without a run
@@ -130,7 +130,7 @@ def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _couples(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[tuple[Row, Row]]:
-    """Yield cells that agree on every axis but those between the folders, where there is one on each side."""
+    """Yield pairs of cells that agree on every axis except `between`; ambiguous matches are left out."""
     sides = [_by_place(rows, between) for rows in (a, b)]
     for place, left in sides[0].items():
         right = sides[1].get(place, [])
@@ -150,7 +150,7 @@ def _by_place(rows: Sequence[Row], between: Sequence[str]) -> dict[tuple[Any, ..
 
 
 def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
-    """Return the settings of which two folders have no value in common, as `m: 16 / 8`."""
+    """Return the settings for which the two folders have no value in common, as `m: 16 / 8`."""
     sides = {name: [{of(row) for row in rows} - {None} for rows in (a, b)] for name, of in _AXES.items()}
     return [
         f"{name}: {' / '.join(', '.join(sorted(map(str, side))) for side in both)}"
@@ -160,12 +160,12 @@ def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
 
 
 def _follows_window(*rows: Row) -> bool:
-    """True where nobody chose a lookback of its own."""
+    """Return True if the lookback equals the window m in every row."""
     return all(row["lookback"] == row["m"] for row in rows)
 
 
 def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
-    """Return the runs of two cells that were asked the same task."""
+    """Return the pairs of runs of two cells that have the same seed and task graph."""
     by_seed = {run.seed: run for run in b}
     pairs = [(run, by_seed[run.seed]) for run in a if run.seed in by_seed]
     return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
@@ -177,10 +177,10 @@ def _measures(one: Row, other: Row) -> list[str]:
 
 
 def manifest_changes(a: SweepFolder, b: SweepFolder) -> tuple[SettingChange, ...]:
-    """Return what the manifests say differently, but for what follows from the rest."""
+    """Return the settings in which the manifests differ, without fields that follow from other settings."""
     first, second = (asdict(sweep.manifest) for sweep in (a, b))
     for document in (first, second):
-        # Prompts follow from what is asked and how; whether those of the pairs agree is a warning of its own.
+        # Prompts follow from the other settings; `_warnings` reports whether those of the pairs agree.
         for name in ("suite_sha256", "prompt_sha256", "rules", "places", "cells", "runs"):
             document.pop(name)
     return changes_between(first, second)
@@ -218,7 +218,7 @@ def _warnings(
 
 
 def _are_told_otherwise(a: SweepFolder, b: SweepFolder, matches: Sequence[Match]) -> bool:
-    """True if partners were given different rules, or the same rules and what they see in another dialect."""
+    """Return True if paired runs had different rules, or the same rules with differently rendered prompts."""
     if any(one.rules != other.rules for one, other in matches):
         return True
     alike = set(a.manifest.rules) == set(b.manifest.rules)

@@ -1,4 +1,4 @@
-"""What a comparison says in words: which side is ahead, by how much, whether chance would do, where results went."""
+"""Sentences about a comparison: which side is better, by how much, and whether chance could explain it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ DIGITS: Mapping[str, int] = {"milliseconds": 2, "dollars": 4}
 
 
 def sides_of(found: Comparison) -> tuple[str, str]:
-    """Return what to call both sides: by the one thing that tells them apart, else by their folders."""
+    """Return the names of both sides: the value of the only setting that differs, else the folder names."""
     if len(found.contrast) == 1:
         (only,) = found.contrast
-        named = only.name in ("memory", "model", "workload")  # these say themselves what they are
+        named = only.name in ("memory", "model", "workload")  # their values need no axis name
         return f"{only.a}" if named else f"{only.name} = {only.a}", f"{only.b}" if named else f"{only.name} = {only.b}"
     return found.a, found.b
 
@@ -49,7 +49,7 @@ def _comparative(one: Difference) -> str:
 
 
 def fates_sentence(found: Comparison) -> str:
-    """Return how many needed records were returned and used, and where most of the rest went; else nothing."""
+    """Return the share of needed records that were used, and the most frequent other fate; empty without fates."""
     fates = [one for one in found.overall if group_of(one.measure) is FATE_MEASURES]
     used = next((one for one in fates if one.measure == USED.id), None)
     if used is None:
@@ -61,7 +61,7 @@ def fates_sentence(found: Comparison) -> str:
 
 
 def _most(fates: Iterable[tuple[str, float]]) -> str:
-    """Return the most frequent of the other fates in brackets; nothing where there was none."""
+    """Return the most frequent other fate in brackets; empty if there was none."""
     others = [(value, name) for name, value in fates if name != USED.id and value > 0]
     if not others:
         return ""
@@ -70,17 +70,17 @@ def _most(fates: Iterable[tuple[str, float]]) -> str:
 
 
 def grouped(differences: Sequence[Difference]) -> Iterator[tuple[MeasureGroup, list[Difference]]]:
-    """Yield the differences by the table that they belong to."""
+    """Yield the differences grouped by measure group."""
     for _, rows in groupby(differences, key=lambda one: group_of(one.measure).id):
         together = list(rows)
         yield group_of(together[0].measure), together
 
 
 def shown(one: Difference, value: float, *, exact: bool = False) -> str:
-    """Return a figure of a measure as people read it.
+    """Return a value of a measure, formatted for readers.
 
     Args:
-        exact: shares with a decimal, for a table.
+        exact: print shares with one decimal, for a table.
     """
     unit = measure_of(one.measure).unit
     if unit == "share":
@@ -89,10 +89,10 @@ def shown(one: Difference, value: float, *, exact: bool = False) -> str:
 
 
 def shown_difference(one: Difference, value: float | None = None, *, bare: bool = False) -> str:
-    """Return a difference, the mean one unless given, with its sign; of shares in points.
+    """Return a difference (the mean difference by default) with its sign; shares are in percentage points.
 
     Args:
-        bare: leave the unit to the heading of a table.
+        bare: omit the unit, because the table heading has it.
     """
     value = one.difference if value is None else value
     if measure_of(one.measure).unit == "share":

@@ -1,1 +1,1 @@
-"""Pages of analysed logs."""
+"""Pages about analysed logs (folders of `vestige analyze`)."""

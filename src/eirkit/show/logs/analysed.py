@@ -1,4 +1,4 @@
-"""Analysed runs as facts for a page: a folder of tables comes in."""
+"""Reads a `vestige analyze` folder into the run outcomes, failure AUC and cohort statistics that its page shows."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from eirkit.logs.corpus.summary import AnalysisSummary
 from eirkit.logs.inference.auc import Auc, failure_auc
 from eirkit.logs.tables import read_analysis
 
-MOST_TESTED = 20_000  # runs on which a page runs every test; beyond it the command is named
+MOST_TESTED = 20_000  # runs on which a page runs every test; beyond it the page names the command instead
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What one run needed and what came of it."""
+    """The demand and the outcome of one run."""
 
     peak: float | None  # tokens; None in a domain without goal files
     later_used: float  # in the run's unit
     unit: str
     covered: bool  # a goal file was touched
-    failed: bool | None  # None: nobody says
+    failed: bool | None  # None if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """Everything that a page says about recorded runs."""
+    """The contents of an analysis that its page shows."""
 
     name: str
-    document: Mapping[str, Any]  # as `vestige analyze` sums up
+    document: Mapping[str, Any]  # the summary of `vestige analyze`
     runs: tuple[RunOutcome, ...]
-    auc: Auc | None  # of peak demand against failure over covered runs; None where there is none of known outcome
-    cohorts: Mapping[str, Any] | None  # as `vestige cohort` says; None where it was not run
+    auc: Auc | None  # of peak demand against failure over covered runs; None without runs of known outcome
+    cohorts: Mapping[str, Any] | None  # the result of `vestige cohort`; None if it was not run
     options: Mapping[str, Any]
 
 
 def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
-    """Return what an analysis folder says, with its cohort statistics."""
+    """Read an analysis folder and compute its cohort statistics."""
     document = read_analysis(folder)
     runs, _ = read_runs([folder])
     outcomes = tuple(
@@ -60,7 +60,7 @@ def read_analysed(folder: Path, *, tests: bool = True) -> Analysed:
 
 
 def auc_of(runs: Sequence[RunOutcome]) -> Auc | None:
-    """Return how well peak demand tells failed runs from resolved ones, of those that touched a goal file."""
+    """Return the AUC of peak demand for failure, over runs that touched a goal file."""
     judged = [run for run in runs if run.peak is not None and run.covered and run.failed is not None]
     if not judged:
         return None
@@ -76,7 +76,7 @@ def _known(value: float) -> float | None:
 
 
 def analysed_here(name: str, analyses: Sequence[Analysis], options: Mapping[str, Any]) -> Analysed:
-    """Return the same for runs that were measured in this process; no table is written."""
+    """Return the same for runs analysed in this process, without writing tables."""
     summary = AnalysisSummary()
     for analysis in analyses:
         summary.add(analysis)

@@ -1,4 +1,4 @@
-"""Cohort statistics on a page: rows and tests as `vestige cohort` says them, with what each does and does not show."""
+"""Sections of the page for cohort statistics: failure AUC by cohort, tests, and what each does and does not show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Test = Mapping[str, Any]
 
 
 def cohort_sections(found: Analysed, where: str) -> Iterator[Section]:
-    """Yield how well demand tells failed runs apart, and every test that has an estimate."""
+    """Yield the sections on the failure AUC of each cohort and on the tests."""
     if found.cohorts is None:
         return
     yield _areas(found.cohorts["cohorts"])
@@ -50,7 +50,7 @@ def _areas(rows: Sequence[Test]) -> Section:
 
 
 def _with_area(row: Test) -> Test:
-    """Return a cohort's row; runs over entities have no goal to touch, so all of them count."""
+    """Return the table row of a cohort; runs over entities have no goal files, so their AUC is over all runs."""
     if row["unit"] == "tokens":
         unknown = {} if row["covered_runs"] else {"mean_peak_tokens": None}
         return {**row, **unknown, **({} if goal_is_known(row) else {"goal_access": None})}
@@ -85,7 +85,7 @@ def _tests(tests: Sequence[Test]) -> Section:
 
 
 def _meanings(tests: Sequence[Test]) -> Table:
-    """Return what the tests show and what they do not, each reading once with the tests that share it."""
+    """Return the table of what tests show and do not show; tests with the same interpretation share a row."""
     readings: dict[tuple[str, str], list[str]] = {}
     for test in tests:
         readings.setdefault((test["shows"], test["does_not_show"]), []).append(test["name"])
@@ -98,7 +98,7 @@ def _meanings(tests: Sequence[Test]) -> Table:
 
 
 def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
-    """Return ratios with their intervals, where one is no association."""
+    """Return a chart of ratios with their intervals; a ratio of 1 means no association."""
     shown = [test for test in tests if "ratio" in test["scale"] and test["low"] is not None and test["low"] > 0]
     if not shown:
         return ()
@@ -118,7 +118,7 @@ def _ratio_chart(tests: Sequence[Test]) -> tuple[Chart, ...]:
 
 
 def _missing(tests: Sequence[Test]) -> Table:
-    """Return why there is no estimate, each reason once with the tests that it stops."""
+    """Return the table of reasons for missing estimates, each with the tests it applies to."""
     reasons: dict[str, list[str]] = {}
     for test in tests:
         if test["estimate"] is None:

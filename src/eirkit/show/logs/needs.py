@@ -1,4 +1,4 @@
-"""What recorded runs needed: the distribution of peak demand, and how goals were known and reached."""
+"""Sections of the page on peak demand, goals, repeated reads, clipped views, signatures and context breaks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
 
 
 def demand_section(found: Analysed) -> Section | None:
-    """Return the distribution of what runs needed at their peak."""
+    """Return the section on the distribution of peak demand."""
     in_tokens = [run for run in found.runs if run.peak is not None and run.covered]
     runs = in_tokens or [run for run in found.runs if run.unit == "entities"]
     if not runs:
@@ -42,7 +42,7 @@ def demand_section(found: Analysed) -> Section | None:
 
 
 def demand_chart(runs: Sequence[RunOutcome], unit: str) -> Chart:
-    """Return how many runs needed how much, in bins that double, by outcome."""
+    """Return a histogram of demand by outcome, in bins that double in width."""
     needed = [(run, run.later_used if run.peak is None else run.peak) for run in runs]
     places = {_bin(value) for _, value in needed}
     some = sorted(places - {0})
@@ -67,7 +67,7 @@ def demand_chart(runs: Sequence[RunOutcome], unit: str) -> Chart:
 
 
 def _bin(value: float) -> int:
-    """Return 0 for nothing, else which doubling a value lies in."""
+    """Return the bin of a value: 0 for zero, else the number of its power of two."""
     return int(value).bit_length()
 
 
@@ -97,7 +97,7 @@ def _quantiles(found: Analysed) -> Table:
 
 
 def goal_section(found: Analysed) -> Section | None:
-    """Return how the goal was known, and how many runs touched it."""
+    """Return the section on where goals come from and how many runs touched them."""
     document = found.document
     if document["goal_access"] is None or not goal_is_known(document):
         return None
@@ -140,7 +140,7 @@ CLIPPING = (
 
 
 def reading_section(document: Document) -> Section | None:
-    """Return how much of what was read was read again or in vain."""
+    """Return the section on reads that were repeated or never used."""
     if not document["read_tokens"]:
         return None
     known = bool(document["covered_runs"])
@@ -166,7 +166,7 @@ def reading_section(document: Document) -> Section | None:
 
 
 def clipping_section(document: Document) -> Section | None:
-    """Return what clipped views left out, and whether it was seen later."""
+    """Return the section on what clipped views hid, and whether it was seen later."""
     if not document["clipped_views"]:
         return None
     shown = [LOG_MEASURES[key] for key in CLIPPING]
@@ -182,7 +182,7 @@ def clipping_section(document: Document) -> Section | None:
 
 
 def signatures_section(document: Document) -> Section | None:
-    """Return how often the signatures of trouble occur."""
+    """Return the section on how often each anomaly signature occurs."""
     found = {LOG_MEASURES[key].label: document[key] for key in SIGNATURES if document[key]}
     if not found:
         return None
@@ -195,7 +195,7 @@ def signatures_section(document: Document) -> Section | None:
 
 
 def breaks_section(document: Document) -> Section | None:
-    """Return what compactions and clears dropped of what was still needed."""
+    """Return the section on what compactions and clears dropped although it was still needed."""
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None

@@ -1,4 +1,4 @@
-"""The page of analysed runs: what they needed, what they lost, and which runs to look at first."""
+"""Builds the page of a `vestige analyze` folder: headline, sections, runs with the largest demand, skipped logs."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ WORST = (
 
 
 def page_of(found: Analysed, where: str) -> Page:
-    """Return the page of what was analysed.
+    """Return the page of an analysis.
 
     Args:
-        where: the folder, as commands are to name it.
+        where: the folder, as printed in suggested commands.
     """
     sections = tuple(section for section in _sections(found, where) if section is not None)
     answers = {"summary": dict(found.document), "cohorts": found.cohorts}
@@ -58,7 +58,7 @@ def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
 
 
 def headline_of(found: Analysed) -> Headline:
-    """Return the first screen: the mean peak of what had to be kept, and what became of it."""
+    """Return the headline: mean peak demand, and how it relates to the outcomes."""
     document = found.document
     if document["goal_access"]:
         peak = number(document["mean_peak_covered_tokens"])
@@ -122,7 +122,7 @@ def _uncovered(found: Analysed) -> int:
 
 
 def worst_section(found: Analysed, where: str) -> Section | None:
-    """Return the runs with the largest demand."""
+    """Return the section that lists the runs with the largest demand."""
     rows = [_without_unknown(row) for row in found.document["largest"] if row["later_used_peak"] or is_reached(row)]
     if not rows:
         return None
@@ -135,12 +135,12 @@ def worst_section(found: Analysed, where: str) -> Section | None:
 
 
 def _without_unknown(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a run's row without the zeros of a run that touched no goal file."""
+    """Return a run's row, with goal figures set to None if the run touched no goal file."""
     return row if is_reached(row) else {**row, "peak_demand_tokens": None, "dead_read_tokens": None}
 
 
 def skipped_section(found: Analysed) -> Section | None:
-    """Return what could not be read."""
+    """Return the section that lists skipped input."""
     rows = found.document["skipped"]
     if not rows:
         return None
@@ -150,7 +150,7 @@ def skipped_section(found: Analysed) -> Section | None:
 
 
 def again_section(found: Analysed, where: str) -> Section:
-    """Return how to make the analysis again; where the logs are is the reader's own knowledge."""
+    """Return the section with the command that repeats the analysis; the reader fills in the path of the logs."""
     options = found.options
     words = ["eirkit", "vestige", "analyze", "LOGS", "--out", where]
     if options.get("visibility", "seen") != "seen":

@@ -1,4 +1,4 @@
-"""Sentences and columns that several pages of analysed runs share."""
+"""Sentences and small helpers that pages and commands about analysed runs share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOAL_COLUMNS = (
 
 
 def need_sentence(estimate: float, low: float | None, high: float | None, left_out: int) -> str:
-    """Return how well need tells failed runs apart.
+    """Return a sentence on how well demand predicts failure.
 
     Args:
         left_out: runs with a known outcome that touched no goal file.
@@ -41,13 +41,13 @@ def _who(runs: int) -> str:
 
 
 def bounds(low: float, high: float, threshold: float = CHANCE) -> str:
-    """Return `0.52 to 0.66`; with a third digit where two would put a bound on the threshold."""
+    """Return `0.52 to 0.66`, with a third digit if a bound would otherwise round to the threshold."""
     digits = 3 if any(f"{end:.2f}" == f"{threshold:.2f}" for end in (low, high)) else 2
     return f"{low:.{digits}f} to {high:.{digits}f}"
 
 
 def cohort_sentence(row: Mapping[str, Any]) -> str:
-    """Return what a cohort's row says in words."""
+    """Return a summary of a cohort's row in sentences."""
     known = row["resolved"] + row["failed"]
     runs = counted(row["runs"], "run")
     first = f"{runs}, {row['resolved']:,} of {known:,} with a known outcome succeeded." if known else f"{runs}."
@@ -63,7 +63,7 @@ def cohort_sentence(row: Mapping[str, Any]) -> str:
 
 
 def break_words(breaks: Mapping[str, Any]) -> str:
-    """Return what compactions and clears took away, and of how many that is not known."""
+    """Return a sentence on what compactions and clears dropped, and for how many this was not measured."""
     both = break_counts(breaks)
     total, unmeasured = breaks["compactions"] + breaks["clears"], breaks.get("unmeasured", 0)
     if unmeasured == total:
@@ -79,21 +79,21 @@ def break_counts(breaks: Mapping[str, Any]) -> str:
 
 
 def later_runs(unit: str, runs: int) -> str:
-    """Return of how many runs it is told what they used later; short runs over files are left out, others are not."""
+    """Return the number of runs behind later-use figures, in words; only runs over files leave out short runs."""
     said = counted(runs, "run")
     return f"{said} of three tool turns or more" if unit == "tokens" else said
 
 
 def goal_is_known(document: Mapping[str, Any]) -> bool:
-    """Tell whether there is a goal to reach: one that was given, or a file that a run itself edited."""
+    """Return True if goals are known: given as input, or taken from files that runs edited."""
     return bool(document["covered_runs"]) or not set(document["goal_sources"]) <= {"own-edits"}
 
 
 def goal_runs(document: Mapping[str, Any]) -> int:
-    """Return how many runs can have a goal: those over files."""
+    """Return how many runs can have a goal, which are those over files."""
     return sum(document["goal_sources"].values())
 
 
 def is_reached(run: Mapping[str, Any]) -> bool:
-    """Tell of a listed run whether it touched a goal file; an older analysis says it by a peak alone."""
+    """Return True if a listed run touched a goal file; older analyses show this only by a non-zero peak."""
     return bool(run.get("goal_accessed", run["peak_demand_tokens"]))

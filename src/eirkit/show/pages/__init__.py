@@ -1,4 +1,4 @@
-"""Who makes the page of a folder and who compares two, by kind: imported when such a folder is shown."""
+"""Tables of the modules that build the page of each kind of folder, and of those that compare two folders."""
 
 PLUGINS = {
     "demo": "eirkit.demo.folder",

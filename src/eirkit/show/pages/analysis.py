@@ -1,4 +1,4 @@
-"""Folders of `eirkit vestige analyze`."""
+"""Registers the page and the comparison of `eirkit vestige analyze` folders."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = F
 
 @comparers.add("vestige-analysis")
 def compare_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
-    """Return the differences of two analyses, which name no code."""
+    """Return the comparison of two analyses, which never refer to plug-in code."""
     return compare_analyses(a, b)

@@ -1,4 +1,4 @@
-"""Folders of `eirkit lacuna rescue`, `capability` and `probe`."""
+"""Registers the page of `eirkit lacuna rescue`, `capability` and `probe` folders."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from eirkit.show.runs.folder import read_evidence
 
 @pages.add("lacuna-evidence")
 def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
-    """Return the page of one evidence command."""
+    """Return the page of a rescue, capability or probe folder."""
     refuse_others(others)
     return evidence_page(read_evidence(folder, plugins=plugins))

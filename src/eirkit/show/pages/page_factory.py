@@ -1,4 +1,4 @@
-"""What only a sweep's page takes."""
+"""Builds the page of any result folder, or compares two, with the function registered for their kind."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from eirkit.show.page import Page
 
 
 def refuse_others(others: Sequence[Path]) -> None:
-    """Raise UsageError where evidence is to be added to something else than a sweep."""
+    """Raise UsageError if --with was given for a folder that is not a sweep."""
     if others:
         raise UsageError("--with adds evidence to the page of a sweep, which this folder is not; leave it out")
 
 
 class PageMaker(Protocol):
-    """Makes the page of one kind of folder."""
+    """A function that builds the page of one kind of folder."""
 
     def __call__(self, folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page: ...
 
 
 class Comparer(Protocol):
-    """Compares two folders of one kind."""
+    """A function that compares two folders of one kind."""
 
     def __call__(self, a: Path, b: Path, *, plugins: bool) -> Comparison: ...
 
@@ -42,12 +42,12 @@ def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, p
     """Return the page of a folder.
 
     Args:
-        others: folders of evidence commands that belong to a sweep and lie elsewhere.
-        tests: also run the statistics of analysed runs, which take a while.
+        others: evidence folders that belong to a sweep but are stored elsewhere.
+        tests: also run the cohort tests of analysed runs, which are slow.
         plugins: also run code that the records name, such as a workload `file.py:Name`.
 
     Raises:
-        InputFileError: the folder holds nothing that a page can be made of.
+        InputFileError: the folder holds no results that can be reported.
     """
     make = pages.get(kind_of(folder))
     with _records_of(folder):
@@ -55,10 +55,10 @@ def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, p
 
 
 def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
-    """Return what two folders of one kind say together.
+    """Return the comparison of two folders of the same kind.
 
     Raises:
-        InputFileError: they are not of one kind, or of none that compares.
+        InputFileError: the folders are of different kinds, or of a kind that cannot be compared.
     """
     kinds = kind_of(a), kind_of(b)
     if kinds[0] != kinds[1] or kinds[0] not in comparers.names():
@@ -70,7 +70,7 @@ def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
 
 @contextmanager
 def _records_of(*folders: Path) -> Iterator[None]:
-    """Say in one line that records are not what we write: they come from files that anybody may have changed."""
+    """Turn unexpected errors into InputFileError, since records may have been edited or damaged."""
     try:
         yield
     except EirkitError:

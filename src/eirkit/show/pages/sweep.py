@@ -1,4 +1,4 @@
-"""Folders of `eirkit lacuna run`."""
+"""Registers the page and the comparison of `eirkit lacuna run` folders."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def sweep_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bo
 
 @comparers.add("lacuna-run")
 def compare_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
-    """Return the differences of two sweeps."""
+    """Return the comparison of two sweeps."""
     return compare_sweeps(read_sweep(a, plugins=plugins), read_sweep(b, plugins=plugins))

@@ -1,1 +1,1 @@
-"""Pages of LACUNA folders: runs, rescue, capability and probes."""
+"""Pages about LACUNA folders: sweeps of `lacuna run`, and rescue, capability and probe experiments."""

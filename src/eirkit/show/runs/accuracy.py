@@ -1,4 +1,4 @@
-"""Sections on the accuracy of a sweep, by cell and against pressure."""
+"""Sections of a sweep's page on accuracy by cell, accuracy against pressure, causes of errors and first misses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACCURACY = RUN_MEASURES["accuracy"]
 
 
 def accuracy_section(sweep: SweepFolder) -> Section:
-    """Return what was right in each cell, with an interval over its runs."""
+    """Return the section on the accuracy of each cell, with an interval over its runs."""
     rows = [row for row in sweep.rows if row["scored"]]
     named, intervals = Coordinates(rows), intervals_of(sweep)
     shown = sorted(rows, key=lambda row: row["accuracy"])[:MOST_CELLS] if len(rows) > MOST_CELLS else rows
@@ -40,7 +40,7 @@ def accuracy_section(sweep: SweepFolder) -> Section:
 
 
 def intervals_of(sweep: SweepFolder) -> dict[str, Interval]:
-    """Return each cell's mean accuracy with its interval, runs drawn again with replacement; none for a single run."""
+    """Return each cell's mean accuracy with a bootstrap interval over runs; no interval for a single run."""
     return {
         cell: bootstrap_mean([run.score.accuracy for run in runs], [run.seed for run in runs])
         for cell, runs in sweep.by_cell().items()
@@ -82,7 +82,7 @@ def _line(row: Row, named: Coordinates, intervals: Mapping[str, Interval]) -> di
 
 
 def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[str, Interval]) -> Chart:
-    """Return the cells as points with intervals, or as a map over h where they are many."""
+    """Return a chart of accuracy: points with intervals, or a heat map over h if there are many cells."""
     best, worst = (pick(rows, key=lambda row: row["accuracy"]) for pick in (max, min))
     alt = (
         f"Accuracy lies between {share(worst['accuracy'])} ({named.label(worst)}) and "
@@ -116,7 +116,7 @@ def accuracy_chart(rows: Sequence[Row], named: Coordinates, intervals: Mapping[s
 
 
 def pressure_section(sweep: SweepFolder) -> Section | None:
-    """Return accuracy against pressure, where the pressure varies."""
+    """Return the section on accuracy against pressure, if the pressure varies."""
     rows = [row for row in sweep.rows if row["scored"]]
     if len({row["pressure"] for row in rows}) < 2:
         return None
@@ -158,7 +158,7 @@ def _line_over_pressure(name: str, rows: Sequence[Row], intervals: Mapping[str, 
 
 
 def causes_section(sweep: SweepFolder) -> Section | None:
-    """Return why steps were wrong; cells that fail the control keep their causes to themselves."""
+    """Return the section on causes of errors; they are withheld for cells that fail the control."""
     rows = [row for row in sweep.rows if row["scored"] and sum(row["errors"].values()) and not _is_withheld(row)]
     words = [f"Withheld: {model} on {workload}: {reason}" for model, workload, reason in sweep.excluded]
     if not rows:
@@ -174,7 +174,7 @@ def _is_withheld(row: Row) -> bool:
 
 
 def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
-    """Return wrong steps by cause as shares of scored steps, stacked."""
+    """Return a stacked chart of errors by cause, as shares of scored steps."""
     shown = sorted(rows, key=lambda row: -sum(row["error_shares"].values()))[:MOST_POINTS]
     places = tuple(named.label(row) for row in shown)
     series = tuple(
@@ -213,7 +213,7 @@ def _causes_table(rows: Sequence[Row], named: Coordinates) -> Table:
 
 
 def first_miss_section(sweep: SweepFolder) -> Section | None:
-    """Return where runs first missed something and where they first erred."""
+    """Return the section on the first miss and the first error of each run."""
     allowed = {row["cell"] for row in sweep.rows if not _is_withheld(row)}
     runs = [run for run in sweep.runs if run.score.first_miss is not None and run.cell in allowed]
     if not runs:

@@ -1,7 +1,7 @@
-"""The first screen of a lacuna run: what was lost and why steps were wrong, as shares and in sentences.
+"""Headline of a sweep's page: how much was lost, why steps were wrong, and whether restoring results repaired it.
 
-Whatever speaks of lost information comes from cells that pass the full-information control; without one the page says
-that it describes.
+Statements about lost information come only from cells that pass the full-information control. Without a control the
+page says that its figures are descriptive.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from eirkit.show.phrases import counted, share
 from eirkit.show.runs.folder import Coordinates
 
 Row = Mapping[str, Any]
-MOST_REASONS = 4  # on the first screen
+MOST_REASONS = 4  # in the headline
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What some cells lost, and why their steps were wrong. Shares of nothing are None."""
+    """What some cells lost, and why their steps were wrong. A share with no cases is None."""
 
     cells: int
     runs: int
-    external: bool  # of what an external memory was there for; else of what was held in sight
-    memory: str | None  # its name, where there is one alone
+    external: bool  # losses of an external memory; otherwise of the records in context
+    memory: str | None  # its name, if there is only one
     needed: int | None  # results that were needed from an external memory
     lost_share: float | None
-    unasked_share: float | None  # part of it, of an external memory: never written, or never searched for
-    unused_share: float | None  # not part of it: returned by an external memory, and not what the answer follows from
+    unasked_share: float | None  # part of lost_share: records never written or never searched for
+    unused_share: float | None  # not part of lost_share: records returned but not used for the answer
     steps: int  # scored
     wrong_steps: int
     error_shares: Mapping[Cause, float | None]  # of scored steps; mean over runs
-    claims: bool  # the cells pass the control; else this describes and claims nothing
+    claims: bool  # the cells pass the control; otherwise the figures are only descriptive
 
     @property
     def all_came_back(self) -> bool:
-        """True where an external memory lost nothing."""
+        """True if an external memory lost nothing."""
         return self.external and self.lost_share == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What the rescue found at steps with a miss. Of several models, the smallest effect."""
+    """The result of a rescue at steps with a miss; for several models, the smallest effect."""
 
     steps: int
     oracle: float  # the lowest of the models
@@ -61,7 +61,7 @@ class Repair:
 
     @property
     def sentence(self) -> str:
-        """What came of restoring what was missing; it is called repair only where nothing was right without."""
+        """The result in words; it is called repair only if no step was right without an injection."""
         least, most = ("", "") if self.models == 1 else ("at least ", "at most ")
         each = "" if self.models == 1 else f" with each of {self.models} models"
         oracle, sham = f"{least}{share(self.oracle)}", f"{most}{share(self.sham)}"
@@ -72,12 +72,12 @@ class Repair:
 
     @property
     def where(self) -> str:
-        """Which steps they are, after `steps`."""
+        """The words that follow `steps`, saying which steps were measured."""
         return "with a miss" if self.memory is None else f"where {self.memory} did not return an input"
 
 
 def losses_of(rows: Sequence[Row]) -> Losses | None:
-    """Return the losses over the cells that may carry claims, else over those without a control; None without any."""
+    """Return the losses over cells that pass the control, else over those without one; None if there are neither."""
     scored = [row for row in rows if row["scored"]]
     sound = [row for row in scored if row["claims"]]
     basis = sound or [row for row in scored if row["control"] is None]
@@ -106,7 +106,7 @@ def _only(names: set[str]) -> str | None:
 
 
 def error_share(rows: Sequence[Row], cause: Cause) -> float | None:
-    """Return the share of scored steps that were wrong for one cause, mean over the runs of all rows."""
+    """Return the share of scored steps that were wrong for one cause, as a mean over the runs of all rows."""
     known = [row for row in rows if row["error_shares"][cause] is not None]
     runs = sum(row["scored"] for row in known)
     return math.fsum(row["error_shares"][cause] * row["scored"] for row in known) / runs if runs else None
@@ -123,31 +123,31 @@ def _fates(row: Row) -> Mapping[str, int]:
 
 
 def _lost_by_stores(rows: Sequence[Row]) -> float:
-    """Return the share of needed records that were not returned; what was returned and not used is not lost."""
+    """Return the share of needed records that were not returned; returned but unused records are not lost."""
     return _share_of(rows, *(fate for fate in FATES if fate not in RETURNED))
 
 
 def _share_of(rows: Sequence[Row], *fates: Fate) -> float:
-    """Return the share of needed records that had one of these fates, mean over the runs that needed any."""
+    """Return the share of needed records with one of these fates, as a mean over the runs that needed any."""
     systems = [row["memory_system"] for row in rows]
     total = math.fsum(one["needing_runs"] * one["fate_shares"][fate] for one in systems for fate in fates)
     return total / sum(int(one["needing_runs"]) for one in systems)
 
 
 def _missed(rows: Sequence[Row]) -> float | None:
-    """Return the mean over runs of the share of consuming steps at which something was not held."""
+    """Return the miss rate as a mean over runs: the share of consuming steps with a missing input."""
     known = [row for row in rows if row["miss_rate"] is not None]
     runs = sum(row["scored"] for row in known)
     return math.fsum(row["miss_rate"] * row["scored"] for row in known) / runs if runs else None
 
 
 def repair_of(document: Row, condition: str = "") -> Repair | None:
-    """Return what a rescue says over the models that have not failed the control; None without any.
+    """Return the result of a rescue over models that have not failed the control; None if there are none.
 
-    Steps of different models are not pooled: of several models it is the least repair and the most that a sham did.
+    Models are not pooled: for several models it has the lowest oracle and the highest sham and control accuracy.
 
     Args:
-        condition: what it was measured on; as the document has it unless given.
+        condition: what it was measured on; taken from the document by default.
     """
     rows = [
         row for row in document["rows"] if row["accuracy"] is not None and (row["claims"] or row["control"] is None)
@@ -175,10 +175,10 @@ def headline_of(
     control_command: str,
     failures: Sequence[Row] = (),
 ) -> Headline:
-    """Return the first screen: one number, then the answer in sentences.
+    """Return the headline: one number, then the answer in sentences.
 
     Args:
-        failures: groups of runs that the world broke, which are the answer where no other run is left.
+        failures: groups of runs that infrastructure errors broke; they are the answer if no run was scored.
     """
     if failures and not any(row["scored"] for row in rows):
         return _breakdown(failures)
@@ -196,14 +196,14 @@ def headline_of(
 
 
 def _control(rows: Sequence[Row], command: str) -> str:
-    """Return how to have a control; an agent that comes by itself cannot be sent for."""
+    """Return how to run a control; external agents, which eirkit cannot start, must connect again."""
     if all(row["model"].startswith("agent/") for row in rows):
         return "let the agent come again to `eirkit mcp serve` with --h at least n, where nothing is missing"
     return f"run `{command}`"
 
 
 def _breakdown(failures: Sequence[Row]) -> Headline:
-    """Return why no run came to its end: each reason once, with how many runs it cost, the costliest first."""
+    """Return the headline if every run failed: the reasons with their numbers of runs, most frequent first."""
     reasons: dict[str, int] = {}
     for group in failures:
         reason = f"{group['kind']}: {group['message']}"
@@ -265,12 +265,12 @@ def _aside(parts: Sequence[str]) -> str:
 
 
 def _named(losses: Losses) -> str:
-    """Return the memory by its name, where there is one alone."""
+    """Return the name of the memory, or words for several."""
     return losses.memory or "The memories together"
 
 
 def _causes(losses: Losses) -> str:
-    """Return how many steps were wrong, and of all steps how many for which cause."""
+    """Return the share of wrong steps and the share of each cause, in words."""
     if not losses.wrong_steps:
         return "no step was wrong"
     shares = losses.error_shares
@@ -280,7 +280,7 @@ def _causes(losses: Losses) -> str:
 
 
 def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
-    """Name the cells that lost least and most, where there are several."""
+    """Return a sentence that names the cells that lost least and most, if there are several."""
     shown = [row for row in rows if row["scored"] and (row["claims"] or not losses.claims)]
     if losses.external:
         shown = [row for row in shown if _asked(row)]
@@ -311,7 +311,7 @@ def _standing(losses: Losses, control: str) -> str:
 
 
 def answers_json(losses: Losses | None, repair: Repair | None) -> dict[str, Any]:
-    """Return the figures of the first screen under their names."""
+    """Return the figures of the headline as JSON data."""
     return {
         "losses": None if losses is None else asdict(losses),
         "repair": None if repair is None else asdict(repair),

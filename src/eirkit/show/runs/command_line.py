@@ -1,4 +1,4 @@
-"""The exact command that makes a folder again: a manifest comes in, a command line and a suite file go out."""
+"""Rebuilds, from a manifest, the command line and the suite file that reproduce a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FLAGS = ("tool_calls",)
 
 
 def sweep_command(manifest: Manifest, out: str) -> str:
-    """Return the command that runs a sweep anew; a suite of several grids is read from suite.toml."""
+    """Return the command that repeats a sweep; a suite of several grids is read from suite.toml."""
     grids = manifest.suite["grid"]
     words = ["eirkit", "lacuna", "run"]
     words += list(_grid_words(grids[0])) if len(grids) == 1 else ["suite.toml"]
@@ -51,7 +51,7 @@ def _grid_words(grid: Mapping[str, Any]) -> Iterator[str]:
 
 
 def model_words(options: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the model options that are not the defaults."""
+    """Yield the model options that differ from the defaults."""
     usual = asdict(ModelOptions())
     for name, value in options.items():
         if name == "extra":
@@ -66,7 +66,7 @@ def _setting(value: Any) -> str:
 
 
 def evidence_command(manifest: Mapping[str, Any], out: str | None = None) -> str:
-    """Return the command that makes an evidence folder again; without a folder, what it was asked."""
+    """Return the command that reproduces an evidence folder; without `out`, only the command and its settings."""
     settings = manifest["settings"]
     tasks = settings["tasks"] if "tasks" in settings else [settings["task"]]
     words = ["eirkit", "lacuna", manifest["command"], "--workload", ",".join(task["workload"] for task in tasks)]
@@ -120,7 +120,7 @@ def suite_text(suite: Mapping[str, Any]) -> str:
 
 
 def _told(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a table without what TOML cannot hold: nothing stands for nothing, save for a temperature left open."""
+    """Return a table without None, which TOML lacks; a temperature of None becomes the word for the default."""
     open_temperature = {"temperature": DEFAULT} if "temperature" in table and table["temperature"] is None else {}
     return {**{name: value for name, value in table.items() if value is not None}, **open_temperature}
 
@@ -131,18 +131,18 @@ def _toml(value: Any) -> str:
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"
-    # A JSON text is a TOML text, save that TOML wants the delete character escaped too.
+    # A JSON string is a valid TOML string, except that TOML also requires DEL to be escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def rescue_command(
     row: Mapping[str, Any], task: TaskSpec | None, options: Mapping[str, Any], seeds: Sequence[int], out: Path
 ) -> str:
-    """Return the rescue that asks the question of a cell: its whole task, its policy and capacity, its model.
+    """Return the rescue command for a cell, with the same task, policy or memory, capacity and model.
 
     Args:
-        task: of the cell; what its row tells unless it is known.
-        options: of the model.
+        task: the task of the cell; if None, it is taken from the row.
+        options: the model options.
     """
     told = without_seed(task or _told_task(row))
     words = ["eirkit", "lacuna", "rescue", "--workload", row["workload"], *_task_words(told), "--h", str(row["h"])]
@@ -153,7 +153,7 @@ def rescue_command(
 
 
 def _memory_words(told: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options of a memory system that a row or settings tell of."""
+    """Yield the command-line options of the memory system in a row or in settings."""
     yield from ("--memory", told["memory"])
     if told["panel"] != NATIVE:
         yield from ("--panel", told["panel"])
@@ -166,7 +166,7 @@ def _told_task(row: Mapping[str, Any]) -> TaskSpec:
 
 
 def rescue_condition(settings: Mapping[str, Any]) -> str:
-    """Return what a rescue was measured on, in words; of its task what is not usual."""
+    """Return in words what a rescue was measured on; task settings with default values are left out."""
     words = _task_words({"n": "", **settings["task"]})
     told = [f"{name.removeprefix('--')} = {value}" for name, value in zip(words[::2], words[1::2], strict=True)]
     kept = settings.get("memory") or settings["policy"]
@@ -176,6 +176,6 @@ def rescue_condition(settings: Mapping[str, Any]) -> str:
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
-    """Return seeds as an option takes them."""
+    """Return seeds in the form that --seeds takes."""
     shown = show_seeds(seeds) if seeds else "0:3"
     return shown if isinstance(shown, str) else ",".join(map(str, shown))

@@ -1,4 +1,4 @@
-"""What a sweep's tasks must keep, against what was held: specs come in, EIR and capacities as lines go out."""
+"""Section of a sweep's page that compares the EIR of each task with the capacities it was run with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUICK_STEPS, QUICK_VALUES = 64, 16  # steps, and values in a window, of a graph 
 
 
 def demand_section(sweep: SweepFolder) -> Section | None:
-    """Return EIR and capacity of each task of the sweep, as two lines with the pressure between them."""
+    """Return the section on the EIR and the capacity of each task of a sweep."""
     capacities: dict[TaskSpec, set[int]] = {}
     for row in sweep.rows:
         if row["cell"] in sweep.tasks:
@@ -36,7 +36,7 @@ def demand_section(sweep: SweepFolder) -> Section | None:
 
 
 def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False) -> Section:
-    """Return the section for tasks and the capacities under which they were run.
+    """Return the section for tasks and the capacities with which they were run.
 
     Args:
         plugins: whether a workload that is named as a file or module may be run.
@@ -67,7 +67,7 @@ def section_of(capacities: Mapping[TaskSpec, set[int]], *, plugins: bool = False
 
 
 def curve_of(spec: TaskSpec) -> DemandCurve:
-    """Return EIR after each step; where that takes long, after some of them."""
+    """Return the EIR after each step, or only after some steps if counting all would be slow."""
     workload = prepare(spec)
     quick = spec.n <= QUICK_STEPS and spec.m * workload.width(spec) <= QUICK_VALUES
     whole = workload.closed_form or quick
@@ -76,7 +76,7 @@ def curve_of(spec: TaskSpec) -> DemandCurve:
 
 
 def demand_chart(spec: TaskSpec, curve: DemandCurve, held: Sequence[int]) -> Chart:
-    """Return one task's EIR with the capacities as level lines."""
+    """Return a chart of one task's EIR, with the capacities as horizontal lines."""
     known = [
         (t, low, high)
         for t, (low, high) in enumerate(zip(curve.lower_bits, curve.upper_bits, strict=True))

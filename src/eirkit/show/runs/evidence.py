@@ -1,4 +1,4 @@
-"""Rescue, capability and probes as sections: the document that a command left comes in, things to look at go out."""
+"""Page and page sections for rescue, capability and probe folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ARMS = tuple(one for one in ARM_MEASURES if one.id in ("control", "sham", "oracl
 
 
 def rescue_section(found: Evidence) -> Section:
-    """Return what restoring the missing results did, beside a sham of equal length and nothing at all."""
+    """Return the section on a rescue: accuracy with missing results restored, with a sham and without injection."""
     document = found.document
     rows = [row for row in document["rows"] if not _is_withheld(row)]
     words = [
@@ -52,7 +52,7 @@ def _is_withheld(row: Row) -> bool:
 
 
 def rescue_chart(rows: Sequence[Row]) -> Chart:
-    """Return accuracy at missed steps by arm, for each model."""
+    """Return a chart of accuracy at missed steps by arm, for each model."""
     models = tuple(dict.fromkeys(row["model"] for row in rows))
     series = tuple(
         Series.of(arm, "bars", models, tuple(_accuracy(rows, model, arm.id) for model in models)) for arm in ARMS
@@ -69,7 +69,7 @@ def _accuracy(rows: Sequence[Row], model: str, arm: str) -> float | None:
 
 
 def _between(rows: Sequence[Row], arm: str) -> str:
-    """Return the accuracy of an arm, or from which to which it goes over the models: they are not one number."""
+    """Return the accuracy of an arm; for several models, its range."""
     found = [row["accuracy"] for row in rows if row["arm"] == arm]
     ends = dict.fromkeys(share(value) for value in ((min(found), max(found)) if found else (None,)))
     return " to ".join(ends)
@@ -105,7 +105,7 @@ def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
 
 
 def capability_section(found: Evidence) -> Section:
-    """Return what models reach where nothing is missing, and which may carry claims."""
+    """Return the section on accuracy with full information, and on which models pass the control."""
     rows = found.document["rows"]
     columns = (
         Column("model", "model"),
@@ -121,7 +121,7 @@ def capability_section(found: Evidence) -> Section:
 
 
 def probe_section(found: Evidence) -> Section:
-    """Return how models find their way to a lost result."""
+    """Return the section on how models recover a lost result."""
     columns = (
         Column("workload", "workload"),
         Column("model", "model"),
@@ -156,7 +156,7 @@ def evidence_page(found: Evidence) -> Page:
 
 
 def manifest_section(manifest: Row, command: str) -> Section:
-    """Return what was run with what, and the command that runs it again."""
+    """Return the section with the manifest and the command that repeats the experiment."""
     known = ("eirkit", "python", "platform")
     rows = [{"name": name, "value": str(manifest[name])} for name in known]
     rows += [{"name": name, "value": version} for name, version in manifest["dependencies"].items()]

@@ -1,4 +1,4 @@
-"""The folder of a sweep or an evidence command as facts: files come in, rows, runs and what was asked for go out."""
+"""Reads the folder of a sweep or of a rescue, capability or probe command; names the axes on which rows differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from eirkit.show.runs.command_line import evidence_command
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
-TASK_AXES = ("slots", "digits", "k", "queries", "warm_up")  # of a task; the rows of a summary have the rest
+TASK_AXES = ("slots", "digits", "k", "queries", "warm_up")  # task settings that summary rows lack
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +38,28 @@ class RunFacts:
     fingerprint: str  # of the task's graph
     score: RunScore
     rules: str = ""  # the hash of its system message
-    usage: Row = field(default_factory=dict)  # what the agent took: calls, tokens, money
-    memory: Row | None = None  # what its external memory did, held and took
+    usage: Row = field(default_factory=dict)  # what the agent used: calls, tokens, money
+    memory: Row | None = None  # what its external memory did, stored and cost
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one evidence command was asked and what it found."""
+    """The settings and results of one rescue, capability or probe folder."""
 
     command: str  # rescue, capability, probe
     folder: Path
     manifest: Row
     document: Row
-    missing: int = 0  # runs that have not come to their end
+    missing: int = 0  # runs that have not ended
 
 
 @dataclass(frozen=True, slots=True)
 class SweepFolder:
-    """A sweep with whatever evidence lies beside it."""
+    """A sweep, with the evidence folders that belong to it."""
 
     folder: Path
     manifest: Manifest
-    rows: tuple[Row, ...]  # one a cell
+    rows: tuple[Row, ...]  # one for each cell
     tasks: Mapping[str, TaskSpec]  # by cell, without a seed
     runs: tuple[RunFacts, ...]
     failures: tuple[Row, ...]
@@ -89,13 +89,13 @@ class SweepFolder:
 
 
 def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = False) -> SweepFolder:
-    """Return what a sweep's folder says, finished or not, with the evidence in its subfolders and in others.
+    """Read a sweep's folder, finished or not, with the evidence in its subfolders and in other folders.
 
     Args:
         plugins: whether code that the records name, such as a workload `file.py:Name`, may be run.
 
     Raises:
-        InputFileError: a file is damaged, or what is not finished cannot be summed up without such code.
+        InputFileError: a file is damaged, or an unfinished sweep cannot be summarised without such code.
     """
     manifest = read_manifest(folder)
     document = _summary(folder, manifest, plugins=plugins)
@@ -139,12 +139,12 @@ def _facts(record: Row) -> RunFacts:
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:
-    """Return what a row of a summary does not say about its task; nothing of a cell without a run."""
+    """Return the task settings that summary rows lack; empty for a cell without runs."""
     return {} if spec is None else {name: asdict(spec)[name] for name in TASK_AXES}
 
 
 def _completed(row: Row, by_cell: Mapping[str, Sequence[RunFacts]]) -> Row:
-    """Return a row of a summary with what earlier versions did not write into it."""
+    """Return a summary row, with fields added that earlier versions did not write."""
     if "error_shares" in row:
         return row
     own = by_cell.get(row["cell"], ())
@@ -158,13 +158,13 @@ def _completed(row: Row, by_cell: Mapping[str, Sequence[RunFacts]]) -> Row:
 
 
 def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
-    """Return what an evidence command left in its folder, finished or not.
+    """Read the folder of a rescue, capability or probe command, finished or not.
 
     Args:
-        plugins: whether code that the settings name may be run, for one that is not finished.
+        plugins: whether code that the settings name may be run, which an unfinished folder needs.
 
     Raises:
-        InputFileError: the folder is no such, or what is not finished cannot be summed up.
+        InputFileError: it is not such a folder, or it is unfinished and cannot be summarised.
     """
     manifest = read_document(folder / FILE, PLAN_SCHEMA)
     command = str(manifest["command"])
@@ -188,7 +188,7 @@ def read_evidence(folder: Path, *, plugins: bool = False) -> Evidence:
 
 
 def _summary(folder: Path, manifest: Manifest, *, plugins: bool) -> Row:
-    """Return the rows of a sweep: as it wrote them at its end, or of what there is so far."""
+    """Return the summary of a sweep: the one written at its end, or one computed from the runs so far."""
     if (folder / SUMMARY).is_file():
         document = read_document(folder / SUMMARY, SUMMARY_SCHEMA)
         if document["complete"]:
@@ -216,7 +216,7 @@ def _evidence_near(folder: Path, others: Iterable[Path]) -> Iterable[Evidence]:
 
 
 def condition_of(row: Row) -> str:
-    """Return how an agent gets at its earlier results, in one or two words."""
+    """Return a short name of how the agent accesses earlier results: condition and policy, or memory."""
     if row["policy"] is None:
         panel = " (strict)" if row["memory"] is not None and row["panel"] == "strict" else ""
         return f"{row['memory'] or row['condition']}{panel}"
@@ -224,7 +224,7 @@ def condition_of(row: Row) -> str:
 
 
 def _of_task(name: str, row: Row) -> int | str:
-    """Return a setting of the row's task; of a cell without a run, which does not say, the usual one."""
+    """Return a setting of the row's task, or its default for a cell without runs."""
     value: int | str = row.get(name, _USUAL[name])
     return value
 
@@ -233,7 +233,7 @@ def _budget(value: int | str) -> int | str:
     return "∞" if value == UNLIMITED else value
 
 
-_USUAL = {name: getattr(TaskSpec(""), name) for name in TASK_AXES}  # what goes without saying
+_USUAL = {name: getattr(TaskSpec(""), name) for name in TASK_AXES}  # defaults, which are not mentioned
 _AXES: dict[str, Callable[[Row], int | str]] = {
     "workload": lambda row: str(row["workload"]),
     "model": lambda row: str(row["model"]),
@@ -247,11 +247,11 @@ _AXES: dict[str, Callable[[Row], int | str]] = {
     "h": lambda row: int(row["h"]),
     **{name: partial(_of_task, name) for name in TASK_AXES},
 }
-_NAMED = ("workload", "model", "memory")  # say themselves what they are
+_NAMED = ("workload", "model", "memory")  # their values need no axis name
 
 
 class Coordinates:
-    """The axes of some rows: those on which they differ, and those which they share."""
+    """Separates the axes on which some rows differ from those on which they agree, and labels the rows."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         values = {name: [of(row) for row in rows] for name, of in _AXES.items()}
@@ -260,19 +260,19 @@ class Coordinates:
 
     @property
     def shared(self) -> str:
-        """What all rows have in common, in words; what follows from the rest is left out."""
+        """The settings that all rows share, in words; defaults and implied settings are left out."""
         told = dict(self._shared)
         if told.get("lookback") == told.get("m"):
             told.pop("lookback", None)
         return ", ".join(_said(name, value) for name, value in told.items() if value not in (0, _USUAL.get(name, 0)))
 
     def label(self, row: Row, without: Sequence[str] = ()) -> str:
-        """Return a short name of a row among the others."""
+        """Return a short name of a row, made of the settings that vary."""
         shown = [_said(name, _AXES[name](row)) for name in self.varying if name not in without]
         return " · ".join(shown) or str(row["workload"])
 
     def cells(self, row: Row) -> dict[str, int | str]:
-        """Return the row's places on the axes that vary."""
+        """Return the row's values on the axes that vary."""
         return {name: _AXES[name](row) for name in self.varying}
 
 

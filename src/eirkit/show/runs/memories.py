@@ -1,4 +1,4 @@
-"""Sections on the external memories of a sweep, and on what its models cost."""
+"""Sections of a sweep's page on its external memory systems and on what its models cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def memory_section(sweep: SweepFolder) -> Section | None:
-    """Return what became of each result that had left the agent's sight, and what its keeping took."""
+    """Return the section on the fates of records needed from external memories, and on what the memories cost."""
     rows = [row for row in sweep.rows if row["memory_system"] is not None]
     if not rows:
         return None
@@ -38,7 +38,7 @@ def memory_section(sweep: SweepFolder) -> Section | None:
 
 
 def fates_chart(rows: Sequence[Row], named: Coordinates) -> Chart:
-    """Return the fates of needed records as shares, stacked."""
+    """Return a stacked chart of the fates of needed records, as shares."""
     places = tuple(named.label(row) if named.varying else condition_of(row) for row in rows)
     shares = [row["memory_system"]["fate_shares"] for row in rows]
     series = tuple(
@@ -98,7 +98,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 def spending_section(sweep: SweepFolder) -> Section | None:
-    """Return calls, tokens and money by model; nothing where only agents without tokens were asked."""
+    """Return the section on calls, tokens and money by model; None if no agent used tokens."""
     if not any(row["input_tokens"] or row["output_tokens"] or row["cost_usd"] for row in sweep.rows):
         return None
     models = dict.fromkeys(row["model"] for row in sweep.rows)

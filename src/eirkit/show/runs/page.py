@@ -1,4 +1,4 @@
-"""The page of a sweep's folder: facts come in, the answer and everything behind it go out."""
+"""Builds the page of a `lacuna run` folder from its sections, and suggests the next rescue and control commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TITLE = "What this memory kept, and why steps were wrong"
 
 
 def page_of(sweep: SweepFolder) -> Page:
-    """Return the page of what a folder says."""
+    """Return the page of a sweep."""
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
     headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures)
     sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
@@ -33,7 +33,7 @@ def page_of(sweep: SweepFolder) -> Page:
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:
-    """Return what the rescue beside a sweep found: the one nearest to what was run, where there are several."""
+    """Return the result of a rescue that belongs to a sweep, preferably one measured under the same conditions."""
     workloads = {row["workload"] for row in sweep.rows}
     found = [one for one in sweep.found_by("rescue") if one.document["workload"] in workloads]
     measured = [
@@ -45,11 +45,11 @@ def repair_near(sweep: SweepFolder) -> Repair | None:
 
 
 def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
-    """Tell whether every model of a rescue was run in the sweep on the very task, policy or memory, and capacity."""
+    """Return True if the sweep ran every model of a rescue on the same task, policy or memory, and capacity."""
     asked = found.manifest["settings"]
     memory = asked.get("memory")
     if asked["managed"] and memory is None:
-        return False  # the action loop without recovery, which no cell of a sweep is
+        return False  # the action loop without recovery, which sweeps do not run
     held = {
         row["model"]
         for row in sweep.rows
@@ -62,7 +62,7 @@ def _is_alike(sweep: SweepFolder, found: Evidence) -> bool:
 
 
 def _has_memory(row: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    """Tell whether a cell has the memory of a rescue behind it, made and held to the same."""
+    """Return True if a cell has the same memory, memory settings and panel as a rescue."""
     return all(row[name] == asked[name] for name in ("memory", "memory_settings", "panel"))
 
 
@@ -86,7 +86,7 @@ def _sections(sweep: SweepFolder, losses: Losses | None, repair: Repair | None) 
 
 
 def _progress(sweep: SweepFolder) -> Section | None:
-    """Return what is not finished or was lost; nothing where all is there."""
+    """Return the section on unfinished, failed and suspect runs; None if there are none."""
     words = []
     if sweep.scored < sweep.planned:
         left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
@@ -120,14 +120,14 @@ def _control(sweep: SweepFolder) -> Section:
 
 
 def next_rescue(sweep: SweepFolder) -> str:
-    """Return the command that would measure the repair of the cell with the most wrong steps for want of something."""
+    """Return the rescue command for the cell with the most errors caused by missing state."""
     able = [row for row in sweep.rows if row["scored"]] or list(sweep.rows)
     worst = max(able, key=lambda row: (row["claims"], row["errors"]["state_supply"], row["miss_rate"] or 0))
     return rescue_command(worst, sweep.tasks.get(worst["cell"]), _options(sweep), sweep.seeds, sweep.folder / "rescue")
 
 
 def _options(sweep: SweepFolder) -> Mapping[str, Any]:
-    """Return the model options of a sweep; of several grids that differ in them, none."""
+    """Return the model options of a sweep; empty if its grids differ in them."""
     found = [grid["model_options"] for grid in sweep.manifest.suite["grid"]]
     return found[0] if all(one == found[0] for one in found) else {}
 
@@ -137,7 +137,7 @@ def next_control(sweep: SweepFolder) -> str:
 
 
 def rebuilding_section(sweep: SweepFolder) -> Section:
-    """Return seeds, models, versions and the exact command that makes the folder again."""
+    """Return the section with seeds, models, versions and the command that reproduces the folder."""
     then = sweep.manifest
     rows: dict[str, str] = {
         "seeds": seeds_text(sweep.seeds),

@@ -1,1 +1,1 @@
-"""A local page over a folder of runs: its records come in as the library reads them, JSON goes out on loopback."""
+"""Local web server behind `eirkit view`: reads result folders and serves them as JSON on loopback."""

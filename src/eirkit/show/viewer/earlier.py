@@ -1,4 +1,4 @@
-"""Run records of the previous version in today's shape: what it called a trial is an access and an intervention."""
+"""Converts run records of the previous version, which had a `trial`, to the current format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eirkit.runs.cells import Access
 
 
 def as_today(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run record in today's shape."""
+    """Return a run record in the current format."""
     if "trial" not in record:
         return dict(record)
     trial = record["trial"]

@@ -1,7 +1,7 @@
-"""What a folder holds that can be looked at: sweeps, evidence and analyses, and whether they change.
+"""Finds the sweeps, evidence folders and analyses below a folder, describes each, and detects changes.
 
-Nothing is opened but the first bytes of documents that say what a folder is, and links out of the folder are not
-followed.
+To find folders, only the first bytes of the documents that identify them are read. Links out of the given folder are
+not followed.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence"}
 DEEPEST = 3  # folders below the one that was given
 MOST = 200  # places
 STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS)  # files whose growth changes what is shown
-OPENED = (".json", ".jsonl", ".parquet")  # how the names of files end that are read
+OPENED = (".json", ".jsonl", ".parquet")  # extensions of the files that are read
 _HEAD_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ViewedFolder:
-    """One folder that can be looked at."""
+    """One folder that the viewer can show."""
 
-    key: str  # its path seen from the folder that was given, "." for that one itself
+    key: str  # its path relative to the given folder, "." for that folder
     path: Path
     kind: Kind
 
 
 def find_places(root: Path) -> list[ViewedFolder]:
-    """Return what can be looked at in a folder, itself first, then by path."""
+    """Return the folders that can be shown at or below `root`, the root first, then by path."""
     return [place for place, _ in zip(_walk(root), range(MOST), strict=False)]
 
 
 def open_root(root: Path) -> Path:
-    """Return a folder that can be looked at.
+    """Return the given folder after checking that it holds something to show.
 
     Raises:
-        UsageError: it is missing, no folder, or holds nothing of ours.
+        UsageError: it is missing, is not a folder, or holds no results of eirkit.
     """
     if not root.is_dir():
         raise UsageError(f"{root} is no folder; give one that `lacuna run --out` or `vestige analyze --out` wrote")
@@ -63,7 +63,7 @@ def open_root(root: Path) -> Path:
 
 
 def place_at(root: Path, key: str) -> ViewedFolder:
-    """Return the place under a key; only keys that `find_places` gave are known, so nothing else is ever opened."""
+    """Return the folder with a key; only keys from `find_places` are accepted, so nothing else is opened."""
     for place in find_places(root):
         if place.key == key:
             return place
@@ -71,12 +71,12 @@ def place_at(root: Path, key: str) -> ViewedFolder:
 
 
 def stamp(place: ViewedFolder) -> str:
-    """Return a text that changes whenever a record is added or a document written anew."""
+    """Return a text that changes whenever a record is added or a document is rewritten."""
     return "-".join(_stamp(place.path / name) for name in STAMPED)
 
 
 def changed_at(place: ViewedFolder) -> float:
-    """Return when something was last written, in seconds of the clock of files."""
+    """Return the time of the last write, in seconds of file modification time."""
     times = [path.stat().st_mtime for name in STAMPED if (path := place.path / name).exists()]
     return max(times, default=0.0)
 
@@ -125,7 +125,7 @@ def _kind(folder: Path, root: Path) -> Kind | None:
 
 
 def _leads_out(folder: Path, root: Path) -> bool:
-    """Tell whether a file that would be read is a link to somewhere outside the folder that was given."""
+    """Return True if a file that would be read is a link to outside the given folder."""
     try:
         with os.scandir(folder) as entries:
             links = [folder / entry.name for entry in entries if entry.name.endswith(OPENED) and entry.is_symlink()]
@@ -139,7 +139,7 @@ LARGEST = 1 << 20  # bytes of a summary that is read for a single line
 
 
 def abstract(place: ViewedFolder) -> str:
-    """Return the line; an empty one where the folder's documents do not say, which its own page will explain."""
+    """Return a one-line description of a folder; empty if its documents cannot be read."""
     try:
         return _SAYING[place.kind](place.path)
     except (EirkitError, OSError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -159,7 +159,7 @@ def _sweep(folder: Path) -> str:
 
 
 def _accuracy(path: Path) -> list[str]:
-    """Return how right the cells were, where all is done."""
+    """Return the accuracy of the cells in words, if the sweep is complete."""
     if not path.is_file() or path.stat().st_size > LARGEST:
         return []
     rows = read_document(path, "summary/1")["rows"]
@@ -172,7 +172,7 @@ def _accuracy(path: Path) -> list[str]:
 
 
 def _evidence(folder: Path) -> str:
-    """Say what was asked; each kind of evidence has settings of its own."""
+    """Describe an evidence folder by its settings, which differ by command."""
     manifest = read_document(folder / MANIFEST, "evidence/1")
     settings = manifest["settings"]
     parts = [str(manifest["command"])]
@@ -189,7 +189,7 @@ def _evidence(folder: Path) -> str:
 def _analysis(folder: Path) -> str:
     summary = read_analysis(folder)
     runs, formats, peak = summary["runs"], _named(summary["formats"]), summary["mean_peak_tokens"]
-    known = peak is not None and summary.get("covered_runs") != 0  # where no goal was reached, zero says nothing
+    known = peak is not None and summary.get("covered_runs") != 0  # without a touched goal, zero means unknown
     demand = (
         f"mean {LOG_MEASURES['peak_demand_tokens'].label} {peak:,.0f} tokens"
         if known

@@ -1,6 +1,6 @@
-"""A grid of means over two columns of a table: rows, two axes and a figure come in; a chart's cells go out.
+"""Heat map of the viewer: mean of one column by the values of two others.
 
-A place holds the mean over its runs of each run's own figure, which is how cells of a sweep are pooled.
+Each cell is the mean over runs of each run's own value, as in the summary of a sweep.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_PLACES = 40  # on an axis; beyond it names cannot be read
 
 
 def heat(table: RowTable, query: Query, x: str, y: str, value: str) -> dict[str, Any]:
-    """Return the chart with the number of runs behind each cell."""
+    """Return the heat map with the number of runs in each cell."""
     across, down, figure = table.field(x), table.field(y), table.field(value)
     if figure.kind == "text":
         raise UsageError(f"{value} is no figure; choose a column of numbers")
@@ -59,7 +59,7 @@ def _kept(labels: Sequence[str]) -> frozenset[str]:
 
 
 def _rank(label: str) -> tuple[int, float, str]:
-    """Return a key that puts numbers in their order and words after them."""
+    """Return a sort key that orders numbers by value and puts words after them."""
     try:
         return 0, float(label), label
     except ValueError:

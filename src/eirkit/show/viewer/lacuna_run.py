@@ -1,7 +1,7 @@
-"""How a wrong answer came about and what it spoilt: a graph and the verdicts of a run come in, steps go out.
+"""One LACUNA run in the viewer: its steps, cones and pressure, and how errors spread from step to step.
 
-A cascade follows from wrong answers among its references; any other cause is where a fault began. So the way back
-leads through cascades to their origins, and the way on through the cascades that refer to a wrong answer.
+An error with the cause "cascade" follows from wrong answers among its references; any other cause is an origin. So an
+error is traced back through cascades to its origins, and forward through the cascades that refer to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CASCADE: Cause = "cascade"
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The history of one wrong step; all empty for a correct one."""
+    """The origins and consequences of one wrong step; empty for a correct step."""
 
     origins: tuple[int, ...]  # wrong steps at which it began
     path: tuple[tuple[int, int], ...]  # edges from an earlier wrong step to the one that used it
@@ -40,7 +40,7 @@ class Spread:
 
 
 def spread_of(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> Spread:
-    """Return where the fault of a step began, the way it took, and what it spoilt."""
+    """Return the origins of a step's error, the path from them, and the later errors that it caused."""
     if not _is_wrong(verdicts, t):
         return Spread((), (), ())
     origins, edges, waiting, seen = set(), set(), [t], {t}
@@ -64,7 +64,7 @@ def _spoilt(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> tuple[int,
 
 
 def _wrong_sources(graph: Graph, verdicts: Mapping[int, Verdict], t: int) -> list[int]:
-    """Return the wrong answers that a cascade followed from; none where a fault began."""
+    """Return the wrong answers that caused a cascade error; empty for any other cause."""
     verdict = verdicts.get(t)
     if verdict is None or verdict.cause != CASCADE:
         return []
@@ -81,14 +81,14 @@ _EFFORT = ("reads", "recomputations", "actions", "answers")
 
 
 class LacunaRun:
-    """A run as its folder has it; whatever is dear is worked out when it is first asked for."""
+    """A recorded run; expensive parts are computed on first use."""
 
     def __init__(self, folder: Path, record: Mapping[str, Any], *, plugins: bool) -> None:
         self.folder, self.record, self.plugins = folder, record, plugins
 
     @property
     def moment(self) -> Mapping[str, Any]:
-        """What a probe is about: the step at which a result is missing, the result, and what is held then."""
+        """The subject of a probe: the step, the missing result, and the records held at that step."""
         found: Mapping[str, Any] = self.record.get("moment", {})
         return found
 
@@ -106,12 +106,12 @@ class LacunaRun:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The task's, with its seed."""
+        """The parameters of the task, with its seed."""
         return {**self.record["task"], "seed": self.record["seed"]}
 
     @cached_property
     def task(self) -> Rebuilt:
-        """The task as generated again, or why it is not."""
+        """The regenerated task, or the reason why it cannot be generated."""
         access = self.record["access"]
         named = [self.parameters["workload"], access.get("policy") or "", access.get("condition") or ""]
         if not self.plugins and (foreign := [name for name in named if ":" in name]):
@@ -130,7 +130,7 @@ class LacunaRun:
 
     @cached_property
     def graph(self) -> Graph:
-        """The references of every step; of a task that is not known, those that decisions name."""
+        """The references of every step; if the task is unknown, those recorded in decisions."""
         if self.task.instance is not None:
             return graph_of(self.task.instance)
         steps = range(1, min(LONGEST, int(self.parameters["n"])) + 1)
@@ -138,14 +138,14 @@ class LacunaRun:
 
     @cached_property
     def verdicts(self) -> dict[int, Verdict]:
-        """What came of every step; empty for a probe, which submits nothing, and for a task that is not known."""
+        """The verdict on every step; empty for a probe, which submits nothing, and for an unknown task."""
         task = self.task.instance
         if task is None or not self.decisions:
             return {}
         return {v.t: v for v in judge(task, prepare(task.spec), self.trace.decisions, self.trace.actions)}
 
     def score(self) -> RunScore | None:
-        """Return the run's numbers: as recorded, else from its verdicts."""
+        """Return the recorded score, or one computed from the verdicts."""
         if "score" in self.record:
             return read_score(self.record["score"])
         if not self.verdicts:
@@ -154,7 +154,7 @@ class LacunaRun:
         return score(list(self.verdicts.values()), self.trace.decisions, max_turn=limited)
 
     def document(self) -> dict[str, Any]:
-        """Return the whole run without what was said."""
+        """Return the whole run as JSON data, without prompts and replies."""
         shared = ("run", "seed", "model", "settings", "access", "intervention", "ending", "usage", "cell", "memory")
         found = self.score()
         return {
@@ -170,7 +170,7 @@ class LacunaRun:
 
     @property
     def capacity(self) -> int | None:
-        """How many records can be in sight; None where none are kept there, since a memory has them all."""
+        """How many records fit in the context; None under the strict panel, where the memory holds them all."""
         how = self.record["access"]
         return None if how.get("panel") == STRICT else how.get("h")
 
@@ -196,7 +196,7 @@ class LacunaRun:
         return {t: (read_cause(cause, kind), kind) for event in found for t, cause, kind in event["wrong"]}
 
     def around(self, t: int) -> dict[str, Any]:
-        """Return how a step came to be as it is: where its fault began, what it spoilt, and what repair would take."""
+        """Return how the error of a step arose and spread, and the cone needed to rebuild its missing inputs."""
         decision = self.decisions.get(t)
         missing = decision.missing if decision is not None else self._sought(t) or ()
         resident = decision.retained if decision is not None else self.moment.get("resident", ())
@@ -206,7 +206,7 @@ class LacunaRun:
         }
 
     def _sought(self, t: int) -> tuple[int, ...] | None:
-        """Return what a probe lacks at its own step; None at every other."""
+        """Return the missing result of a probe at its own step; None at every other step."""
         return (self.moment["target"],) if self.is_probe and self.moment["at"] == t else None
 
     @property
@@ -214,7 +214,7 @@ class LacunaRun:
         return bool(self.moment)
 
     def step_of(self, event: Mapping[str, Any]) -> int:
-        """Return the step that an event is shown with: a probe has but one; the first has what came before it."""
+        """Return the step that an event belongs to: the only one of a probe; events before step 1 belong to step 1."""
         return int(self.moment["at"]) if self.is_probe else max(1, int(event["t"]))
 
     def _cone(self, missing: Sequence[int], resident: Sequence[int]) -> dict[str, Any]:
@@ -229,30 +229,30 @@ class LacunaRun:
             "edges": edges,
             "resident": held,  # the retained records that the cone ends at
             "depth": max((one.depth for one in each), default=0),
-            "naive": str(sum(one.naive for one in each)),  # may have more digits than a number in a page
+            "naive": str(sum(one.naive for one in each)),  # a string, because it may exceed the numbers of JavaScript
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A task, or the reason why there is none."""
+    """A regenerated task, or the reason why there is none."""
 
     instance: TaskInstance | None
     reason: str
 
 
 def score_json(found: RunScore) -> dict[str, Any]:
-    """Return a score with the rates that follow from it."""
+    """Return a score as JSON data, with the rates computed from it."""
     rates = ("accuracy", "step_accuracy", "self_consistent_accuracy", "miss_rate", "error_shares", "aligned")
     return {**score_record(found), **{name: getattr(found, name) for name in rates}}
 
 
 KEPT_CURVES = 256
-_counting = Lock()  # two at once would each take twice as long
+_counting = Lock()  # one count at a time: two would slow each other down
 
 
 def pressure_lines(run: LacunaRun) -> dict[str, Any]:
-    """Return bits needed and bits that fit after each step t = 0 … n, or why there are none."""
+    """Return the bits needed and the capacity in bits after each step t = 0 … n, or why they are unknown."""
     task = run.task.instance
     if run.is_probe:
         return {"unknown": "a probe is about one lost answer and has no capacity"}

@@ -1,7 +1,7 @@
-"""The recorded logs behind an analysis: a run's row and the folders that the user named come in, raw text goes out.
+"""Finds the original logs of analysed runs below the --logs folders and returns their turns and raw text.
 
-Only documents that the analysis itself names are opened, only below folders given with --logs, and only when somebody
-looks. Nothing is parsed but by the library's own formats.
+Only documents that the analysis names are opened, only below folders given with --logs, and only on request. Formats
+named as a file or module are run only with --plugins.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from eirkit.logs.sources.documents import LineRange, ReadLimits, StoredDocument,
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, formats
 from eirkit.show.folders import foreign
 
-LARGEST = ReadLimits(document_bytes=1 << 28, line_bytes=1 << 28)  # that are read for one look
-SHORTEST_CLUE = 12  # characters; shorter texts stand anywhere
+LARGEST = ReadLimits(document_bytes=1 << 28, line_bytes=1 << 28)  # limits of reading for one request
+SHORTEST_CLUE = 12  # characters; shorter texts may occur anywhere
 LONGEST_CLUE = 160
 _ITEM = re.compile(r":(\d+)$")
 
@@ -34,7 +34,7 @@ class LogFolders:
     plugins: bool = False  # whether a format that a row names as a file or module may be run
 
     def recording(self, row: Mapping[str, Any]) -> Recording:
-        """Return the run behind a row of `runs`, read again.
+        """Read the log of a row of `runs` again and return the recording.
 
         Raises:
             InputFileError: no root holds its source, or the run is no longer in it.
@@ -42,7 +42,7 @@ class LogFolders:
         return _recording(self, str(row["source"]), str(row["run_id"]), self._format(row))
 
     def text(self, row: Mapping[str, Any]) -> str:
-        """Return the raw text of the document that a run was read from; of a line of many runs, that line alone."""
+        """Return the raw text of the document that a run was read from; if each line is a run, only its line."""
         return _text(self, str(row["source"]), self._format(row))
 
     def _format(self, row: Mapping[str, Any]) -> str:
@@ -52,7 +52,7 @@ class LogFolders:
         return name
 
     def find(self, source: str) -> tuple[Path, Path]:
-        """Return the root and the file of a source, such as `logs/a/run.json:3`."""
+        """Return the --logs root and the file of a source such as `logs/a/run.json:3`."""
         if not self.roots:
             raise InputFileError("the logs were not given; start the viewer with --logs and what was analysed")
         label = source
@@ -65,7 +65,7 @@ class LogFolders:
 
 
 def _below(root: Path, name: str) -> Path | None:
-    """Return the file under a label, if it lies below a root; labels begin with the root's own name."""
+    """Return the file with a label, if it is below a root; labels begin with the name of the root."""
     first, _, rest = name.partition("/")
     if first != root.name:
         return None
@@ -78,7 +78,7 @@ def _below(root: Path, name: str) -> Path | None:
 
 
 def _document(root: Path, path: Path, source: str, format: str) -> StoredDocument:
-    """Return the document of a source; where every line is a run, that line alone."""
+    """Return the document of a source; if each line is a run, only that line."""
     name = _ITEM.sub("", source)
     whole = open_document(path, LARGEST, name)
     item = _ITEM.search(source)
@@ -123,7 +123,7 @@ def _text(logs: LogFolders, source: str, format: str) -> str:
 
 
 def turn_document(logs: LogFolders, row: Mapping[str, Any], turn: int) -> dict[str, Any]:
-    """Return what was said and done in a turn, in the words of the log, and where these stand in it."""
+    """Return the text and the tool calls of one turn as the log has them, with the log's source."""
     recording = logs.recording(row)
     if not 1 <= turn <= len(recording.turns):
         raise InputFileError(f"the log has {len(recording.turns)} turns, and none numbered {turn}; reload the page")
@@ -156,9 +156,9 @@ def _call(call: Call) -> dict[str, Any]:
 
 
 def place_of(text: str, turns: Sequence[RecordedTurn], turn: int) -> int | None:
-    """Return where in a log's text a turn begins, found by its own words, in order; None where it has none of its own.
+    """Return the offset of a turn in a log's text, found by searching for its text; None if it is not found.
 
-    Turns before it are found first: a text that occurs twice stands, for a later turn, behind the earlier ones.
+    Earlier turns are located first, so that text that occurs twice is found after them.
     """
     at = 0
     for number, said in enumerate(turns[:turn], 1):
@@ -181,7 +181,7 @@ def _clues(said: RecordedTurn) -> list[str]:
 
 
 def _first(text: str, clues: Sequence[str], start: int) -> int | None:
-    """Return the first place of the first clue that is there, as it is or as JSON writes it."""
+    """Return the offset of the first clue that occurs, verbatim or escaped as JSON."""
     for clue in clues:
         for form in (clue, json.dumps(clue, ensure_ascii=False)[1:-1], json.dumps(clue)[1:-1]):
             if (found := text.find(form, start)) >= 0:
@@ -190,7 +190,7 @@ def _first(text: str, clues: Sequence[str], start: int) -> int | None:
 
 
 def lines_around(text: str, offset: int, before: int = 12, after: int = 40) -> dict[str, Any]:
-    """Return the lines around a place, each cut to what can be read, with their numbers."""
+    """Return the numbered lines around an offset, long ones cut."""
     number = text.count("\n", 0, offset) + 1
     start = offset
     for _ in range(before + 1):

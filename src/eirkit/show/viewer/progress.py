@@ -1,6 +1,6 @@
-"""How far a sweep or an evidence command is, from its files alone: what was planned, what has ended, what was lost.
+"""Computes the progress of a sweep or evidence command from its files: planned, scored and failed runs, and cost.
 
-Nothing is locked, since a writer that starts meanwhile must find the folder free.
+Nothing is locked, so that a command can start writing to the folder at any time.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from eirkit.show.viewer.folders import ViewedFolder, changed_at
 from eirkit.show.viewer.run_index import RunIndex
 
 State = Literal["running", "complete", "waiting"]
-NAMES = ("workload", "model", "condition", "policy", "memory", "arm", "h")  # what tells the rows of cells apart
-QUIET_SECONDS = 30.0  # after which a folder that nobody writes to is no longer called running
+NAMES = ("workload", "model", "condition", "policy", "memory", "arm", "h")  # columns that identify a cell
+QUIET_SECONDS = 30.0  # without a write before a folder is no longer called running
 
 
 @dataclass(frozen=True, slots=True)
 class FolderProgress:
-    """One folder at one moment."""
+    """The progress of one folder at one moment."""
 
     kind: str  # sweep, or the evidence command
     state: State  # waiting: not complete, and nothing was written for a while
-    runs: int  # that ended and are scored
-    planned_runs: int | None  # None: the folder does not say
+    runs: int  # runs that ended and are scored
+    planned_runs: int | None  # None if the folder does not record it
     planned_cells: int | None
-    lost: int  # runs whose last attempt was broken by the world
+    lost: int  # runs whose last attempt failed for infrastructure reasons
     spent_usd: float | None
-    read_share: float  # of the file that was read so far
-    skipped: int  # records that say no run
+    read_share: float  # share of the file that was read so far
+    skipped: int  # records that are not valid runs
 
     def as_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def progress_of(place: ViewedFolder, index: RunIndex, now: float) -> FolderProgress:
-    """Return how far a folder is; `now` is the time by the clock of files."""
+    """Return the progress of a folder; `now` is compared with file modification times."""
     planned, cells, kind = _planned(place.path, place.kind)
     lost = lost_runs(place.path, index)
     whole = index.complete and (
@@ -73,14 +73,14 @@ def lost_runs(folder: Path, index: RunIndex) -> dict[str, dict[str, Any]]:
 
 
 def failure_groups(lost: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return lost runs by why they were lost, the most frequent first."""
+    """Return failed runs grouped by reason, the most frequent first."""
     names = ("workload", "model", "condition", "kind", "message")
     tally = Counter(tuple(str(record.get(name, "")) for name in names) for record in lost.values())
     return [{**dict(zip(names, key, strict=True)), "runs": runs} for key, runs in tally.most_common(50)]
 
 
 def cell_rows(index: RunIndex) -> list[dict[str, Any]]:
-    """Return one row for each cell with a scored run, pooled as the summary of a sweep is."""
+    """Return one row for each cell with a scored run, pooled as in the summary of a sweep."""
     by_cell: dict[str, list[int]] = {}
     for place, cell in enumerate(index.cells):
         if cell and index.scores[place] is not None:

@@ -1,8 +1,8 @@
-"""The exact words of a run: its events come in, what the model was shown and what it replied go out.
+"""Rebuilds the prompts of a LACUNA run and pairs them with the recorded replies.
 
-Prompts are rebuilt by driving the run's own session with the recorded replies and with what its memory returned then,
-and each is compared with the hash that was recorded; no memory system is asked again. Without kept texts a controlled
-run can still be rebuilt, since its state follows from what it submitted.
+Prompts are rebuilt by replaying the recorded replies and memory results through the run's session, and each is checked
+against its recorded hash; no memory system is called. A controlled run can be rebuilt even without recorded texts,
+since its state follows from the submitted answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAID = ("latency_seconds", "input_tokens", "output_tokens", "cached_tokens", "c
 
 
 class SpokenRun(LacunaRun):
-    """A run with what was said."""
+    """A run with its prompts and replies."""
 
     @cached_property
     def replayed(self) -> Replayed:
@@ -44,14 +44,14 @@ class SpokenRun(LacunaRun):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What was said in a run, and why some of it is not known to be so."""
+    """The exchanges of a run, and why some prompts could not be rebuilt."""
 
     exchanges: list[dict[str, Any]]
     reason: str  # why prompts are not exact; empty if all are
 
 
 def session_of(run: LacunaRun, task: TaskInstance) -> Session:
-    """Return the session that a run was driven through, before its first request."""
+    """Return the session of a run in its initial state."""
     record = run.record
     if run.is_probe:
         return probe_session(task, LostAnswer(**{**run.moment, "resident": tuple(run.moment["resident"])}))
@@ -60,14 +60,14 @@ def session_of(run: LacunaRun, task: TaskInstance) -> Session:
 
 
 def unrecovered_of(record: Mapping[str, Any]) -> Unrecovered | None:
-    """Return what alone was injected into an arm; None where that was all that it missed."""
+    """Return the results injected at each step of a rescue arm; None if these were all missing results."""
     if "injected" not in record:
         return None
     return {t: frozenset(refs) for t, refs in record["injected"]}
 
 
 def replay(run: LacunaRun) -> Replayed:
-    """Return every exchange of a run with the messages that were shown, as far as they can be rebuilt."""
+    """Return every exchange of a run, with the prompt messages as far as they can be rebuilt."""
     recorded = [event for event in run.events if event["type"] == "exchange"]
     task = run.task.instance
     shown: list[tuple[Message, ...] | None] = [*(() if task is None else _rebuilt(run, task, len(recorded)))]
@@ -78,9 +78,9 @@ def replay(run: LacunaRun) -> Replayed:
 
 
 def _rebuilt(run: LacunaRun, task: TaskInstance, wanted: int) -> list[tuple[Message, ...]]:
-    """Return the prompts in the order of the exchanges, up to the first that has not the recorded hash.
+    """Return the prompts in the order of the exchanges, up to the first that differs from the recorded hash.
 
-    Which dialect a model prefers is known to its provider alone; the hashes tell it without running anybody's code.
+    Only the provider knows which prompt dialect a model uses, so each is tried and the hashes decide.
     """
     best: list[tuple[Message, ...]] = []
     for renderer in DIALECTS.values():
@@ -98,7 +98,7 @@ def _prompts(run: LacunaRun, task: TaskInstance, renderer: Renderer) -> Iterator
 
 
 def _reason(run: LacunaRun, recorded: list[dict[str, Any]]) -> str:
-    """Return why not every prompt could be rebuilt, in a sentence that says what is shown in its place."""
+    """Return a sentence that says why not every prompt could be rebuilt."""
     if run.task.instance is None:
         return f"Prompts are not rebuilt: {run.task.reason}."
     if all("reply" in event for event in recorded):
@@ -111,7 +111,7 @@ def _reason(run: LacunaRun, recorded: list[dict[str, Any]]) -> str:
 
 
 def _drive(session: Session, run: LacunaRun, events: Iterator[Mapping[str, Any]]) -> Iterator[tuple[Message, ...]]:
-    """Yield the messages of each recorded exchange; nothing more once a prompt is not the recorded one."""
+    """Yield the messages of each recorded exchange, and stop at the first prompt whose hash differs."""
     while (request := session.request()) is not None:
         wanted = "memory" if isinstance(request, MemoryCall) else "exchange"
         event = next((event for event in events if event["type"] == wanted), None)
@@ -140,7 +140,7 @@ def _reply(event: Mapping[str, Any], request: Request, run: LacunaRun) -> Reply:
 
 
 def _exchange(event: Mapping[str, Any], messages: tuple[Message, ...] | None) -> dict[str, Any]:
-    """Return one exchange; `exact` says that the prompt was rebuilt and has the recorded hash."""
+    """Return one exchange as JSON data; `exact` means that the prompt was rebuilt with the recorded hash."""
     if messages is not None:
         shown = [{"role": message.role, "text": message.content} for message in messages]
     else:

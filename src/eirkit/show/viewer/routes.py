@@ -1,6 +1,6 @@
-"""What the page can ask for: a path and its query come in, a JSON document goes out. Nothing is ever written.
+"""JSON endpoints of the viewer: maps request paths and queries to documents; read-only.
 
-Folders are opened by keys that the viewer itself gave out, runs by names that a folder's records hold.
+Folders are opened only by keys that the viewer has issued, and runs only by names in a folder's records.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LONGEST = 20_000  # characters of one text in one answer
 
 
 def shorten(value: Any, part: str = "") -> Any:
-    """Return a document whose long texts are replaced by their beginning, their length and the name of the part."""
+    """Return a document with each long text replaced by its beginning, its length and its path in the document."""
     if isinstance(value, str):
         return value if len(value) <= LONGEST else _begun(value, part)
     if isinstance(value, dict):
@@ -45,9 +45,9 @@ def _begun(value: str, part: str) -> dict[str, Any]:
 
 
 def more_of(document: Any, part: str, offset: int) -> dict[str, Any]:
-    """Return the next piece of a text, found by the name that `shorten` gave it.
+    """Return the next piece of a long text, found by the path that `shorten` gave it.
 
-    Offsets are of our own counting: a page, which counts otherwise, hands back the `next` that it was given.
+    Offsets count Python characters; JavaScript counts differently, so the page sends back the `next` it received.
     """
     value = document
     for name in part.split("/"):
@@ -61,18 +61,18 @@ def more_of(document: Any, part: str, offset: int) -> dict[str, Any]:
     return {"text": value[offset:end], "offset": offset, "next": end, "length": len(value)}
 
 
-PAGE = 100  # rows unless asked otherwise
+PAGE = 100  # rows by default
 KEPT = 16  # runs and folders that stay open
-Asked = Mapping[str, Sequence[str]]  # the query of an address
+Asked = Mapping[str, Sequence[str]]  # URL parameters
 
 
 @dataclass(slots=True)
 class Viewer:
-    """One folder that is looked at.
+    """Answers the requests of the viewer for one root folder.
 
     Args:
-        plugins: whether code that a run names beside it, such as a workload of the user's, may be run.
-        clock: seconds, by the clock that stamps files.
+        plugins: whether code that a run names, such as a workload of the user's, may be run.
+        clock: returns the time in seconds, comparable with file modification times.
     """
 
     root: Path
@@ -86,10 +86,10 @@ class Viewer:
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, path: str, asked: Asked) -> dict[str, Any]:
-        """Return the document at a path.
+        """Return the JSON document for a request path.
 
         Raises:
-            UsageError: there is no such path, folder, run or column; the message is for whoever looks.
+            UsageError: there is no such path, folder, run or column; the message is shown to the user.
         """
         route = ROUTES.get(path)
         if route is None:
@@ -97,15 +97,15 @@ class Viewer:
         return route(self, asked)
 
     def warm(self) -> None:
-        """Read what the first page will ask for, while the browser is still being opened."""
+        """Read ahead what the first page will request, while the browser is opening."""
         places = find_places(self.root)
         if places[0].key == "." or len(places) == 1:
             for path in ("/api/overview", "/api/runs"):
-                with suppress(EirkitError):  # the page will say it
+                with suppress(EirkitError):  # the page will report it
                     self.answer(path, {"at": [places[0].key]})
 
     def folders(self, asked: Asked) -> dict[str, Any]:
-        """Return everything that can be looked at."""
+        """Return every folder that can be shown."""
         found = [
             {
                 "key": place.key,
@@ -119,13 +119,13 @@ class Viewer:
         return {"name": self.root.name, "folders": found}
 
     def changes(self, asked: Asked) -> dict[str, Any]:
-        """Return a text that changes with the folder, and how much of it was read."""
+        """Return a text that changes whenever the folder changes, and how much of the folder was read."""
         place = self._place(asked)
         share = 1.0 if place.kind == "analysis" else self._index(place).read_share
         return {"stamp": stamp(place), "read_share": share}
 
     def overview(self, asked: Asked) -> dict[str, Any]:
-        """Return how far a folder is, or what its analysis found, and which columns its runs have."""
+        """Return the progress of a folder or the summary of its analysis, and the columns of its runs."""
         place = self._place(asked)
         if place.kind == "analysis":
             tables = self._tables(place)
@@ -140,7 +140,7 @@ class Viewer:
         }
 
     def runs(self, asked: Asked) -> dict[str, Any]:
-        """Return one page of runs with the values to filter by."""
+        """Return one page of runs, with the values to filter by."""
         place = self._place(asked)
         table, query = self._table(place), query_of(asked)
         page = table.page(query, number_of(asked, "offset", 0), number_of(asked, "limit", PAGE))
@@ -148,7 +148,7 @@ class Viewer:
         return {"fields": as_json(table.fields), **page, "facets": table.facets(query), "read_share": share}
 
     def grid(self, asked: Asked) -> dict[str, Any]:
-        """Return means over two columns."""
+        """Return the heat map of one column by two others."""
         table = self._table(self._place(asked))
         return heat(table, query_of(asked), one_of(asked, "x"), one_of(asked, "y"), one_of(asked, "value"))
 
@@ -164,7 +164,7 @@ class Viewer:
         return {**run.document(), "words": own_words(run.record), "siblings": others}
 
     def step(self, asked: Asked) -> dict[str, Any]:
-        """Return one step of a lacuna run: what was said, the way of its fault, its cone."""
+        """Return one step of a lacuna run: its exchanges, how its error arose and spread, and its cone."""
         return _as_object(shorten(self._step(asked)))
 
     def pressure(self, asked: Asked) -> dict[str, Any]:
@@ -172,11 +172,11 @@ class Viewer:
         return pressure_lines(self._lacuna(self._place(asked), one_of(asked, "run")))
 
     def turn(self, asked: Asked) -> dict[str, Any]:
-        """Return one turn of a recorded run, in the words of its log."""
+        """Return one turn of a recorded run, as its log has it."""
         return _as_object(shorten(self._turn(asked)))
 
     def source(self, asked: Asked) -> dict[str, Any]:
-        """Return the lines of a log around a turn, or around a place in it."""
+        """Return the lines of a log around a turn or an offset."""
         row = self._row(asked)
         text = self.logs.text(row)
         if "offset" in asked:
@@ -269,7 +269,7 @@ def _as_object(value: Any) -> dict[str, Any]:
 
 
 def query_of(asked: Asked) -> Query:
-    """Return what an address asks of a table: f.NAME=LABEL, min.NAME, max.NAME, q, sort=NAME or sort=-NAME."""
+    """Parse the URL parameters of a table: f.NAME=LABEL, min.NAME, max.NAME, q, sort=NAME or sort=-NAME."""
     sort = one_of(asked, "sort", "")
     return Query(
         equal=tuple((key[2:], tuple(values)) for key, values in sorted(asked.items()) if key.startswith("f.")),
@@ -282,7 +282,7 @@ def query_of(asked: Asked) -> Query:
 
 
 def one_of(asked: Asked, name: str, otherwise: str | None = None) -> str:
-    """Return a value of an address."""
+    """Return the value of a URL parameter."""
     if name in asked:
         return asked[name][0]
     if otherwise is None:
@@ -291,7 +291,7 @@ def one_of(asked: Asked, name: str, otherwise: str | None = None) -> str:
 
 
 def number_of(asked: Asked, name: str, otherwise: int) -> int:
-    """Return a whole number of an address, 0 or more."""
+    """Return the value of a URL parameter as an integer of at least 0."""
     text = one_of(asked, name, str(otherwise))
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise UsageError(f"{name}= must be a whole number; reload the page")
@@ -299,7 +299,7 @@ def number_of(asked: Asked, name: str, otherwise: int) -> int:
 
 
 def real_of(text: str) -> float:
-    """Return a bound of an address."""
+    """Return a bound given in the URL as a number."""
     try:
         value = float(text)
     except ValueError:

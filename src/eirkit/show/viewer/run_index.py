@@ -1,7 +1,7 @@
-"""The runs of a sweep or of an evidence command as rows, read from the end of what was read before.
+"""Reads the run records of a sweep or evidence folder into table rows, incrementally as the file grows.
 
-A file that grows is read on from where it was; one that shrank, because a dead writer's last run was removed, is read
-anew. Reading is done in slices of time, so that a page over a hundred thousand runs opens while they are read.
+Reading continues where it stopped; a file that shrank, because the unfinished last run of an interrupted command was
+removed, is read again. Each call reads for a limited time, so that the page opens while many runs are still being read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eirkit.runs.store import RUN_SCHEMA, RUNS
 from eirkit.show.viewer.earlier import as_today
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
 
-SLICE_SECONDS = 0.4  # of reading before an answer is given
+SLICE_SECONDS = 0.4  # of reading in one request
 LARGEST_LINE = 1 << 24  # bytes of one run record
 
 FIELDS: tuple[Field, ...] = (
@@ -60,7 +60,7 @@ def recorded_score(record: Mapping[str, Any]) -> RunScore | None:
 
 
 class RunIndex:
-    """What is known of every run in a folder; `refresh` reads what was added."""
+    """The runs of a folder as columns; `refresh` reads the records added since the last call."""
 
     def __init__(self, folder: Path, score: Callable[[Mapping[str, Any]], RunScore | None] = recorded_score) -> None:
         self.folder, self.score = folder, score
@@ -75,7 +75,7 @@ class RunIndex:
         self._places: dict[str, int] = {}  # rows by run
         self._spans: list[tuple[int, int]] = []  # where a run's record lies in the file
         self.cells: list[str] = []
-        self.skipped = 0  # records that say no run
+        self.skipped = 0  # records that are not valid runs
         self.scores: list[RunScore | None] = []
         self._table: RowTable | None = None
 
@@ -87,7 +87,7 @@ class RunIndex:
         return self._end / self.size if self.size else 1.0
 
     def refresh(self, seconds: float = SLICE_SECONDS) -> None:
-        """Read on, for so long at most; while somebody else does, what was read so far will do."""
+        """Read new records for at most `seconds`; return at once if another thread is reading."""
         path = self.folder / RUNS
         if not self._lock.acquire(blocking=False):
             return
@@ -105,7 +105,7 @@ class RunIndex:
     def table(self) -> RowTable:
         """Return the rows that were read so far."""
         made = self._table
-        rows = len(self.scores)  # what is appended last; whoever reads meanwhile only adds behind it
+        rows = len(self.scores)  # `scores` is appended last; a concurrent reader only adds rows after these
         if made is None or made.rows != rows:
             frozen = {key: column[:rows] for key, column in self._columns.items()}
             columns = ListColumns(frozen, rows)
@@ -116,11 +116,11 @@ class RunIndex:
         return run in self._places
 
     def column(self, key: str) -> list[Any]:
-        """Return what is known of every run under one key."""
+        """Return the values of one column for every run."""
         return self._columns[key]
 
     def place(self, run: str) -> int:
-        """Return the row of a run."""
+        """Return the row number of a run."""
         if run not in self._places:
             raise InputFileError(f"no run named {run!r} here; go back to the table and choose one")
         return self._places[run]
@@ -137,14 +137,14 @@ class RunIndex:
             stream.seek(self._end)
             while line := stream.readline(LARGEST_LINE):
                 if not line.endswith(b"\n"):
-                    self.size = self._end  # a writer is in the middle of it, or died there
+                    self.size = self._end  # the line is still being written, or its writer was killed
                     return
                 self._take(line, path)
                 if monotonic() > deadline:
                     return
 
     def _take(self, line: bytes, path: Path) -> None:
-        """Add the run of a line; one that says no run is counted and left, and blocks nothing."""
+        """Add the run of one line; a line that is not a valid run is counted and skipped."""
         try:
             self._add(_decoded(line, path), len(line))
         except (
@@ -209,13 +209,13 @@ def _decoded(line: bytes, path: Path) -> dict[str, Any]:
 
 
 MOST = 60
-# What a task is; runs that share it all can stand side by side.
+# The columns that define a task; runs that agree in all of them can be compared.
 _TASK = (*OF_TASK, "seed")
 _ACCESS = ("arm", "model", "condition", "policy", "memory", "h")
 
 
 def siblings(index: RunIndex, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return runs of the same task and seed, each with what is different about it, the nearest first."""
+    """Return runs of the same task and seed with the settings in which they differ, the most similar first."""
     own = index.place(record["run"])
     same = [place for place in range(len(index)) if place != own and _same_task(index, place, own)]
     found = []
@@ -228,11 +228,12 @@ def siblings(index: RunIndex, record: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def _same_task(index: RunIndex, place: int, own: int) -> bool:
-    return all(index.column(key)[place] == index.column(key)[own] for key in reversed(_TASK))  # seeds differ soonest
+    # Reversed, so that seeds are compared first: they differ most often.
+    return all(index.column(key)[place] == index.column(key)[own] for key in reversed(_TASK))
 
 
 def own_words(record: Mapping[str, Any]) -> str:
-    """Return a run's name among its siblings."""
+    """Return a short label that distinguishes a run from its siblings."""
     done, access = record.get("intervention", {}), record["access"]
     parts = [done.get("arm") or done.get("kind"), access.get("memory") or access.get("policy"), record["model"]]
     h = access.get("h")

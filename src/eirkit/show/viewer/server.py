@@ -1,8 +1,7 @@
-"""The server behind a viewer: loopback alone, a token before anything is said, nothing but GET, nothing but our files.
+"""HTTP server of the viewer: loopback only, protected by a token, GET requests only.
 
-The address that is printed carries the token once; the page's requests carry it in a cookie that no other site can
-send and no script can read. Requests under another host's name are refused, so that a name that is made to point here
-gains nothing.
+The printed URL contains the token; later requests of the page send it in a cookie that other sites cannot send and
+scripts cannot read. Requests with another Host header are refused, which prevents DNS rebinding.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """What goes back to a browser."""
+    """An HTTP response."""
 
     status: int
     type: str
@@ -52,11 +51,11 @@ class HttpReply:
 
 
 class ViewerServer(ThreadingHTTPServer):
-    """Serves one viewer on loopback; `address` is what to open.
+    """Serves one viewer on loopback; `address` is the URL to open.
 
     Args:
-        port: 0 for any that is free.
-        token: what a browser must know; drawn afresh unless given.
+        port: 0 for any free port.
+        token: the secret that browsers must send; random by default.
     """
 
     daemon_threads = True
@@ -79,11 +78,11 @@ class ViewerServer(ThreadingHTTPServer):
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie; cookies are shared between ports, so it carries ours."""
+        """The name of the cookie; it contains the port, since cookies are shared between ports."""
         return f"eirkit_{self.port}"
 
     def reply(self, address: str, host: str, cookies: str) -> HttpReply:
-        """Return the answer to one GET."""
+        """Return the response to one GET request."""
         if host not in (f"{HOST}:{self.port}", f"localhost:{self.port}"):
             return _refusal(421, "this server answers to its own address alone")
         if len(address) > LONGEST_ADDRESS:
@@ -105,7 +104,7 @@ class ViewerServer(ThreadingHTTPServer):
         except EirkitError as error:
             return _json(404, {"error": str(error)})
         except (OSError, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
-            # Records come from files that anybody may have changed; one that is not ours ends no page but its own.
+            # Records may have been edited or damaged; an invalid one must only break its own page.
             words = f"this cannot be read ({type(error).__name__}: {error}); restore the folder"
             return _json(500, {"error": words})
 
@@ -114,7 +113,7 @@ class ViewerServer(ThreadingHTTPServer):
 
 
 class _Requests(BaseHTTPRequestHandler):
-    """The protocol of one connection."""
+    """Handles the requests of one connection."""
 
     server: ViewerServer
     protocol_version = "HTTP/1.1"
@@ -125,7 +124,7 @@ class _Requests(BaseHTTPRequestHandler):
         try:
             super().handle_one_request()
         except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the page was closed or went elsewhere
+            self.close_connection = True  # the page was closed or reloaded
 
     def do_GET(self) -> None:
         headers = self.headers
@@ -136,9 +135,9 @@ class _Requests(BaseHTTPRequestHandler):
         self._send(reply)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what is no GET, and what is no request at all."""
-        self.close_connection = True  # a body may follow, and nobody reads it
-        self.request_version = self.protocol_version  # or the oldest protocol is assumed, which has no headers
+        """Refuse requests that are malformed or use a method other than GET."""
+        self.close_connection = True  # a body may follow that is not read
+        self.request_version = self.protocol_version  # otherwise HTTP/0.9 is assumed, which has no headers
         is_method = code == 501
         self._send(_refusal(405, "this server is for reading") if is_method else _refusal(code, "not a request"))
 
@@ -157,7 +156,7 @@ class _Requests(BaseHTTPRequestHandler):
             self.wfile.write(reply.body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: the terminal belongs to whoever started the viewer."""
+        """Log nothing, to keep the user's terminal clean."""
 
 
 def _cookie(header: str, name: str) -> str:
@@ -174,7 +173,7 @@ def _page(name: str, cookie: str | None) -> HttpReply:
 
 
 def _json(status: int, document: dict[str, Any]) -> HttpReply:
-    # Half of a surrogate pair has no UTF-8; escaped it is valid JSON all the same.
+    # A lone surrogate cannot be encoded as UTF-8, but is valid JSON when escaped.
     body = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return HttpReply(status, "application/json; charset=utf-8", body.encode())
 

@@ -1,6 +1,6 @@
-"""Columns of many rows in the forms that filters, orders and counts need: codes of labels, numbers, and single cells.
+"""Filters, sorts, pages and groups the rows of the viewer's tables, stored as lists or Arrow tables.
 
-Lists come in from records, Arrow tables from an analysis; each column is turned into a form when that is first wanted.
+Run records give lists, analyses give Arrow tables. Columns are converted to labels or numbers on first use.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from eirkit.errors import UsageError
 from eirkit.measures import Measure
 from eirkit.show.table import Cell
 
-NOTHING = "–"  # how a missing value is called in filters and axes
+NOTHING = "–"  # label of a missing value in filters and on axes
 Places = NDArray[np.int64]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """A column as labels and which of them each row has."""
+    """A column as its distinct labels and the index of the label in each row."""
 
     codes: Places
     labels: tuple[str, ...]
 
     @property
     def ranks(self) -> Places:
-        """The place of each label in their order; what is missing comes last."""
+        """The rank of each label in sorted order; the missing value comes last."""
         order = sorted(range(len(self.labels)), key=lambda code: (self.labels[code] == NOTHING, self.labels[code]))
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
@@ -46,7 +46,7 @@ class Columns(Protocol):
     def coded(self, key: str) -> Coded: ...
 
     def numbers(self, key: str) -> NDArray[np.float64]:
-        """Return a column as numbers; not a number where it holds none."""
+        """Return a column as numbers, with NaN where it holds none."""
         ...
 
     def cells(self, keys: Sequence[str], places: Sequence[int]) -> list[dict[str, Cell]]:
@@ -55,7 +55,7 @@ class Columns(Protocol):
 
 
 def label(cell: Cell) -> str:
-    """Return the name of a value in filters and on axes."""
+    """Return the label of a value in filters and on axes."""
     if cell is None or cell == "":
         return NOTHING
     if isinstance(cell, bool):
@@ -64,12 +64,12 @@ def label(cell: Cell) -> str:
 
 
 def number(cell: Cell) -> float:
-    """Return a value as a number, a flag as 0 or 1; not a number for anything else."""
+    """Return a value as a number, a flag as 0 or 1, and anything else as NaN."""
     return float(cell) if isinstance(cell, (bool, int, float)) else float("nan")
 
 
 class _Kept:
-    """Remembers every form of every column."""
+    """Caches the converted forms of every column."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], Any] = {}
@@ -82,7 +82,7 @@ class _Kept:
 
 
 class ListColumns:
-    """Columns that are lists."""
+    """Columns stored as lists."""
 
     def __init__(self, columns: Mapping[str, Sequence[Cell]], rows: int) -> None:
         self.rows, self._columns, self._kept = rows, columns, _Kept()
@@ -106,7 +106,7 @@ def _coded(labels: Sequence[str]) -> Coded:
 
 
 class ArrowColumns:
-    """Columns of an Arrow table; what stands in a page is taken out of it, the rest stays where it is."""
+    """Columns of an Arrow table; only the rows of the requested page are converted to Python."""
 
     def __init__(self, table: Any) -> None:
         self.rows, self._table, self._kept = int(table.num_rows), table, _Kept()
@@ -163,9 +163,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which rows, in which order; all of it stands in the address bar."""
+    """Filters and order of rows, all of which are part of the URL."""
 
-    equal: tuple[tuple[str, tuple[str, ...]], ...] = ()  # column and the labels of which a row has one
+    equal: tuple[tuple[str, tuple[str, ...]], ...] = ()  # a column and its accepted labels
     least: tuple[tuple[str, float], ...] = ()
     most: tuple[tuple[str, float], ...] = ()
     words: str = ""  # in any text column
@@ -175,7 +175,7 @@ class Query:
 
 @dataclass(slots=True)
 class RowTable:
-    """Rows under columns, of which those that say nothing have been left out."""
+    """Rows with the columns that hold any information."""
 
     fields: Sequence[Field]
     columns: Columns
@@ -186,14 +186,14 @@ class RowTable:
         return self.columns.rows
 
     def page(self, query: Query, offset: int, limit: int) -> dict[str, Any]:
-        """Return some of the chosen rows with how many there are."""
+        """Return one page of the selected rows, with their total number."""
         chosen = self.choose(query)
         shown = chosen[offset : offset + min(limit, LARGEST_PAGE)].tolist()
         rows = self.columns.cells([one.key for one in self.fields if one.shown], shown)
         return {"rows": rows, "matched": len(chosen), "total": self.rows, "offset": offset}
 
     def choose(self, query: Query) -> Places:
-        """Return the places of all rows that a query asks for, in its order."""
+        """Return the indices of all rows that match a query, in its order."""
         kept = self._choices.get(query)
         if kept is not None:
             return kept
@@ -205,7 +205,7 @@ class RowTable:
         return found
 
     def facets(self, query: Query) -> list[dict[str, Any]]:
-        """Return the values of every facet among rows that the other filters leave, the most frequent first."""
+        """Return the values of every facet among rows that pass the other filters, the most frequent first."""
         return [self._facet(one, query) for one in self.fields if one.facet]
 
     def _facet(self, one: Field, query: Query) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class RowTable:
         return {"key": one.key, "title": one.title, "values": values, "distinct": len(tally)}
 
     def groups(self, query: Query, keys: tuple[str, str]) -> dict[tuple[str, str], Places]:
-        """Return the places of the chosen rows by their labels in two columns."""
+        """Return the indices of the selected rows, grouped by their labels in the given columns."""
         first, second = (self.columns.coded(key) for key in keys)
         chosen = self.choose(query)
         both = first.codes[chosen] * len(second.labels) + second.codes[chosen]
@@ -262,7 +262,7 @@ class RowTable:
         return found
 
     def _sorted(self, left: Places, query: Query) -> Places:
-        """Return rows in order; equal ones stay as they were, what is missing comes last in either direction."""
+        """Return rows in a stable order; missing values come last in either direction."""
         if not query.sort:
             return left
         if self.field(query.sort).kind == "text":
@@ -279,13 +279,13 @@ def _most_first(entry: tuple[int, str]) -> tuple[int, str]:
 
 
 def as_json(fields: Sequence[Field]) -> list[dict[str, Any]]:
-    """Return columns as pages read them."""
+    """Return the description of columns as JSON data."""
     names = ("key", "title", "kind", "meaning", "facet", "shown")
     return [{name: getattr(one, name) for name in names} for one in fields]
 
 
 def telling(fields: Sequence[Field], columns: Columns, always: Collection[str]) -> list[Field]:
-    """Return the columns that say anything; those by which all rows are alike need not be shown."""
+    """Return the columns that have any value; facets with the same value in all rows are not shown."""
     found = []
     for one in fields:
         if one.key in always:
@@ -300,6 +300,6 @@ def telling(fields: Sequence[Field], columns: Columns, always: Collection[str]) 
 
 
 def alike(table: RowTable) -> list[dict[str, str]]:
-    """Return the values that all rows share, by the titles of their columns."""
+    """Return the facet values that all rows share, with the titles of their columns."""
     values = {one.title: table.columns.coded(one.key).labels for one in table.fields if one.facet}
     return [{"title": title, "value": found[0]} for title, found in values.items() if len(found) == 1]

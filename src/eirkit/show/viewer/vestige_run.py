@@ -1,7 +1,7 @@
-"""The tables of an analysis for pages: all runs as rows of one table, and one run's rows of every other.
+"""Reads the tables of a `vestige analyze` folder for the viewer: the list of runs, and all rows of one run.
 
-Rows of a run stand together and in the order of `runs`, so one run's rows are found by halving the row groups instead
-of reading a table of millions of rows.
+The rows of a run are contiguous and in the order of `runs`, so they are found by binary search over the row groups
+instead of reading a table of millions of rows.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ FIELDS: tuple[Field, ...] = (
     Field("exit_status", "exit", "text", facet=True, shown=False),
 )
 OF_GOAL = ("peak_demand_tokens", "peak_cut", "dead_read_tokens")
-# Of which a run has rows, apart from its own.
+# Tables with rows for each run, besides `runs`.
 TABLES = ("cuts", "actions", "states", "files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "entities")
 
 
 class AnalysisTables:
-    """One analysis; tables are read when they are first asked for."""
+    """The tables of one analysis, read on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class AnalysisTables:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The row of every run."""
+        """The row number of every run."""
         return {name: place for place, name in enumerate(self._runs[RUN].to_pylist())}
 
     @cached_property
@@ -70,7 +70,7 @@ class AnalysisTables:
         return RowTable(telling(FIELDS, columns, (RUN,)), columns)
 
     def run(self, run_id: str) -> dict[str, Any]:
-        """Return a run's own row."""
+        """Return the row of a run in `runs`."""
         place = self.places.get(run_id)
         if place is None:
             raise InputFileError(f"no run named {run_id!r} here; go back to the table and choose one")
@@ -78,7 +78,7 @@ class AnalysisTables:
         return row
 
     def rows(self, name: str, run_id: str) -> list[dict[str, Any]]:
-        """Return a run's rows of a table, without the run's name."""
+        """Return the rows of a run in a table, without the column of the run id."""
         found = _Groups(self.folder / f"{name}.parquet", self.places).rows(run_id)
         if found is None:
             found = read_rows(self.folder, name, run_id)
@@ -86,7 +86,7 @@ class AnalysisTables:
 
 
 def _known(runs: Any) -> Any:
-    """Return the rows of runs without the figures of a goal that a run never came to: a zero would be none of it."""
+    """Return `runs` with goal figures set to null for runs that touched no goal file, where zero would mislead."""
     if "goal_accessed" not in runs.column_names:
         return runs
     pyarrow = arrow()
@@ -98,13 +98,13 @@ def _known(runs: Any) -> Any:
 
 
 class _Groups:
-    """The row groups of one table, which hold runs in their order."""
+    """The row groups of one table, in which runs are in the order of `runs`."""
 
     def __init__(self, path: Path, places: Mapping[str, int]) -> None:
         self.path, self.places = path, places
 
     def rows(self, run_id: str) -> list[dict[str, Any]] | None:
-        """Return the rows of a run; None where the table is not in the order of runs."""
+        """Return the rows of a run; None if the table is not in the order of `runs`."""
         wanted = self.places[run_id]
         pyarrow = arrow()
         with pyarrow.parquet.ParquetFile(self.path) as stored:
@@ -131,11 +131,11 @@ class _Groups:
             return found
 
 
-MOST_ACTIONS = 20_000  # that are drawn
+MOST_ACTIONS = 20_000  # actions that are drawn
 
 
 def run_document(tables: AnalysisTables, run_id: str, gold: GoldPatches | None = None) -> dict[str, Any]:
-    """Return everything that the analysis says about a run; reference patches tell what hidden lines said."""
+    """Return all rows of a run as JSON data; reference patches supply the text of hidden lines."""
     run = tables.run(run_id)
     rows = {name: tables.rows(name, run_id) for name in TABLES}
     if gold is not None and rows["hidden_lines"]:
@@ -158,7 +158,7 @@ def run_document(tables: AnalysisTables, run_id: str, gold: GoldPatches | None =
 
 
 def turns_of(turns: int, actions: Sequence[Mapping[str, Any]], rows: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one entry a turn: what it read and wrote, in vain or not, and what befell it."""
+    """Return one entry for each turn: its reads, unneeded reads, writes and events."""
     found: list[dict[str, Any]] = [
         {"turn": turn, "reads": 0, "dead": 0, "writes": 0, "needed": False, "events": []}
         for turn in range(1, turns + 1)
