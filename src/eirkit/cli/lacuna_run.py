@@ -244,9 +244,7 @@ def _table(
     """
     settings = [_settings(row) for row in rows]
     where: dict[Column, list[object]] = {
-        Column(_KEYS.get(name, name), name, role="name" if name in _NAMES else "value", figures=name in _KEYS): [
-            one[name] for one in settings
-        ]
+        Column(_KEYS.get(name, name), name, role="name", figures=name in _KEYS): [one[name] for one in settings]
         for name in settings[0]
     }
     where[Column("pressure", "m/h", 2, priority=2)] = [row["pressure"] for row in rows]

@@ -90,6 +90,8 @@ def report(
 def document_of(page: Page, data: dict[str, Any], written: list[Path], *, next: str) -> Document:
     """Return a page as a document; a terminal shows its first screen and where it is."""
     head = page.headline
+    shown = f"{head.number} {head.caption}"
+    repeats = any(sentence.startswith(shown) for sentence in head.sentences)  # then one of them says it all
     return Document(
         page.kind,
         page.title,
@@ -98,8 +100,8 @@ def document_of(page: Page, data: dict[str, Any], written: list[Path], *, next: 
         (where(written),),
         details=page.sections,
         next=next,
-        number=head.number,
-        caption=head.caption,
+        number="" if repeats else head.number,
+        caption="" if repeats else head.caption,
     )
 
 

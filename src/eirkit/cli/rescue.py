@@ -220,7 +220,8 @@ def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
         Column("arms", "arms"),
         Column("pairs", "pairs"),
         Column("difference", "difference", signed=True),
-        Column("interval", "95% interval", figures=True),
+        Column("low", "from", signed=True, meaning="95% interval"),
+        Column("high", "to", signed=True),
         Column("mcnemar_p", "McNemar p", 2, least=0.001, priority=1),
         Column("permutation_p", "p", 2, least=0.001, meaning="permutation test"),
     )
@@ -230,7 +231,8 @@ def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
             "arms": " − ".join(c.arms),
             "pairs": c.pairs,
             "difference": c.difference.estimate,
-            "interval": f"{c.difference.low:+.3f} … {c.difference.high:+.3f}",
+            "low": c.difference.low,
+            "high": c.difference.high,
             "mcnemar_p": c.mcnemar_p,
             "permutation_p": c.permutation_p,
         }

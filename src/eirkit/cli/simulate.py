@@ -145,8 +145,8 @@ def _answer(rows: Sequence[PolicyRow]) -> str:
     said = (
         f"With {h} records, {_short(best.policy)} misses an input at {share(best.miss_rate)} of the steps that need one"
     )
-    if best.miss_rate == worst.miss_rate:
-        return f"{said}{'' if len(at) == 1 else ', as does every other policy'}."
+    if share(best.miss_rate) == share(worst.miss_rate):
+        return f"{said}{'' if len(at) == 1 else ', and every other policy about as often'}."
     return f"{said}, {_short(worst.policy)} at {share(worst.miss_rate)}."
 
 
