@@ -150,7 +150,7 @@ def test_files_that_are_no_models(tmp_path):
 
     with pytest.raises(InputFileError, match="cannot be loaded"):
         asyncio.run(run(tmp_path / "bad.gguf"))
-    with pytest.raises(InputFileError, match="no file"):
+    with pytest.raises(InputFileError, match="does not exist"):
         preflight(make_model(f"local/{tmp_path}/none.gguf", ModelOptions()))
 
 
