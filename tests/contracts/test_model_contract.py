@@ -95,7 +95,7 @@ def test_a_provider_conforms(subject):
 def test_making_a_model_needs_no_key(subject, monkeypatch):
     for name in KEYS:
         monkeypatch.delenv(name)
-    make_model(*subject).settings()
+    assert isinstance(make_model(*subject).settings(), dict)
 
 
 class Sound:
