@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz studies check format bench wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz studies check format bench bench-check wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -104,6 +104,11 @@ format: $(TOOLS)
 
 bench: $(TOOLS)
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.ledger --write
+
+# Every claim of speed as a ratio to its yardstick: fails if one is half as large again as the one that is kept.
+bench-check: $(TOOLS)
+	$(BIN)/python -m benchmarks.ledger --check
 
 wheel-test: $(TOOLS)
 	$(BIN)/python tests/wheel.py

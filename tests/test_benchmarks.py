@@ -1,10 +1,16 @@
 """`python -m benchmarks`: finds every benchmark, refuses unknown names, and reports a missed target."""
 
+import json
 import sys
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import benchmarks
+import pytest
+from benchmarks import ledger
 from benchmarks.__main__ import known
+from benchmarks._claims import CLAIMS, Pair
 
 from tests.processes import completed
 
@@ -33,3 +39,32 @@ def test_a_missed_target_is_reported_after_the_others_ran(tmp_path):
     assert done.returncode == 1
     assert done.stdout.splitlines()[-5:] == ["", "— a", "slow", "", "— b", "quick"][-5:]
     assert done.stderr == "\nbelow target: a\n"
+
+
+def _slowed(works: Pair, times: int) -> Pair:
+    """Do our side's work several times over: the same as if it had become so many times slower."""
+    return replace(works, ours=lambda: [works.ours() for _ in range(times)])
+
+
+@pytest.mark.parametrize("name", ["sessions", "reader", "counter"])
+def test_a_claim_that_takes_twice_as_long_is_caught(name, tmp_path, monkeypatch, capsys):
+    claim = next(one for one in CLAIMS if one.name == name)
+
+    @contextmanager
+    def twice():
+        with claim.pair() as works:
+            yield _slowed(works, 2)
+
+    monkeypatch.setattr(ledger, "LEDGER", tmp_path / "ledger.jsonl")
+    honest = min(ledger.measure(claim, rounds=3) for _ in range(2))
+    ledger.LEDGER.write_text(json.dumps({"commit": "0", "ratios": {name: honest}}) + "\n", "utf-8")
+    assert ledger.check([claim]) == 0
+    assert ledger.check([replace(claim, pair=twice)]) == 1
+    out, err = capsys.readouterr()
+    assert "WORSE" in out
+    assert f"slower than before: {name}" in err
+
+
+def test_the_page_shows_the_ratios_that_are_kept():
+    assert ledger.table() in ledger.PAGE.read_text("utf-8")
+    assert set(ledger.kept()) <= {claim.name for claim in CLAIMS}

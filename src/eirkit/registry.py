@@ -114,6 +114,10 @@ class Registry(Generic[T]):
 
         return register
 
+    def __contains__(self, name: str) -> bool:
+        """True if a plug-in has this name; the installed packages are searched only for names that are not built in."""
+        return name in self._built_in() or name in self._known or bool(entry_points(group=self.group, name=name))
+
     def names(self) -> list[str]:
         """All names, sorted; no plug-in is loaded."""
         return sorted({*self._built_in(), *self._known, *(point.name for point in entry_points(group=self.group))})

@@ -60,7 +60,7 @@ def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(decorated)
     def with_log_format(form: str | None, log_format: str | None, **given: Any) -> Any:
         if form is not None and form not in FORMS:
-            if ":" not in form and form not in formats.names():
+            if ":" not in form and form not in formats:
                 raise UnknownNameError("format", form, (*FORMS, *formats.names()))
             say(f"--format {form} names a log format; write --log-format {form}")
             form, log_format = None, log_format or form

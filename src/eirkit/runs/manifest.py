@@ -10,6 +10,7 @@ import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -209,7 +210,8 @@ def dialect(renderer: Renderer = render) -> str:
     return renderer(Visible(task, task.steps[3], True, record, record, record, "a note", budgets=budgets))[-1].content
 
 
-def dependency_versions() -> dict[str, str]:
+@cache
+def dependency_versions() -> Mapping[str, str]:
     """Return the versions of all installed packages that eirkit names as dependencies, the optional ones included."""
     names = {match.group() for line in requires("eirkit") or () if (match := _NAME.match(line))}
     found = {}

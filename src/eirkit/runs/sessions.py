@@ -92,7 +92,7 @@ def find_condition(name: str) -> ManagedCondition:
     """Return the agent-managed condition with this name."""
     if name in CONDITIONS:
         return CONDITIONS[name]
-    if ":" not in name and name not in policies.names():
+    if ":" not in name and name not in policies:
         raise UnknownNameError("condition", name, condition_names())
     find_policy(name)
     return ManagedCondition(_cache(name))

@@ -27,10 +27,10 @@ def split_model(string: str) -> tuple[str, str]:
     `package.module:Factory/name` and `path/file.py:Factory/name` at the first slash after the reference.
     """
     family, colon, path = string.partition(":")
-    if colon and family in models.names():
+    if colon and family in models:
         return family, path
     provider, _, name = string.partition("/")
-    if provider not in models.names() and ".py:" in string:
+    if provider not in models and ".py:" in string:
         path, _, rest = string.partition(".py:")
         attribute, _, name = rest.partition("/")
         provider = f"{path}.py:{attribute}"
@@ -47,7 +47,7 @@ def make_model(string: str, options: ModelOptions) -> Model:
         MissingExtraError: the provider's package is not installed.
     """
     provider, name = split_model(string)
-    if provider == string and ":" not in string and string not in models.names():
+    if provider == string and ":" not in string and string not in models:
         raise UnknownNameError("model provider", string, models.names(), meant=_with_provider(string))
     factory = models.get(provider)
     if not name and ":" not in provider:

@@ -61,7 +61,7 @@ def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
         InputFileError: the folders are of different kinds, or of a kind that cannot be compared.
     """
     kinds = kind_of(a), kind_of(b)
-    if kinds[0] != kinds[1] or kinds[0] not in comparers.names():
+    if kinds[0] != kinds[1] or kinds[0] not in comparers:
         made = [f"{folder} is of `{maker_of(folder)}`" for folder in dict.fromkeys((a, b))]
         raise InputFileError(f"{' and '.join(made)}; compare two of `lacuna run` or two of `vestige analyze`")
     with _records_of(a, b):
