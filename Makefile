@@ -30,7 +30,7 @@ test-local: $(TOOLS)
 # The training program of bundled/lacuna-tiny; torch is wanted here alone.
 test-training: $(TOOLS)
 	$(PYTHON) -m venv $(VENV)/training
-	$(VENV)/training/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[gpu]'
+	$(VENV)/training/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[training]'
 	$(VENV)/training/bin/python -m pytest tests/test_training.py
 
 # Inspect and libcachesim want different versions of botocore, so it has an environment of its own.

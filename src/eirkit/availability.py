@@ -98,7 +98,7 @@ def _format(name: str) -> Availability:
 def _engines() -> list[Availability]:
     extras = (
         ("numba", "fast", "compiled counting and simulation"),
-        ("torch", "gpu", "counting on a GPU"),
+        ("cupy", "gpu", "the bundled network on a GPU"),
         ("duckdb", "query", "`eirkit vestige query`: SQL over analysed runs"),
     )
     found = [Availability("numpy", True, "counting and simulation; always installed")]

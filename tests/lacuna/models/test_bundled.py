@@ -1,6 +1,7 @@
 """`bundled/lacuna-tiny` as a model: reached like any other, batched unnoticed, and clear about what it cannot do."""
 
 import asyncio
+import importlib.util
 import json
 import shutil
 
@@ -13,7 +14,7 @@ from eirkit.agents.probe_session import ProbeSession
 from eirkit.agents.prompt import render, render_compact
 from eirkit.agents.protocol import read_answers
 from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.errors import InputFileError, UnknownNameError, UsageError
+from eirkit.errors import InputFileError, MissingExtraError, UnknownNameError, UsageError
 from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.runs.cells import Access
 from eirkit.runs.sessions import make_session
@@ -157,6 +158,14 @@ def test_a_foreign_file_is_wrong_usage_in_one_line(tmp_path, capsys):
     assert "is not a weights file" in said
     with pytest.raises(InputFileError, match="cannot read"):
         preflight(make_model("bundled:nowhere.safetensors", ModelOptions()))
+
+
+def test_a_gpu_is_asked_for_by_name_and_its_absence_is_one_line():
+    with pytest.raises(UsageError, match="write device=cpu or device=gpu"):
+        make_model(NAME, ModelOptions(extra={"device": "tpu"}))
+    if importlib.util.find_spec("cupy") is None:
+        with pytest.raises(MissingExtraError, match="gpu"):
+            make_model(NAME, ModelOptions(extra={"device": "gpu"})).preflight()
 
 
 def test_unknown_names_and_settings_are_refused():

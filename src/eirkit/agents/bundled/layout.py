@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from eirkit.agents.bundled.features import FEATURES
 from eirkit.agents.bundled.tensors import Arrays, Tensors, read_tensors
-from eirkit.errors import InputFileError
+from eirkit.errors import InputFileError, UsageError
+from eirkit.packages import load_vendor
 
 FORMAT = "eirkit-lacuna-tiny/1"
 EXACT = 1 << 24  # sums of whole numbers below it are exact in float32
@@ -50,6 +51,7 @@ class Weights:
     heads: int
     sha256: str  # of the file
     about: dict[str, str]
+    arrays: Any = np  # the module whose arrays hold them: NumPy, or CuPy on a GPU
 
     @property
     def width(self) -> int:
@@ -59,6 +61,31 @@ class Weights:
     def parameters(self) -> int:
         matrices = [getattr(layer, part) for layer in self.layers for part in Layer.__slots__]
         return int(self.embedding.size + sum(m.weights.size for m in (*matrices, self.digits)))
+
+    def on_gpu(self) -> Weights:
+        """Return the same weights on the GPU.
+
+        Raises:
+            MissingExtraError: CuPy is not installed.
+            UsageError: there is no GPU.
+        """
+        cupy = _load_cupy()
+
+        def moved(matrix: Matrix) -> Matrix:
+            return replace(matrix, weights=cupy.asarray(matrix.weights), units=cupy.asarray(matrix.units))
+
+        layers = tuple(Layer(*(moved(getattr(layer, part)) for part in Layer.__slots__)) for layer in self.layers)
+        embedding, digits = cupy.asarray(self.embedding), moved(self.digits)
+        return replace(self, embedding=embedding, layers=layers, digits=digits, arrays=cupy)
+
+
+def _load_cupy() -> Any:
+    cupy = load_vendor("cupy", "the bundled network on a GPU", "gpu")
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        raise UsageError(f"no GPU was found ({error}); check the driver with nvidia-smi, or use device=cpu") from error
+    return cupy
 
 
 def load_weights(path: Path) -> Weights:

@@ -1,8 +1,9 @@
-"""The forward pass of the bundled network in NumPy: from token features to scores of the ten digits.
+"""The forward pass of the bundled network: from token features to scores of the ten digits.
 
 All sums are of integers that float32 represents exactly, so they do not depend on the order of addition: activations
 are rounded to integers before every product, and weights are stored as integers. Everything else is one IEEE operation
-per element. So the same file gives the same bits on every machine and in every batch.
+per element. So the same file gives the same bits on every machine, in every batch, and on a GPU, where NumPy's
+functions work on CuPy's arrays.
 """
 
 from __future__ import annotations
@@ -53,10 +54,13 @@ class KeyValueCache:
     def __init__(self, rows: int, weights: Weights, tokens: int) -> None:
         heads, size = weights.heads, weights.width // weights.heads
         shape = (len(weights.layers), rows, tokens, heads)
-        self.keys = np.zeros((*shape, size), np.float32)
-        self.units = np.zeros(shape, np.float32)
-        self.values = np.zeros((*shape, size), np.float32)
-        self.lengths = np.zeros(rows, np.int64)
+        zeros = weights.arrays.zeros
+        self.keys = zeros((*shape, size), np.float32)
+        self.units = zeros(shape, np.float32)
+        self.values = zeros((*shape, size), np.float32)
+        self.lengths = np.zeros(rows, np.int64)  # always in main memory, like all positions
+        self.move = weights.arrays.asarray
+        self.falling = self.move(FALLING)
 
     def keep(self, rows: Sequence[int]) -> None:
         """Keep these rows and drop all others."""
@@ -78,7 +82,7 @@ class Places:
 
     def spread(self, x: Floats) -> Floats:
         """Return concatenated tokens arranged in rows: (rows, columns, …)."""
-        found = np.zeros((*self.here.shape, *x.shape[1:]), np.float32)
+        found = np.zeros_like(x, shape=(*self.here.shape, *x.shape[1:]))
         found[self.row, self.column] = x
         return found
 
@@ -135,7 +139,7 @@ def forward(
 
 
 def _embed(weights: Weights, features: NDArray[np.int64]) -> Floats:
-    several = np.zeros((len(features), FEATURES + 1), np.float32)
+    several = weights.arrays.zeros((len(features), FEATURES + 1), np.float32)
     several[np.arange(len(features))[:, None], features] = 1
     return cast(Floats, (several[:, :FEATURES] @ weights.embedding) * weights.unit)
 
@@ -200,7 +204,7 @@ def _attend(
     scores = asking.spread(q).transpose(0, 2, 1, 3) @ keys.swapaxes(2, 3)
     scores *= asking.spread(q_unit).transpose(0, 2, 1, 3) * np.float32(FALL_STEPS / math.sqrt(size))
     scores *= past.units[number, :, :length].transpose(0, 2, 1)[:, :, None]
-    shares = _share(scores, asking.hidden(length))
+    shares = _share(scores, past.move(asking.hidden(length)), past.falling)
     if look is not None:
         look.shares.append(shares)
     seen = shares @ values
@@ -208,10 +212,10 @@ def _attend(
     return cast(Floats, seen.transpose(0, 2, 1, 3)[asking.row, asking.column].reshape(-1, heads * size))
 
 
-def _share(scores: Floats, hidden: NDArray[np.bool_]) -> Floats:
+def _share(scores: Floats, hidden: NDArray[np.bool_], falling: Floats) -> Floats:
     """Return the attention of each token in integer parts of FULL, each part rounded."""
     scores = np.where(hidden, np.float32(-np.inf), scores)
     best = scores.max(-1, keepdims=True)
-    below = np.minimum(np.rint(best - scores), np.float32(len(FALLING) - 1)).astype(np.int32)
-    parts = FALLING[below]
+    below = np.minimum(np.rint(best - scores), np.float32(len(falling) - 1)).astype(np.int32)
+    parts = falling[below]
     return cast(Floats, np.rint(parts * (np.float32(FULL) / parts.sum(-1, keepdims=True))))

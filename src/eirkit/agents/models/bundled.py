@@ -2,7 +2,7 @@
 
 It answers from the prompt: the network writes the digits, this module the text around them and the turns of a managed
 run (NEXT, DONE). It neither writes to a memory nor fetches anything. Concurrent requests are answered in one batch,
-which does not change any reply.
+which does not change any reply; nor does a GPU, which `device=gpu` uses.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.bundled.decoding import TOGETHER, decode_cached
+from eirkit.agents.bundled.decoding import ON_GPU, TOGETHER, decode_cached
 from eirkit.agents.bundled.features import OPERATORS
 from eirkit.agents.bundled.layout import Weights, load_weights
 from eirkit.agents.bundled.question import StepQuestion, WrittenReply, check
@@ -35,13 +35,14 @@ class BundledModel:
 
     def __init__(self, name: str, options: ModelOptions) -> None:
         self.name, self.options = name, options
+        self._on_gpu = options.extra.get("device", "cpu") == "gpu"
         self._weights: Weights | None = None
         self._reader = Reader()
         self._waiting: list[_Waiting] = []
 
     @property
     def at_once(self) -> int:
-        return TOGETHER
+        return TOGETHER * ON_GPU if self._on_gpu else TOGETHER
 
     async def reply(self, request: Request) -> Reply:
         if not is_task(request):
@@ -72,7 +73,8 @@ class BundledModel:
     def weights(self) -> Weights:
         """Return the network, which is loaded on first use."""
         if self._weights is None:
-            self._weights = load_weights(weights_of(self.name))
+            loaded = load_weights(weights_of(self.name))
+            self._weights = loaded.on_gpu() if self._on_gpu else loaded
         return self._weights
 
     def _gather(self, loop: asyncio.AbstractEventLoop, before: int) -> None:
@@ -137,7 +139,9 @@ def make_bundled(name: str, options: ModelOptions) -> BundledModel:
     """Return the model; its weights are loaded on the first request."""
     if name != NAME and not name.endswith(SUFFIX):
         raise UnknownNameError("bundled model", name, (NAME, f"<file>{SUFFIX}"))
-    refuse_settings("bundled", options)
+    refuse_settings("bundled", options, ("device",))
+    if (device := options.extra.get("device", "cpu")) not in ("cpu", "gpu"):
+        raise UsageError(f"device={device} is not a device; write device=cpu or device=gpu")
     return BundledModel(name, options)
 
 
