@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.event_files import EVENTS
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SPENT_SCHEMA, SpendingLimits
-from eirkit.runs.store import EVENTS, RUNS, read_events, scan_runs
+from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import ModelServer, answers_as

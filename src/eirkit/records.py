@@ -113,7 +113,7 @@ def read_records(path: Path, schema: str, *, limit_bytes: int = 1 << 26) -> Iter
                 raise InputFileError(f"{path}:{number}: line longer than {limit_bytes} bytes; give a file of records")
             if not line.endswith(b"\n"):
                 return  # torn tail: this record was never completed
-            yield _decode(line, schema, path, number)
+            yield decode(line, schema, path, number)
 
 
 def write_document(path: Path, schema: str, document: Mapping[str, Any]) -> None:
@@ -138,10 +138,11 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
-    return _decode(content, schema, path, 1)
+    return decode(content, schema, path, 1)
 
 
-def _decode(line: bytes, schema: str, path: Path, number: int) -> dict[str, Any]:
+def decode(line: bytes, schema: str, path: Path, number: int) -> dict[str, Any]:
+    """Return the record of a line, without its schema; `path` and `number` are for the message if it is damaged."""
     try:
         record = json.loads(line.decode())
     except (ValueError, RecursionError) as error:

@@ -19,6 +19,7 @@ import pytest
 from eirkit.bridges.otel import SECOND, otlp_line
 from eirkit.bridges.otel_recordings import recording_trace
 from eirkit.cli import run as run_command_line
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped, open_document
@@ -82,7 +83,7 @@ def spans(path: Path) -> list[dict[str, Any]]:
 def test_every_operation_is_told_once_and_within_its_parent(tmp_path):
     folder = sweep(tmp_path, "memory")
     told = spans(export(folder, tmp_path / "traces.jsonl"))
-    events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]
+    events = [json.loads(line) for line in read_lines(folder / EVENTS)]
     kinds = Counter(event["type"] for event in events)
     verbs = Counter(event["verb"] for event in events if event["type"] == "memory")
     names = Counter(attributes(span).get("gen_ai.operation.name", span["name"]) for span in told)

@@ -13,7 +13,7 @@ def test_a_sweep_that_grows_is_followed(browser, serve, tmp_path):
     whole = make_sweep(tmp_path / "whole", seeds="0:1")
     growing = tmp_path / "view" / "growing"
     growing.mkdir(parents=True)
-    for name in ("manifest.json", "events.jsonl"):
+    for name in ("manifest.json", "events.jsonl.zst"):
         (growing / name).write_bytes((whole / name).read_bytes())
     lines = (whole / "runs.jsonl").read_bytes().splitlines(keepends=True)
     (growing / "runs.jsonl").write_bytes(b"".join(lines[:4]))

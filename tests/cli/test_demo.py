@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from eirkit.demo.questions import POLICIES, WORKLOADS
+from eirkit.event_files import EVENTS, read_lines
 from tests.cli.test_main import call
 from tests.report.reading_pages import faults, read
 
@@ -108,7 +109,7 @@ def events(out, h):
     run = out / "run"
     records = [json.loads(line) for line in (run / "runs.jsonl").read_text("utf-8").splitlines()]
     chosen = {record["run"] for record in records if record["access"]["h"] == h}
-    lines = map(json.loads, (run / "events.jsonl").read_text("utf-8").splitlines())
+    lines = map(json.loads, read_lines(run / EVENTS))
     return [event for event in lines if event["run"] in chosen]
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from eirkit.cli import run as run_command_line
+from eirkit.event_files import EVENTS
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT
-from eirkit.runs.store import EVENTS, RUNS, scan_runs
+from eirkit.runs.store import RUNS, scan_runs
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
 from tests.lacuna.servers import ModelServer, answers_as

@@ -63,7 +63,7 @@ def test_options_make_a_sweep(tmp_path, answer):
     assert half["errors"]["computation"] == 0 < half["errors"]["state_supply"]
     assert {"workload", "model", "memory", "step_accuracy", "first_error_at_first_miss", "suspect"} <= half.keys()
     written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"manifest.json", "events.jsonl", "runs.jsonl", "summary.json"} <= written
+    assert {"manifest.json", "events.jsonl.zst", "runs.jsonl", "summary.json"} <= written
 
 
 def test_a_suite_is_the_same_sweep(tmp_path, answer):
@@ -191,7 +191,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
     runs = (out / "runs.jsonl").read_bytes()
     assert runs.endswith(b"\n"), "in-flight writes are finished"
     last = json.loads(runs.splitlines()[-1])["events"]
-    assert last["offset"] + last["bytes"] == (out / "events.jsonl").stat().st_size
+    assert last["offset"] + last["bytes"] == (out / "events.jsonl.zst").stat().st_size
 
 
 def test_an_unreachable_model_is_a_failure_of_the_world(tmp_path, call):

@@ -11,11 +11,12 @@ import pytest
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
+from eirkit.event_files import EVENTS
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SpendingLimits
 from eirkit.runs.capability import GATE, Control, assess, assess_gate, wants_control
 from eirkit.runs.control import FOLDER, key_of
-from eirkit.runs.store import EVENTS, RUNS, scan_runs
+from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import summarise
 from eirkit.runs.sweep import resume_sweep, start_sweep

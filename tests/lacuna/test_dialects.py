@@ -9,6 +9,7 @@ from eirkit.agents.models.reference import AGENTS
 from eirkit.agents.prompt import COMPACT, DIALECTS, FULL, render, render_compact
 from eirkit.agents.serving.model_factory import renderer_of
 from eirkit.errors import UnknownNameError, UsageError
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.runs.cells import Access
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import read_suite
@@ -101,7 +102,7 @@ def test_a_sweep_keeps_its_dialect(tmp_path):
     assert then["prompt_sha256"] != now["prompt_sha256"]
     assert now["suite"]["grid"][0]["model_options"]["dialect"] == "compact"
     assert list(now["rules"].values()) == ["WORKLOAD stepwise-sum n=8 q=10000 width=1 k=2\nANSWER t v"]
-    assert "A_8 = sum" in (folders[1] / "events.jsonl").read_text()
+    assert b"A_8 = sum" in b"".join(read_lines(folders[1] / EVENTS))
 
 
 def test_an_unknown_dialect_is_refused():

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.cli import run
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.findings.measures import CAUSE_MEASURES
-from eirkit.runs.store import EVENTS, RUNS
+from eirkit.runs.store import RUNS
 from eirkit.show.phrases import share
 from eirkit.show.runs.accuracy import accuracy_section
 from eirkit.show.runs.answers import headline_of, losses_of, repair_of
@@ -27,7 +28,7 @@ ROUNDING = 1e-12  # sums of a few hundred shares, in another order
 @pytest.fixture(scope="module")
 def events(chain):
     """Every event of the sweep, read without our readers."""
-    lines = (chain.folder / EVENTS).read_text("utf-8").splitlines()
+    lines = list(read_lines(chain.folder / EVENTS))
     return [json.loads(line) for line in lines]
 
 
@@ -62,7 +63,7 @@ def test_the_repair_is_that_of_the_trials(chain):
             arms[record["run"]] = (record["intervention"]["arm"], {**record["task"], "seed": record["seed"]})
     right, steps = {}, {}
     answers = {}
-    for line in (folder / EVENTS).read_text("utf-8").splitlines():
+    for line in read_lines(folder / EVENTS):
         event = json.loads(line)
         if event["type"] != "decision" or event["run"] not in arms or not event["missing"]:
             continue

@@ -66,7 +66,7 @@ def test_watch_follows_until_the_sweep_is_complete(sweep, tmp_path):
     """The last runs are written while it watches."""
     half = tmp_path / "half"
     half.mkdir()
-    for name in ("manifest.json", "events.jsonl"):
+    for name in ("manifest.json", "events.jsonl.zst"):
         (half / name).write_bytes((sweep / name).read_bytes())
     lines = (sweep / "runs.jsonl").read_bytes().splitlines(keepends=True)
     (half / "runs.jsonl").write_bytes(b"".join(lines[:5]))

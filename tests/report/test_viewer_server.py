@@ -147,7 +147,7 @@ def test_a_link_out_of_the_folder_is_not_followed(folder, tmp_path):
         open_root(root)
 
 
-@pytest.mark.parametrize("name", ["runs.jsonl", "events.jsonl", "manifest.json"])
+@pytest.mark.parametrize("name", ["runs.jsonl", "events.jsonl.zst", "manifest.json"])
 def test_a_file_that_leads_out_of_the_folder_is_not_followed_either(tmp_path, name):
     make_sweep(tmp_path / "elsewhere", seeds="0:1")
     sweep = make_sweep(tmp_path / "root" / "sweep", seeds="0:1")
@@ -232,11 +232,11 @@ def test_what_is_no_request_gets_an_answer_and_the_server_lives_on(server):
 def test_a_damaged_record_spoils_its_own_page_alone(server, folder):
     broken = folder / "broken"
     make_sweep(broken, seeds="0:1")
-    (broken / "events.jsonl").write_text("{}\n")
+    (broken / "events.jsonl.zst").write_text("{}\n")
     rows = json.loads(ask(server, "/api/runs?at=broken&limit=1")[1])["rows"]
     response, body = ask(server, f"/api/run?at=broken&run={rows[0]['run']}")
-    assert response.status == 500
-    assert "restore the folder" in json.loads(body)["error"]
+    assert response.status == 404
+    assert "restore the file" in json.loads(body)["error"]
     assert ask(server, "/api/overview?at=sweep")[0].status == 200
 
 

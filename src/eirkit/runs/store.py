@@ -1,6 +1,6 @@
-"""Stores runs in a folder: runs.jsonl, events.jsonl and failures.jsonl, written by one process at a time.
+"""Stores runs in a folder: runs.jsonl, events.jsonl.zst and failures.jsonl, written by one process at a time.
 
-The events of a run are appended to events.jsonl as one block, and then its line to runs.jsonl. A run exists once that
+The events of a run are appended as one compressed block, and then its line to runs.jsonl. A run exists once that
 line is complete. The next writer removes what a killed writer left incomplete, so that no run is lost or stored twice.
 Failed runs are listed in failures.jsonl and repeated on resume.
 """
@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
+from eirkit.event_files import events_path, is_packed, pack, read_block
 from eirkit.records import append_records, encode, read_records, sync_folder
 
 try:
@@ -24,7 +25,7 @@ try:
 except ImportError:  # pragma: no cover - Windows has no flock; two writers are not detected there
     fcntl = None  # type: ignore[assignment]
 
-EVENTS, RUNS, FAILURES, LOCK = "events.jsonl", "runs.jsonl", "failures.jsonl", ".lock"
+RUNS, FAILURES, LOCK = "runs.jsonl", "failures.jsonl", ".lock"
 SUMMARY = "summary.json"  # written last
 EVENT_SCHEMA, RUN_SCHEMA, FAILURE_SCHEMA = "event/1", "run/1", "failure/1"
 UNFORCED_BYTES = 1 << 27  # most events that a power failure could damage; they are verified on resume
@@ -47,6 +48,7 @@ class RunStore:
         self.folder = folder
         self._open: list[int] = []  # descriptors
         self._events = self._runs = -1
+        self._packs = True  # False if the folder was begun by a version that stored plain text
         self._ends = (0, 0)  # lengths of the two files up to the last complete run
         self._forced = 0  # length of the events that is synced to disk
 
@@ -66,7 +68,9 @@ class RunStore:
 
         The iterator must be exhausted before anything is written.
         """
-        self._events, self._runs = (os.open(self.folder / name, _FLAGS, 0o644) for name in (EVENTS, RUNS))
+        events = events_path(self.folder)
+        self._packs = is_packed(events)
+        self._events, self._runs = (os.open(path, _FLAGS, 0o644) for path in (events, self.folder / RUNS))
         self._open += [self._events, self._runs]
         sync_folder(self.folder)  # a file is lost if its directory entry is
         self._ends = (0, 0)
@@ -103,11 +107,11 @@ class RunStore:
         """
         offset, blocks, lines = self._ends[0], [], []
         for run in runs:
-            check = zlib.crc32(run.events)
-            place = {"offset": offset, "bytes": len(run.events), "count": run.count, "crc32": check}
+            block = pack(run.events) if self._packs else run.events
+            place = {"offset": offset, "bytes": len(block), "count": run.count, "crc32": zlib.crc32(block)}
             lines.append(encode(RUN_SCHEMA, {**run.record, "events": place}))
-            blocks.append(run.events)
-            offset += len(run.events)
+            blocks.append(block)
+            offset += len(block)
         text = b"".join(lines)
         if durable or offset - self._forced >= UNFORCED_BYTES:
             durable, self._forced = True, offset
@@ -159,10 +163,8 @@ def read_failures(folder: Path) -> Iterator[dict[str, Any]]:
 
 def read_events(folder: Path, place: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return the events of one run, given the `events` field of its record."""
-    with (folder / EVENTS).open("rb") as stream:
-        stream.seek(place["offset"])
-        lines = stream.read(place["bytes"]).splitlines()
-    return [json.loads(line) for line in lines]
+    block = read_block(events_path(folder), place["offset"], place["bytes"])
+    return [json.loads(line) for line in block.splitlines()]
 
 
 def is_unused_folder(folder: Path) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.models.local import PACKAGE
 from eirkit.agents.serving.model_factory import make_model
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.records import read_records
 from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.suite import read_suite
@@ -181,6 +182,6 @@ def test_the_local_model_goes_through_a_whole_sweep_twice_alike(tmp_path):
     first, second = (sweep(tmp_path / name, "local/smollm2", model_options=options, **grid) for name in "ab")
     assert first == second
     assert len(first) == 2
-    events = list(read_records(tmp_path / "a" / "events.jsonl", "event/1"))
+    events = [json.loads(line) for line in read_lines(tmp_path / "a" / EVENTS)]
     assert all(e["cost_usd"] == 0.0 for e in events if e["type"] == "exchange")
     json.dumps(events)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run as run_command_line
+from eirkit.event_files import EVENTS, read_lines
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import Recording
@@ -43,7 +44,7 @@ def test_every_run_is_read_and_nothing_else(controlled: Path) -> None:
 
 def test_a_step_reads_what_it_required_and_had_and_writes_its_answer(controlled: Path) -> None:
     # Written against the prompts, which the reader does not look at: what they show and the step refers to was read.
-    events = [json.loads(line) for line in (controlled / "events.jsonl").read_text().splitlines()]
+    events = [json.loads(line) for line in read_lines(controlled / EVENTS)]
     for run in runs(controlled):
         prompts = [event["prompt"] for event in events if event["run"] == run.run_id and event["type"] == "exchange"]
         assert len(prompts) == len(run.turns) == 12
@@ -67,8 +68,8 @@ def test_what_was_fetched_from_a_memory_is_read(tmp_path: Path) -> None:
 def test_a_folder_without_its_events_is_named(controlled: Path, tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_bytes((controlled / "runs.jsonl").read_bytes())
     reasons = [item.reason for item in read_corpus([tmp_path]) if isinstance(item, Skipped)]
-    assert reasons == ["events.jsonl: cannot be read (no such file or directory); check its permissions"] * 2
-    (tmp_path / "events.jsonl").write_bytes((controlled / "events.jsonl").read_bytes()[:-500])
+    assert reasons == ["events.jsonl.zst: cannot be read (no such file or directory); check its permissions"] * 2
+    (tmp_path / EVENTS).write_bytes((controlled / EVENTS).read_bytes()[:-500])
     first, second = read_corpus([tmp_path])
     assert isinstance(first, Recording)
     assert isinstance(second, Skipped)
@@ -81,7 +82,7 @@ def test_a_damaged_record_costs_no_other(controlled: Path, tmp_path: Path, damag
     lines = (controlled / "runs.jsonl").read_text().splitlines()
     lines[0] = json.dumps({**json.loads(lines[0]), **damage}, separators=(",", ":"))
     (tmp_path / "runs.jsonl").write_text("\n".join(lines) + "\n")
-    (tmp_path / "events.jsonl").write_bytes((controlled / "events.jsonl").read_bytes())
+    (tmp_path / EVENTS).write_bytes((controlled / EVENTS).read_bytes())
     first, second = read_corpus([tmp_path])
     assert isinstance(first, Skipped)
     assert isinstance(second, Recording)

@@ -15,7 +15,8 @@ from eirkit.agents.exchange import prompt_hash
 from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage, models
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.errors import InputFileError, ModelError
-from eirkit.records import encode, read_records
+from eirkit.event_files import read_lines
+from eirkit.records import decode, encode
 
 SCHEMA = "event/1"
 _HEAD = encode(SCHEMA, {})[:-2]  # start of every line of such a file
@@ -73,10 +74,8 @@ def event_files(source: Path) -> Iterator[Path]:
         yield source
         return
     found = False
-    for path in sorted(source.rglob("*.jsonl")):
-        with path.open("rb") as stream:
-            is_events = stream.read(len(_HEAD)) == _HEAD
-        if is_events:
+    for path in sorted([*source.rglob("*.jsonl"), *source.rglob("*.jsonl.zst")]):
+        if next(read_lines(path), b"").startswith(_HEAD):
             found = True
             yield path
     if not found:
@@ -87,7 +86,8 @@ def read_exchanges(source: Path) -> dict[str, _Recorded]:
     """Return the recorded replies by the hash of their prompt."""
     recorded: dict[str, _Recorded] = {}
     for path in event_files(source):
-        for record in read_records(path, SCHEMA):
+        for number, line in enumerate(read_lines(path), 1):
+            record = decode(line, SCHEMA, path, number)
             if record.get("type") == "exchange":
                 entry = recorded.setdefault(str(record.get("prompt_sha256")), _Recorded([]))
                 entry.replies.append(_reply(record, path))

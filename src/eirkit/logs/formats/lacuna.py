@@ -1,4 +1,4 @@
-"""Reads the folder of `eirkit lacuna run`: runs.jsonl with events.jsonl beside it.
+"""Reads the folder of `eirkit lacuna run`: runs.jsonl with its events beside it.
 
 Records replace files: the result of step 7 is the path `A_7`, and a step is a turn. A turn reads the required results
 that were available and those fetched for it, and writes its own answer. The scored answers are the goals.
@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
+from eirkit.event_files import EVENTS, LARGEST_BLOCK, PLAIN_EVENTS, events_path, is_packed, unpack
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.sources.json_parser import parse_json
 from eirkit.logs.sources.streams import open_file
 from eirkit.logs.trajectory import FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
 
 _BEGINNING = b'{"schema":"run/1","run":'
-_RUNS, _EVENTS = "runs.jsonl", "events.jsonl"
-_OTHERS = frozenset({_EVENTS, "manifest.json", "summary.json", "failures.jsonl", "control.json", "control"})
-_LONGEST_RUN = 1 << 28  # bytes of events of one run
+_RUNS = "runs.jsonl"
+_OTHERS = frozenset(
+    {EVENTS, PLAIN_EVENTS, "manifest.json", "summary.json", "failures.jsonl", "control.json", "control"}
+)
 _NESTING = 50
 
 
@@ -33,7 +35,7 @@ class Lacuna:
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the other files of a sweep's folder; `control`, with full information, is read only when given."""
-        return _OTHERS.intersection(names) if {_RUNS, _EVENTS} <= set(names) else ()
+        return _OTHERS.intersection(names) if _RUNS in names and {EVENTS, PLAIN_EVENTS} & set(names) else ()
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each line."""
@@ -74,14 +76,16 @@ def _events(folder: Path | None, run: str, place: Mapping[str, int]) -> list[dic
     if folder is None:
         raise InputFileError("the events of the run are in another file; unpack the archive")
     start, size = int(place["offset"]), int(place["bytes"])
-    if start < 0 or not 0 <= size <= _LONGEST_RUN:
+    if start < 0 or not 0 <= size <= LARGEST_BLOCK:
         raise InputFileError(f"claims {size} bytes of events at {start}; restore the folder")
-    with open_file(folder / _EVENTS, _EVENTS) as stream:
+    path = events_path(folder)
+    with open_file(path, path.name) as stream:  # refuses anything but a plain file
         stream.seek(start)
-        lines = stream.read(size).splitlines()
+        block = stream.read(size)
+    lines = (unpack(block, Path(path.name)) if is_packed(path) else block).splitlines()
     events = [parse_json(line, _NESTING) for line in lines]
     if len(events) != place["count"] or any(event["run"] != run for event in events):
-        raise InputFileError(f"its {place['count']} events are not in {_EVENTS}; restore the folder")
+        raise InputFileError(f"its {place['count']} events are not in {path.name}; restore the folder")
     return events
 
 

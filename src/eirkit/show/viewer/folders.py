@@ -29,7 +29,7 @@ SCHEMAS: dict[str, Kind] = {"manifest/1": "sweep", "evidence/1": "evidence"}
 DEEPEST = 3  # folders below the one that was given
 MOST = 200  # places
 STAMPED = (MANIFEST, RUNS, FAILURES, SUMMARY, ANALYSIS)  # files whose growth changes what is shown
-OPENED = (".json", ".jsonl", ".parquet")  # extensions of the files that are read
+OPENED = (".json", ".jsonl", ".parquet", ".zst")  # extensions of the files that are read
 _HEAD_BYTES = 64
 
 

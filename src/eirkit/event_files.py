@@ -1,0 +1,71 @@
+"""The events of stored runs: blocks of JSON lines, one zstd frame for each run, so that any block can be read alone.
+
+Frames are independent: a torn last one costs itself, and `zstd -dc` prints the whole file. Folders of earlier versions
+hold the blocks as plain text under another name.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import zstandard
+
+from eirkit.errors import InputFileError
+
+EVENTS, PLAIN_EVENTS = "events.jsonl.zst", "events.jsonl"
+LARGEST_BLOCK = 1 << 28  # bytes of the events of one run
+_LEVEL = 1  # up to level 14 none makes these blocks smaller by more than 2%, and this one is the fastest
+
+
+def events_path(folder: Path) -> Path:
+    """Return the events file of a folder: the plain one if there is one."""
+    plain = folder / PLAIN_EVENTS
+    return plain if plain.exists() else folder / EVENTS
+
+
+def is_packed(path: Path) -> bool:
+    """True if the blocks of an events file are compressed."""
+    return path.suffix == ".zst"
+
+
+def pack(block: bytes) -> bytes:
+    """Return a block as one frame."""
+    return zstandard.ZstdCompressor(level=_LEVEL).compress(block)
+
+
+def unpack(frame: bytes, path: Path) -> bytes:
+    """Return the block of a frame.
+
+    Raises:
+        InputFileError: it is damaged, or larger than any run.
+    """
+    try:
+        size = zstandard.frame_content_size(frame)
+        if not 0 <= size <= LARGEST_BLOCK:
+            raise InputFileError(f"{path}: a block claims {size:,} bytes; restore the file")
+        return zstandard.ZstdDecompressor().decompress(frame)
+    except zstandard.ZstdError as error:
+        raise InputFileError(f"{path}: a block cannot be decompressed ({error}); restore the file") from error
+
+
+def read_block(path: Path, offset: int, size: int) -> bytes:
+    """Return the lines of one run, given its place in the file."""
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        content = stream.read(size)
+    return unpack(content, path) if is_packed(path) else content
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield all lines of an events file up to a torn last one."""
+    with path.open("rb") as stored:
+        if not is_packed(path):
+            yield from (line for line in stored if line.endswith(b"\n"))
+            return
+        reader = zstandard.ZstdDecompressor().stream_reader(stored, read_across_frames=True)
+        try:
+            yield from (line for line in io.BufferedReader(reader, 1 << 16) if line.endswith(b"\n"))
+        except zstandard.ZstdError as error:
+            raise InputFileError(f"{path} cannot be decompressed ({error}); restore the file") from error
