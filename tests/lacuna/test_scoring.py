@@ -87,7 +87,7 @@ def test_the_shipped_tables_survive_a_round_trip(tmp_path):
     (tmp_path / "tables.json").write_text(json.dumps(Learned.tables.as_json()), "utf-8")
     again = Tables.read(tmp_path / "tables.json")
     assert again.as_json() == Learned.tables.as_json()
-    shipped = json.loads((files("eirkit.tasks.policies") / "learned.json").read_text("utf-8"))
+    shipped = json.loads((files("eirkit.tasks") / "learned.json").read_text("utf-8"))
     assert shipped["kinds"] == list(KINDS)
 
 

@@ -15,7 +15,6 @@ from eirkit.show.page import Section
 from eirkit.show.phrases import counted
 from eirkit.show.table import Cell, Column, Table
 
-PATH = click.Path(path_type=Path)
 
 
 @command("inspect", example="eirkit export inspect out/run-1 --out out/logs")

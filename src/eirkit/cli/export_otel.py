@@ -18,7 +18,6 @@ from eirkit.show.document import Document
 from eirkit.show.page import Section
 from eirkit.show.phrases import counted
 
-PATH = click.Path(path_type=Path)
 
 
 @command("otel", example="eirkit export otel out/run-1 --out out/traces.jsonl")

@@ -7,7 +7,7 @@ shape, and each is kept as it was first seen.
 from __future__ import annotations
 
 import json
-from collections import Counter
+import collections
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -125,7 +125,7 @@ def _opened(text: str) -> object:
 
 def _keyed(messages: Iterable[Message]) -> Iterator[tuple[Key, Message]]:
     """Yield messages with a key that stays the same in the next request: the call that it answers, or its text."""
-    seen: Counter[Key] = Counter()
+    seen: collections.Counter[Key] = collections.Counter()
     for message in messages:
         answered = string_of(message.get("tool_call_id"))
         key: Key = ("answer", answered) if answered else ("said", _digest(message))

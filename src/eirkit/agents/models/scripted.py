@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
-from eirkit.agents.models import scripted_graph
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
@@ -78,7 +77,7 @@ def _fill(schema: Any, prompt: str) -> Answer | None:
         return _evolve()
     if {"keywords", "context", "tags"} <= fields.keys():
         return _analyse(prompt)
-    return scripted_graph.answer(schema, prompt) if fields else None
+    return graph_answer(schema, prompt) if fields else None
 
 
 def _analyse(prompt: str) -> Answer:
