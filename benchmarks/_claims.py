@@ -24,14 +24,14 @@ from eirkit.eir.bisimulation import count_process
 from eirkit.eir.windows import count_visible, window_at
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
-from eirkit.show.pages.page_factory import page_for
+from eirkit.show.folders import page_for
 from eirkit.tasks.cones import measure_cones
 from eirkit.tasks.generation import BATCH, generate, generate_batch, graph_of, prepare
-from eirkit.tasks.graph import as_tuples, draw_references
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, count_misses
 from eirkit.tasks.simulation.plain import structure_of
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import as_tuples, draw_references
 
 Work = Callable[[], object]
 

@@ -14,8 +14,8 @@ from typing import Any
 from tests.eir.processes import MaxWindow, StoreRecall, SumWindow, TopKWindow, unrolled
 
 from eirkit.eir.bisimulation import count_process
-from eirkit.eir.closed_forms import stepwise_sum, store_recall
-from eirkit.eir.enumeration import count_contract
+from eirkit.eir.contract import count_contract
+from eirkit.eir.demand import stepwise_sum, store_recall
 from eirkit.eir.frontier import demand_of_frontiers
 from eirkit.tasks.generation import generate, graph_of, prepare
 from eirkit.tasks.task import TaskSpec

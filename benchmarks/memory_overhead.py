@@ -30,12 +30,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.memories.text_matching import find_words
+from eirkit.agents.memories.in_process import find_words
 from eirkit.agents.memory import SEARCH_LIMIT, MemoryCall, MemorySystem
 from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.scripted import make_scripted
-from eirkit.agents.stores import minilm
+from eirkit.agents.stores import embeddings as minilm
 from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.agents.stores.embeddings import Embedding, find_embedding
 from eirkit.agents.stores.endpoint import ModelEndpoint

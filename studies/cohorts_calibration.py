@@ -27,7 +27,7 @@ from eirkit.engine.processes import Processes
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.plan import AnalysisPlan, Settings
+from eirkit.logs.cohorts.finding import AnalysisPlan, Settings
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import analyze_corpus
 from eirkit.logs.corpus.reader import read_corpus

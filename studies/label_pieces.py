@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.agents.memory import SEARCH_LIMIT
-from eirkit.agents.stores import minilm
+from eirkit.agents.stores import embeddings as minilm
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import generate

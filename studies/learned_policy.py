@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from eirkit.seeds import words
 from eirkit.tasks.generation import generate
+from eirkit.tasks.policies import BUCKETS, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
 from eirkit.tasks.policy import Hindsight, Outlook, Record
-from eirkit.tasks.scoring import BUCKETS, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
 from eirkit.tasks.simulation.plain import Recovery, outlook_of, replay
 from eirkit.tasks.task import TaskSpec
 

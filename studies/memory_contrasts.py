@@ -11,8 +11,8 @@ from typing import Any
 
 from eirkit.findings.statistics import Interval, bootstrap, bootstrap_mean
 from eirkit.paper.studies.agents import Run, StudyAgent, reference, run_cell
+from eirkit.paper.studies.architectures import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
 from eirkit.paper.studies.comparison import listed
-from eirkit.paper.studies.memory_runs import MANY_ACTIONS, MemoryRun, external, how_to_get, run_memories
 from eirkit.paper.studies.retention import CAPACITIES, STORAGE
 from eirkit.runs.cells import Access
 from eirkit.show.table import Table

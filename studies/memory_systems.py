@@ -12,12 +12,18 @@ from itertools import chain
 from typing import Any
 
 from eirkit.findings.fates import FATES
-from eirkit.findings.pooling import mean
-from eirkit.findings.statistics import bootstrap_mean
+from eirkit.findings.statistics import bootstrap_mean, mean
 from eirkit.paper.studies.agents import FOUR, reference
-from eirkit.paper.studies.architectures import EXTERNAL, SYSTEM_SEEDS, SYSTEMS, TITLES, run_system
+from eirkit.paper.studies.architectures import (
+    EXTERNAL,
+    SYSTEM_SEEDS,
+    SYSTEMS,
+    TITLES,
+    MemoryRun,
+    how_to_get,
+    run_system,
+)
 from eirkit.paper.studies.comparison import listed
-from eirkit.paper.studies.memory_runs import MemoryRun, how_to_get
 from eirkit.paper.study import NEEDS_MODEL
 from eirkit.show.table import Table
 from studies.printing import show

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item
 from eirkit.agents.memory_calls import call_with_timeout
 from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
-from eirkit.boundary import call
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, StoreError, UsageError
+from eirkit.registry import call
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.tasks.policy import Policy, Record
 from eirkit.tasks.task import Payload, TaskSpec
-from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
+from eirkit.tasks.workloads import StepwiseSum
 
 SOURCE = Path(__file__).parents[1] / "src" / "eirkit"
 HERE = __name__

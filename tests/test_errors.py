@@ -8,8 +8,15 @@ from multiprocessing import get_context
 import pytest
 
 from eirkit import errors
-from eirkit.errors import EirkitError, MissingExtraError, ModelError, PluginError, UnknownNameError, UsageError
-from eirkit.extras import install_command
+from eirkit.errors import (
+    EirkitError,
+    MissingExtraError,
+    ModelError,
+    PluginError,
+    UnknownNameError,
+    UsageError,
+    install_command,
+)
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if c.__module__ == errors.__name__]
 

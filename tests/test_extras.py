@@ -5,7 +5,7 @@ from importlib.metadata import Distribution, distribution
 
 import pytest
 
-from eirkit.extras import install_command, is_of_folder
+from eirkit.errors import install_command, is_of_folder
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from eirkit.findings.causes import CAUSES, Kind
 from eirkit.findings.fates import FATES
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, KIND_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
-from eirkit.show.colours import COLOURS, stylesheet
+from eirkit.show.drawing import COLOURS, stylesheet
 from eirkit.show.glossary import GLOSSARY
 
 ROOT = Path(__file__).parents[1]

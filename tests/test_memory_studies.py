@@ -14,7 +14,7 @@ from studies import label_pieces, memory_contrasts, memory_systems
 from studies.printing import markdown
 from studies.shares import exact_share
 
-from eirkit.agents.stores import minilm
+from eirkit.agents.stores import embeddings as minilm
 from eirkit.paper.studies.architectures import TITLES
 
 PAGE = Path(__file__).parents[1] / "docs" / "memories-under-test.md"

@@ -15,7 +15,7 @@ import pytest
 
 from eirkit.agents.bundled.decoding import Memory, cached_replies
 from eirkit.agents.model import ModelOptions
-from eirkit.eir.closed_forms import store_recall
+from eirkit.eir.demand import store_recall
 from eirkit.errors import UsageError
 from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.findings.measures import CAUSE_MEASURES
@@ -27,10 +27,9 @@ from eirkit.paper.page import row_tables
 from eirkit.paper.studies import cascades, cones, policies, pressure, recorded, requirements
 from eirkit.paper.studies import comparison as shapes
 from eirkit.paper.studies.agents import OTHER_MODEL, StudyAgent, reference, repeated, run_cell
-from eirkit.paper.studies.architectures import by_seed
+from eirkit.paper.studies.architectures import MemoryRun, by_seed
 from eirkit.paper.studies.catalogue import BY_ID, STUDIES, find_study
 from eirkit.paper.studies.comparison import compare, spread, trait
-from eirkit.paper.studies.memory_runs import MemoryRun
 from eirkit.paper.studies.rescue import in_arms
 from eirkit.paper.study import (
     DIFFERS,

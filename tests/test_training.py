@@ -19,7 +19,7 @@ from studies.training.export import export  # noqa: E402
 from studies.training.run import Plan, Training, whole_replies  # noqa: E402
 from studies.training.size import Size  # noqa: E402
 
-from eirkit.agents.bundled import features as f  # noqa: E402 - what follows wants torch
+from eirkit.agents.bundled import layout as f  # noqa: E402 - what follows wants torch
 from eirkit.agents.bundled.decoding import decode  # noqa: E402
 from eirkit.agents.bundled.layout import load_weights  # noqa: E402
 from eirkit.agents.bundled.network import KeyValueCache, forward  # noqa: E402

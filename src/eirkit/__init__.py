@@ -12,19 +12,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eirkit.eir.bisimulation import count_process as count_process
     from eirkit.eir.contract import ContractCount as ContractCount
+    from eirkit.eir.contract import count_contract as count_contract
     from eirkit.eir.demand import ClassCount as ClassCount
     from eirkit.eir.demand import DemandCurve as DemandCurve
     from eirkit.eir.demand import pressure as pressure
-    from eirkit.eir.enumeration import count_contract as count_contract
-    from eirkit.errors import (
-        EirkitError as EirkitError,
-    )
-    from eirkit.errors import (
-        InfrastructureError as InfrastructureError,
-    )
-    from eirkit.errors import (
-        UsageError as UsageError,
-    )
+    from eirkit.errors import EirkitError as EirkitError
+    from eirkit.errors import InfrastructureError as InfrastructureError
+    from eirkit.errors import UsageError as UsageError
     from eirkit.tasks.cones import survey_cones as survey_cones
     from eirkit.tasks.generation import demand_of as demand_of
     from eirkit.tasks.generation import generate as generate
@@ -51,7 +45,7 @@ _HOMES = {
     "TaskSpec": "eirkit.tasks.task",
     "UsageError": "eirkit.errors",
     "Workload": "eirkit.tasks.workload",
-    "count_contract": "eirkit.eir.enumeration",
+    "count_contract": "eirkit.eir.contract",
     "count_process": "eirkit.eir.bisimulation",
     "demand_of": "eirkit.tasks.generation",
     "generate": "eirkit.tasks.generation",

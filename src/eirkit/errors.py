@@ -1,4 +1,4 @@
-"""Every exception that eirkit raises on purpose. The command line turns each into one line and an exit code.
+"""Every exception that eirkit raises on purpose; the command line turns each into one line and an exit code.
 
     EirkitError
     ├── UsageError            wrong usage, configuration or input: exit code 2
@@ -19,11 +19,32 @@ Every message says what is wrong and ends with what to do about it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import cache
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any, Literal
 
-from eirkit.extras import install_command
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra, editable if eirkit runs from a checkout."""
+    return f"pip install -e '.[{extra}]' in the checkout" if _runs_from_checkout() else f"pip install 'eirkit[{extra}]'"
+
+
+@cache
+def _runs_from_checkout() -> bool:
+    try:
+        return is_of_folder(distribution("eirkit"))
+    except PackageNotFoundError:
+        return True  # not installed, so the sources themselves are on the path
+
+
+def is_of_folder(installed: Distribution) -> bool:
+    """True if a distribution was installed from a local folder, editable or not."""
+    note = installed.read_text("direct_url.json")
+    return note is not None and "dir_info" in json.loads(note)
+
 
 Side = Literal["memory", "model", "policy", "workload", "format"]  # the families of plug-ins that can fail in a run
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eirkit.agents.bundled.layout import load_weights, pack
-from eirkit.agents.bundled.tensors import read_tensors, write_tensors
+from eirkit.agents.bundled.layout import load_weights, pack, read_tensors, write_tensors
 from studies.training.size import Size
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from eirkit.agents.model import Reply, Usage
 from eirkit.cli import run as run_command_line
-from eirkit.extras import install_command
+from eirkit.errors import install_command
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.trajectory import Recording
 from eirkit.runs.store import read_events, scan_runs

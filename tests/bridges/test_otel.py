@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from eirkit.bridges.otel import SECOND, otlp_line
-from eirkit.bridges.otel_recordings import recording_trace
+from eirkit.bridges.otel_export import recording_trace
 from eirkit.cli import run as run_command_line
 from eirkit.event_files import EVENTS, read_lines
 from eirkit.logs.actions.touches import interpret

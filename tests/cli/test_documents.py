@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from eirkit.cli import ROOT, run
+from eirkit.cli import ROOT, LazyGroup, run
 from eirkit.cli.command import GroupedCommand
-from eirkit.cli.lazy import LazyGroup
 from eirkit.show.showing import FORMS
 from tests.report.reading_pages import faults
 

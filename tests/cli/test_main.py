@@ -13,8 +13,7 @@ import click
 import pytest
 
 import eirkit
-from eirkit.cli import ROOT, run
-from eirkit.cli.lazy import LazyGroup
+from eirkit.cli import ROOT, LazyGroup, run
 from tests.processes import PATIENCE_SECONDS, completed, running, shown_in_terminal, wait_until
 
 EIRKIT = str(Path(sys.executable).with_name("eirkit"))
@@ -131,7 +130,7 @@ def test_a_terminal_without_unicode_gets_an_answer_not_a_traceback(flags, encodi
 def test_brackets_in_a_name_are_text_not_markup(tmp_path):
     folder = tmp_path / "[red]"
     folder.mkdir()
-    (folder / "w.py").write_text("from eirkit.tasks.workloads.stepwise_sum import StepwiseSum\n")
+    (folder / "w.py").write_text("from eirkit.tasks.workloads import StepwiseSum\n")
     done = call("lacuna", "generate", f"{folder}/w.py:StepwiseSum", "--n", 2)
     assert "[red]" in done.stdout
 

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 
 import pytest
 
-from eirkit.cli.output import Output
+from eirkit.cli.command import Output
 from eirkit.show.document import Document
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.cli.corpus_progress import CorpusProgress
+from eirkit.cli.vestige_analyze import CorpusProgress
 from eirkit.cli.vestige_show import _break_line
 from tests.processes import completed
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item, MemorySystem, memories
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.errors import UsageError

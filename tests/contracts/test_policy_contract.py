@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.errors import ContractError
-from eirkit.tasks.policies.fifo import Fifo
+from eirkit.tasks.policies import Fifo
 from eirkit.tasks.policy import Policy, policies
 from eirkit.testing import check_policy
 

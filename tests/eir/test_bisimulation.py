@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.eir.bisimulation import count_process, group_columns, tabulate
-from eirkit.eir.enumeration import count_signatures
+from eirkit.eir.contract import count_signatures
 from eirkit.errors import ContractError, TooLargeError
 from eirkit.seeds import words
 from tests.eir.processes import MaxWindow, SumWindow, TopKWindow, count_classes, unrolled

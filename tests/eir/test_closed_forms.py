@@ -12,9 +12,16 @@ from itertools import product
 import pytest
 
 from eirkit.eir.bisimulation import count_process, refine, tabulate
-from eirkit.eir.closed_forms import final_sum, full_lookup, recallable, running_maximum, stepwise_sum, store_recall
-from eirkit.eir.demand import ClassCount
-from eirkit.eir.enumeration import count_signatures
+from eirkit.eir.contract import count_signatures
+from eirkit.eir.demand import (
+    ClassCount,
+    final_sum,
+    full_lookup,
+    recallable,
+    running_maximum,
+    stepwise_sum,
+    store_recall,
+)
 from tests.eir.processes import (
     FullLookup,
     Model,

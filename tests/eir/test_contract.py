@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.cli import run
-from eirkit.eir.contract import Process, check_form, load_contract
-from eirkit.eir.enumeration import count_contract
+from eirkit.eir.contract import Process, check_form, count_contract, load_contract
 from eirkit.errors import ContractError, InputFileError, UnknownNameError, UsageError
 
 TIMEZONE = f"{Path(__file__).parents[2] / 'examples' / 'timezone.py'}:timezone"

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.eir.contract import LIMIT, most_held
-from eirkit.eir.enumeration import count_contract, count_signatures
+from eirkit.eir.contract import LIMIT, count_contract, count_signatures, most_held
 from eirkit.errors import ContractError, TooLargeError
 
 

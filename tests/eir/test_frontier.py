@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.eir import backends, thresholds
+from eirkit.eir import counting as backends
+from eirkit.eir import windows as thresholds
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.counting import binomial_coefficients, count_chains, valid_vectors
 from eirkit.eir.frontier import BOUNDED, EXACT, REFINED, _bounds, count_cut, demand_of_frontiers

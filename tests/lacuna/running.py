@@ -20,8 +20,7 @@ from eirkit.cli import main
 from eirkit.runs.cells import Access
 from eirkit.runs.sessions import make_session
 from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Retention, find_policy
 from eirkit.tasks.simulation.plain import outlook_of
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.view import publish

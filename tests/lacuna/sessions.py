@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from eirkit.agents.conditions import Cache, Compaction, Condition, External, KeyValueStore, Paging, Scratch, ScratchLru
 from eirkit.agents.driver import drive
 from eirkit.agents.managed import ManagedOptions, ManagedSession
-from eirkit.agents.memories.key_value import KeyValue as KeyValueMemory
+from eirkit.agents.memories.in_process import KeyValue as KeyValueMemory
 from eirkit.agents.memory import MemoryCall, MemoryResult, MemorySystem
 from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.session import ActionTaken, ControlledSession, Decision, Event, Session
 from eirkit.agents.telemetry import Trace
 from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Retention, find_policy
 from eirkit.tasks.simulation.plain import outlook_of
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.view import PublicTask, publish

@@ -12,7 +12,7 @@ from eirkit.agents.managed import ManagedOptions
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import event_records, trace_of
 from eirkit.findings.causes import judge, score
-from eirkit.findings.pooling import deviation, mean, pool
+from eirkit.findings.statistics import deviation, mean, pool
 from eirkit.tasks.generation import from_graph, generate, prepare
 from eirkit.tasks.task import TaskSpec, show_record
 from tests.lacuna.running import Scripted, agent, controlled, managed, task_of

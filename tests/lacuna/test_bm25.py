@@ -9,8 +9,7 @@ from bm25s import BM25
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.memories.bm25 import Bm25
-from eirkit.agents.memories.text_matching import find_words
+from eirkit.agents.memories.in_process import Bm25, find_words
 from eirkit.agents.memory import Item
 
 LIMIT = 5

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item
 from eirkit.agents.stores.child_process import ProcessMemory
 from eirkit.errors import StoreError

@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from eirkit.agents.calculator_session import MOST_CALCULATIONS, CalculatorSession
 from eirkit.agents.driver import drive
 from eirkit.agents.model import ModelOptions
+from eirkit.agents.session import MOST_CALCULATIONS, CalculatorSession
 from eirkit.runs.capability import THRESHOLD, Control, assess
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.task import TaskSpec

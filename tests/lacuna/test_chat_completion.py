@@ -7,8 +7,7 @@ import json
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from eirkit.agents.exchange import read_reply_record, reply_record
-from eirkit.agents.model import Message, Reply, Request
+from eirkit.agents.model import Message, Reply, Request, read_reply_record, reply_record
 from eirkit.agents.serving.chat_completion import read_body, read_completion, request_body
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError

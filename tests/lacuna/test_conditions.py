@@ -66,7 +66,7 @@ def test_the_floor_and_the_window_are_the_same_store():
 
 
 def test_a_condition_may_be_a_policy_of_one_s_own():
-    assert find_condition("eirkit.tasks.policies.lru:Lru").reads == 0
+    assert find_condition("eirkit.tasks.policies:Lru").reads == 0
     with pytest.raises(UnknownNameError, match="did you mean 'scratch'"):
         find_condition("scrach")
 

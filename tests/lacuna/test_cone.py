@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from eirkit.cli import run
 from eirkit.errors import SpecError, TooLargeError
 from eirkit.tasks.cones import ancestors, cone_of, measure_cones
-from eirkit.tasks.graph import References, as_tuples, draw_references
-from eirkit.tasks.workload import Graph
+from eirkit.tasks.workload import Graph, References, as_tuples, draw_references
 from tests.lacuna.strategies import graphs
 
 ROUNDING = 1e-12  # relative; the same sums in another order

@@ -9,8 +9,8 @@ import pytest
 
 from eirkit.errors import SpecError
 from eirkit.tasks.cones import ConeSurvey, Site, cone_of, matched_pairs, measure_cones, survey_cones
-from eirkit.tasks.graph import as_tuples, draw_references
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import as_tuples, draw_references
 
 ROUNDING = 1e-12  # relative; sums in another order
 SEEDS = [4, 9, 2, 0, 7, 5, 11]

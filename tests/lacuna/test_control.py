@@ -20,9 +20,9 @@ from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import summarise
 from eirkit.runs.sweep import resume_sweep, start_sweep
-from eirkit.tasks.graph import References
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
+from eirkit.tasks.workload import References
+from eirkit.tasks.workloads import StepwiseSum
 from tests.lacuna.servers import ModelServer, answers_as
 
 HERE = "tests.lacuna.test_control"

@@ -8,7 +8,7 @@ import pytest
 
 from eirkit.agents.memory import memories
 from eirkit.agents.model import models
-from eirkit.availability import list_availability
+from eirkit.cli.doctor import list_availability
 from eirkit.logs.trajectory import formats
 from tests.lacuna.running import eirkit
 

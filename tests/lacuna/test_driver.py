@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from eirkit.agents.driver import drive
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.model import ModelOptions, Reply
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.session import ActionTaken, Decision

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.stores import minilm
+from eirkit.agents.stores import embeddings as minilm
 from eirkit.agents.stores.embeddings import DIMENSIONS, embed_ngrams, find_embedding, normalise
 from eirkit.errors import EirkitError
 

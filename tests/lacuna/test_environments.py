@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Requirements
 from eirkit.agents.stores import environments
 from eirkit.agents.stores.environments import home, install, is_importable, python_of, reason_not_installed

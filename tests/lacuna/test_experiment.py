@@ -15,11 +15,11 @@ from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.event_files import EVENTS
 from eirkit.records import read_records
 from eirkit.runs.budget import SPENT, SpendingLimits
-from eirkit.runs.run_queue import FAILURES_IN_A_ROW
 from eirkit.runs.runner import Progress
 from eirkit.runs.store import RUNS, read_events, read_failures, scan_runs
 from eirkit.runs.suite import Suite, read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
+from eirkit.runs.workers import FAILURES_IN_A_ROW
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, fails, says
 
 HERE = "tests.lacuna.faulty"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item, MemoryCall
 from eirkit.agents.session import Decision
 from eirkit.agents.stores.memory_factory import LimitedMemory

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from eirkit.cli import run
 from eirkit.errors import InputFileError
 from eirkit.tasks.generation import generate_batch
-from eirkit.tasks.graph import LARGEST_FILE_BYTES, as_tuples, draw_references, load_graph
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import LARGEST_FILE_BYTES, as_tuples, draw_references, load_graph
 from tests.lacuna.strategies import graphs
 
 # A fair draw fails a check with at most this probability. Seeds are fixed, so a check either always passes or shows a

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Requirements
-from eirkit.agents.stores.keys import refuse_plain_secrets, resolve_variables
+from eirkit.agents.stores.environments import refuse_plain_secrets, resolve_variables
 from eirkit.errors import UsageError
 from tests.lacuna.running import eirkit
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from eirkit.runs.run_queue import FAILURES_IN_A_ROW
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
+from eirkit.runs.workers import FAILURES_IN_A_ROW
 from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit
 from tests.processes import PATIENCE_SECONDS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.cli.memory_table import cost_columns, fate_columns, memory_remarks
+from eirkit.cli.lacuna_run import cost_columns, fate_columns, memory_remarks
 from eirkit.findings.fates import FATES
 from eirkit.runs.cells import Access
 from eirkit.runs.summary import MemoryTotals, panel_of

@@ -17,12 +17,11 @@ from eirkit.agents.serving.metered import (
     MAY_BE_BILLED,
     PASSING,
     Metered,
+    ReplyCache,
     make_metered,
     pause_seconds,
 )
-from eirkit.agents.serving.prices import Price
-from eirkit.agents.serving.reply_cache import ReplyCache
-from eirkit.agents.serving.spend import Ledger, ModelSpend
+from eirkit.agents.serving.prices import Ledger, ModelSpend, Price
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, UsageError
 from eirkit.runs.budget import SPENT, SpendJournal
 

@@ -11,15 +11,14 @@ from typing import Any
 import openai
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item, MemoryCall, MemoryUsage, Requirements, memories
 from eirkit.agents.memory_calls import consult
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.stores.embeddings import embed_ngrams
-from eirkit.agents.stores.endpoint import ModelEndpoint
+from eirkit.agents.stores.endpoint import MeteredMemory, ModelEndpoint
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
-from eirkit.agents.stores.metered_memory import MeteredMemory
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UnknownNameError, UsageError
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep

@@ -6,11 +6,8 @@ import pytest
 
 from eirkit.errors import ContractError, SpecError, UnknownNameError
 from eirkit.tasks.generation import generate
-from eirkit.tasks.policies.belady import Belady
-from eirkit.tasks.policies.lfu import Lfu
-from eirkit.tasks.policies.random_choice import Random
-from eirkit.tasks.policy import NEVER, Outlook, Policy, Record, Structure, find_policy, policies
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policies import Belady, Lfu, Random
+from eirkit.tasks.policy import NEVER, Outlook, Policy, Record, Retention, Structure, find_policy, policies
 from eirkit.tasks.simulation.plain import outlook_of, replay, simulate, structure_of
 from eirkit.tasks.task import TaskSpec
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.tasks.graph import draw_references
 from eirkit.tasks.policy import Outlook, Structure, policies
 from eirkit.tasks.simulation.batch import Batch, count_misses
 from eirkit.tasks.simulation.plain import replay
+from eirkit.tasks.workload import draw_references
 from tests.lacuna.strategies import graphs
 
 INSTANCES = 100_000

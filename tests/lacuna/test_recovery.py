@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, TooLargeError
 from eirkit.tasks.cones import cone_of
-from eirkit.tasks.graph import as_tuples, draw_references
 from eirkit.tasks.recovery import RecoveryAction, RecoveryBudget, RecoveryPlan, plan_recovery
-from eirkit.tasks.workload import Graph
+from eirkit.tasks.workload import Graph, as_tuples, draw_references
 from tests.lacuna.strategies import graphs
 
 DIAMOND: Graph = ((), (1,), (1,), (2, 3), (4,), (3,))  # 1 ← 2, 3 ← 4 ← 5, and 3 ← 6

@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from eirkit.agents.memories.null import Null
+from eirkit.agents.memories.in_process import Null
 from eirkit.agents.memory import MemoryResult
 from eirkit.agents.model import Message, ModelOptions, Reply, Request
 from eirkit.agents.models.prompt_reader import Reader, read_managed_state, read_summary_limit

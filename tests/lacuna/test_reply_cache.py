@@ -12,9 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.exchange import canonical, prompt_hash, read_reply_record, reply_key, reply_record
-from eirkit.agents.model import Message, Reply, Request, Tool, ToolCall, Usage
-from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.agents.model import (
+    Message,
+    Reply,
+    Request,
+    Tool,
+    ToolCall,
+    Usage,
+    canonical,
+    prompt_hash,
+    read_reply_record,
+    reply_key,
+    reply_record,
+)
+from eirkit.agents.serving.metered import ReplyCache
 from eirkit.errors import InfrastructureError, InputFileError
 from tests.processes import PATIENCE_SECONDS, running
 
@@ -118,7 +129,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from eirkit.agents.model import Reply
-from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.agents.serving.metered import ReplyCache
 cache = ReplyCache(Path(sys.argv[1]))
 for i in range(200):
     assert cache.put(f"{i:064x}", Reply(sys.argv[2])).text in "abc"

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item, MemorySystem, Requirements, can_forget, memories, missing_verbs, requirements_of
 from eirkit.agents.stores.environments import install, reason_not_installed
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory, reason_absent

@@ -14,9 +14,7 @@ from eirkit.agents.session import inject_nothing
 from eirkit.agents.stores.memory_factory import MemoryPlan
 from eirkit.errors import SpecError
 from eirkit.experiments.rescue import RescueSetup, rescue
-from eirkit.runs.cells import ARMS
-from eirkit.runs.plan import CellPlan
-from eirkit.runs.restoration import Restoration, Sham
+from eirkit.runs.cells import ARMS, CellPlan, Restoration, Sham
 from eirkit.runs.runner import Runner
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskSpec

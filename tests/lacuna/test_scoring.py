@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError
-from eirkit.tasks.policies.learned import Learned
+from eirkit.tasks.policies import BUCKETS, EXACT, KINDS, MOST_USES, SHAPES, Learned, Scored, Tables, bucket
 from eirkit.tasks.policy import Outlook, Record, find_policy
-from eirkit.tasks.scoring import BUCKETS, EXACT, KINDS, MOST_USES, SHAPES, Scored, Tables, bucket
 from eirkit.tasks.simulation.batch import count_misses
 from eirkit.tasks.simulation.plain import replay, structure_of
 from eirkit.tasks.simulation.table import batches

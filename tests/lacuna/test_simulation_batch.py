@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.compilation import PATIENCE_SECONDS, advise, compiled, has_compiler, hint_if_slow
-from eirkit.errors import SpecError
-from eirkit.extras import install_command
+from eirkit.errors import SpecError, install_command
+from eirkit.packages import PATIENCE_SECONDS, advise, compiled, has_compiler, hint_if_slow
 from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policies.belady import Belady
-from eirkit.tasks.policies.theory import TheoryInformed
+from eirkit.tasks.policies import Belady, TheoryInformed
 from eirkit.tasks.policy import NEVER, Outlook, Policy, Ranked, Structure, policies
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.tasks.simulation.kernels import FACTS, Rank, fill_upcoming, missed_counts, needed_capacities

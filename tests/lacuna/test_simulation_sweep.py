@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eirkit.errors import SpecError, UnknownNameError
-from eirkit.findings.pooling import deviation
+from eirkit.findings.statistics import deviation
 from eirkit.tasks.generation import generate
 from eirkit.tasks.simulation.plain import simulate
 from eirkit.tasks.simulation.table import MissTally, batches, first_failures, gap_closed, miss_rates, sweep

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.exchange import prompt_hash
-from eirkit.agents.model import Message, Reply, Request, ToolCall, Usage
+from eirkit.agents.model import Message, Reply, Request, ToolCall, Usage, prompt_hash
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import SCHEMA, Exchange, Trace, event_records, trace_of
 from eirkit.records import append_records, encode, read_records

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import memory_aliases
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit
@@ -149,7 +149,7 @@ def test_a_system_that_cannot_forget_is_told_what_to_add_for_the_strict_panel(mi
 
 def test_a_system_may_be_called_by_its_class_and_by_its_registered_name():
     assert memory_aliases("vector") == {"vector", "Vector"}
-    module = "eirkit.agents.memories.vector:Vector"
+    module = "eirkit.agents.memories.in_process:Vector"
     assert memory_aliases(module) == {module, "vector", "Vector"}
 
 

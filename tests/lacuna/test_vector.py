@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.agents.memories.vector import MiniLmVector, Vector
+from eirkit.agents.memories.in_process import MiniLmVector, Vector
 from eirkit.agents.memory import Item
-from eirkit.agents.stores import minilm
+from eirkit.agents.stores import embeddings as minilm
 from eirkit.agents.stores.embeddings import Vectors, embed_ngrams
 from eirkit.agents.stores.memory_factory import reason_absent
 from eirkit.errors import EirkitError, UsageError

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from eirkit.agents.memories.key_value import KeyValue
+from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item, Requirements
 
 MARKER = "MORTAL_STORE_MARKER"  # the variable that names a file; while it is not there, the process is killed

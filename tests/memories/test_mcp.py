@@ -16,11 +16,10 @@ from typing import Any
 
 import pytest
 
-from eirkit.agents.memories.mcp import Mcp, describe
+from eirkit.agents.memories.mcp import Mcp, McpClient, describe
 from eirkit.agents.memory import Item
-from eirkit.agents.stores.mcp_client import McpClient
 from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
-from eirkit.availability import list_availability
+from eirkit.cli.doctor import list_availability
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 from eirkit.testing import check_memory
 from tests.lacuna.running import eirkit

@@ -12,12 +12,12 @@ from eirkit.cli import run
 from eirkit.event_files import EVENTS, read_lines
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.runs.store import RUNS
-from eirkit.show.phrases import share
 from eirkit.show.runs.accuracy import accuracy_section
 from eirkit.show.runs.answers import headline_of, losses_of, repair_of
 from eirkit.show.runs.demand import curve_of, demand_chart
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import next_rescue, page_of, repair_near
+from eirkit.show.table import share
 from eirkit.tasks.generation import demand_of, generate
 from eirkit.tasks.task import TaskSpec
 from tests.report.folders import command

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from eirkit.errors import UsageError
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.drawing import METADATA, MOST_NUMBERS, named_places, power, save, shades_of
 from eirkit.show.exports import FIGURES, TABLES, write_figures, write_tables
 from eirkit.show.runs.page import page_of

@@ -15,7 +15,7 @@ from tests.report.folders import command, make_sweep
 
 EVIL = '''
 from pathlib import Path
-from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
+from eirkit.tasks.workloads import StepwiseSum
 
 Path(__file__).with_name("ran").touch()
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Headline, Listing, Page, Section, Series
 from eirkit.show.html import clean, policy, render
-from eirkit.show.page import Headline, Listing, Page, Section
 from eirkit.show.table import Column, Table
 from tests.report.reading_pages import cells, data_of, faults, read, saved
 

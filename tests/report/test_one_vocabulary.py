@@ -17,10 +17,9 @@ from eirkit.findings.fates import FATES
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
 from eirkit.show.comparison.page import comparison_page
 from eirkit.show.exports import write_tables
+from eirkit.show.folders import compare, page_for
 from eirkit.show.glossary import GLOSSARY
-from eirkit.show.pages.page_factory import compare, page_for
-from eirkit.show.phrases import share
-from eirkit.show.table import LATEX
+from eirkit.show.table import LATEX, share
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
 from tests.report.folders import command, make_remembered, make_sweep

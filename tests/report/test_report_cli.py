@@ -9,7 +9,7 @@ from eirkit.logs import tables
 from eirkit.paper.runner import SCHEMA as STUDY
 from eirkit.runs import manifest
 from eirkit.show import folders
-from eirkit.show.pages.page_factory import comparers, pages
+from eirkit.show.folders import comparers, pages
 from tests.report.folders import make_rescue, make_sweep
 from tests.report.reading_pages import faults
 

@@ -9,12 +9,12 @@ from eirkit.demo.questions import EXAMPLE, example
 from eirkit.demo.questions import planted as planted_here
 from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, write_plain
 from eirkit.logs.tables import read_rows
+from eirkit.show.folders import page_for
 from eirkit.show.html import render
 from eirkit.show.logs.analysed import read_analysed
 from eirkit.show.logs.needs import _bin, _bin_name, demand_chart
 from eirkit.show.logs.page import headline_of, page_of, worst_section
 from eirkit.show.logs.sentences import bounds, break_words
-from eirkit.show.pages.page_factory import page_for
 from eirkit.show.table import Table
 from tests.report.conftest import PLANTED
 from tests.report.folders import HOSTILE, make_analysis, write_log

@@ -10,7 +10,7 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
 from eirkit.logs.corpus.pipeline import analyze_corpus
 from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.goal import goal_of
+from eirkit.logs.demand.graph import goal_of
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import column_names, read_rows
 from eirkit.logs.tokens import estimating_counter

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.anomalies import Anomaly, anomalies, review_sample
+from eirkit.logs.audits.anomalies import Anomaly, anomalies, edit_not_applied, review_sample, runner_verdict
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Trajectory, Turn
-from eirkit.logs.verdicts import edit_not_applied, runner_verdict
 from tests.vestige.runs import of_turns
 
 FAILED = "test_a.py F\n=========== 1 failed, 3 passed in 0.12s ===========\n"

@@ -15,8 +15,8 @@ from eirkit.logs.audits.clipping import clipped_views, clipping_group, hidden_li
 from eirkit.logs.audits.occupancy import occupancy, read_windows
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.demand.entities import entity_demand, failure_auc, quantiles
-from eirkit.logs.demand.goal import goal_of
 from eirkit.logs.demand.gold_patches import open_gold_patches
+from eirkit.logs.demand.graph import goal_of
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Recording, Trajectory
 from tests.vestige.recorded import recorded

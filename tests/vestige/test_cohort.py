@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eirkit.errors import InputFileError, UnknownNameError
 from eirkit.logs.cohorts.cohort import TESTS, analyse_cohorts, folder_names
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.plan import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
+from eirkit.logs.cohorts.finding import OTHER_MODELS, AnalysisPlan, Settings, holm, model_columns, model_note, read_plan
 from eirkit.logs.cohorts.recovery import independent_interval, newcombe_interval, risk_difference
 from eirkit.logs.cohorts.used_later import quantile_interval
 from eirkit.logs.corpus.analysis import TABLES

@@ -2,8 +2,8 @@
 
 import pytest
 
-from eirkit.logs.demand.goal import goal_of
 from eirkit.logs.demand.gold_patches import FileChange, Patch
+from eirkit.logs.demand.graph import goal_of
 from eirkit.logs.trajectory import FileRead, FileWrite
 from tests.vestige.runs import of_turns, turn
 

@@ -13,13 +13,14 @@ from eirkit.live.guard import (
     MOST_USES,
     FileHistory,
     Monitor,
+    Transcript,
     bundled_counts,
     count_reuse,
     known_files,
     lines_of,
+    openai_messages,
     reuse_chance,
 )
-from eirkit.live.transcript import Transcript, openai_messages
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.tokens import estimating_counter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from eirkit.engine.processes import Processes
-from eirkit.errors import InputFileError, UsageError
-from eirkit.extras import install_command
+from eirkit.errors import InputFileError, UsageError, install_command
 from eirkit.logs.corpus import work_units
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 from eirkit.logs.sources.documents import ReadLimits, Skipped, find_documents

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.grammar import parse, parse_with_grammar
-from eirkit.logs.shell.skeleton import extract_long_texts
 from eirkit.logs.shell.state import ShellState
-from eirkit.logs.shell.syntax import parse_plain
+from eirkit.logs.shell.syntax import extract_long_texts, parse_plain
 from eirkit.logs.shell.words import Glob, expand, open_word
 from eirkit.logs.trajectory import Lines, Recording, Touches
 from tests.timing import UNITS_IN_A_SECOND, cost

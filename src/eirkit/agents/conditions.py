@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from eirkit.agents.memory import MemoryCall
 from eirkit.agents.protocol import Action, Drop, Note, Search, Write, printable
 from eirkit.errors import SpecError
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload, TaskSpec, show_record
 
 Values = Mapping[int, Payload]

@@ -25,8 +25,8 @@ from eirkit.agents.memory import (
     signature_of,
 )
 from eirkit.agents.telemetry import Consultation
-from eirkit.boundary import attribute
 from eirkit.errors import StoreError
+from eirkit.registry import attribute
 from eirkit.tasks.task import Payload
 
 MEMORY_SECONDS = 60.0  # default time limit of one memory call

@@ -10,8 +10,7 @@ from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.protocol import Action, Done, Fault, Read, as_text, read_reply
 from eirkit.agents.session import ActionTaken, Session
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.policy import find_policy
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Retention, find_policy
 from eirkit.tasks.simulation.plain import outlook_of
 from eirkit.tasks.task import Payload, TaskInstance, show_label, show_record
 from eirkit.tasks.view import PublicTask, publish

@@ -15,9 +15,8 @@ from json import JSONEncoder
 from json.encoder import encode_basestring as quote
 from typing import Any
 
-from eirkit.agents.exchange import prompt_hash, text_hash
 from eirkit.agents.memory import MemoryCall
-from eirkit.agents.model import Reply, Request, ToolCall
+from eirkit.agents.model import Reply, Request, ToolCall, prompt_hash, text_hash
 from eirkit.agents.session import ActionTaken, Decision, Ending, Event
 from eirkit.facts import fact
 from eirkit.records import encode

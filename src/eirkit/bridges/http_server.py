@@ -1,4 +1,4 @@
-"""Serves an MCP application over HTTP, with checks of token, Host, Origin and body size before every request.
+"""Serves MCP over stdio or HTTP, with checks of token, Host, Origin and body size before every request.
 
 The default address is loopback. Any other needs a token, sent in the Authorization header or as the first part of the
 path. Host and Origin must name this server, so that a web page cannot reach it through a browser.
@@ -15,10 +15,15 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from eirkit.bridges.mcp_server import LARGEST_REQUEST, SESSION_HEADER
+from eirkit.agents.managed import ManagedSession
+from eirkit.agents.model import Request
+from eirkit.bridges.external_runs import ClientSessions, ExternalRuns
+from eirkit.bridges.mcp_server import LARGEST_REQUEST, SESSION_HEADER, make_server, require_mcp, serve_stdio
 from eirkit.errors import UsageError
+from eirkit.runs.sessions import make_session
 
 SHORTEST_TOKEN = 16  # characters
 GRACE_SECONDS = 2  # for requests in progress at shutdown
@@ -193,3 +198,50 @@ async def repeat(check: Callable[[], Awaitable[None]], seconds: float = IDLE_CHE
     while True:
         await asyncio.sleep(seconds)
         await check()
+
+
+STOPPED = "the server was stopped before the agent had finished; continue with --resume"
+
+
+async def serve_one_client(visits: ExternalRuns) -> None:
+    """Serve the client that started this process over stdio; its run is scored however it ends."""
+    require_mcp()
+    sessions = ClientSessions(visits.begin, visits.clock)
+    await serve_stdio(make_server(sessions, *introduction(visits)), sessions)
+
+
+async def serve_many_clients(
+    visits: ExternalRuns, door: HttpAccess, idle_seconds: float, announce: Callable[[str], None]
+) -> None:
+    """Serve over HTTP; clients that leave or become idle are scored, those cut off at shutdown are not.
+
+    Args:
+        announce: called with the address once the server listens.
+    """
+    require_mcp()
+    sessions = ClientSessions(visits.begin, visits.clock)
+    application = mcp_application(make_server(sessions, *introduction(visits)), (), idle_seconds)
+    listening = door.bind()
+    announce(address(door, listening.getsockname()[1]))
+    looking = asyncio.create_task(repeat(partial(sessions.leave_idle, idle_seconds)))
+    try:
+        await serve_http(AccessGuard(application, door, sessions.leave), listening)
+    finally:
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+        await visits.stop(STOPPED)
+
+
+def address(door: HttpAccess, port: int) -> str:
+    """Return the URL of the server, without its token."""
+    host = f"[{door.host}]" if ":" in door.host else door.host
+    return f"http://{host}:{port}/mcp"
+
+
+def introduction(visits: ExternalRuns) -> tuple[str, tuple[str, ...]]:
+    """Return the rules and the commands of the sessions; they are the same for every seed."""
+    session = make_session(visits.cell.access, visits.task(0), visits.stage.workload, visits.stage.structure)
+    request = session.request()
+    rules = request.messages[0].content if isinstance(request, Request) else ""
+    return rules, session.commands if isinstance(session, ManagedSession) else ("ANSWER",)

@@ -11,12 +11,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from eirkit.bridges.start_times import SECOND, start_time
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.causes import read_errors
-from eirkit.findings.pooling import deviation, mean
+from eirkit.findings.statistics import deviation, mean
 from eirkit.packages import load_vendor
-from eirkit.runs.manifest import Manifest, read_manifest
+from eirkit.runs.manifest import SECOND, Manifest, read_manifest, start_time
 from eirkit.runs.store import RUNS, is_unused_folder, read_events, scan_runs
 
 Record = Mapping[str, Any]

@@ -1,17 +1,209 @@
-"""Entry point of the command line: runs a command and turns expected errors into one line and an exit code."""
+"""Entry point of the command line: the tree of commands, and expected errors as one line and an exit code."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib import import_module
 from io import TextIOWrapper
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from eirkit.cli.catalogue import ROOT
-from eirkit.cli.lazy import LazyGroup, ReaderLeftError
+from eirkit import __version__
 from eirkit.errors import EirkitError
 from eirkit.show.html import clean
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class ReaderLeftError(Exception):
+    """The reader of our output closed the pipe, as `head` does; not an error."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are given as {name: (module:object, one line of help)} or as groups.
+
+    Args:
+        questions: what is printed above the list of commands: a question and the command that answers it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        help: str,
+        commands: Mapping[str, tuple[str, str] | LazyGroup],
+        questions: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(name, help=help, no_args_is_help=True, context_settings=dict(CONTEXT))
+        self.table = dict(commands)
+        self.questions = questions or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def summary(self, name: str) -> str:
+        """Return the line of help of one command."""
+        entry = self.table[name]
+        return (entry.help or "") if isinstance(entry, LazyGroup) else entry[1]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.table:
+            return None
+        entry = self.table[cmd_name]
+        if isinstance(entry, LazyGroup):
+            return entry
+        module, _, attribute = entry[0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and name not in self.table and not name.startswith("-") and not ctx.resilient_parsing:
+            raise click.UsageError(f"no command named {name!r}; {self._hint(name, ctx.command_path)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def _hint(self, name: str, path: str) -> str:
+        """Return the command that was probably meant: one of this group, or of a group in it."""
+        below = {
+            verb: f"{path} {group} {verb}"
+            for group, entry in self.table.items()
+            if isinstance(entry, LazyGroup)
+            for verb in entry.table
+        }
+        if name in below:
+            return f"did you mean `{below[name]}`?"
+        own = {verb: f"{path} {verb}" for verb in self.table}
+        known = {**below, **own}
+        near = get_close_matches(name, known, n=1)
+        return f"did you mean `{known[near[0]]}`?" if near else f"known: {', '.join(self.table)}"
+
+    def invoke(self, ctx: click.Context) -> Any:
+        # Left alone, click ends the process with exit code 1.
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderLeftError from None
+        except SystemExit as leaving:
+            if isinstance(leaving.__context__, BrokenPipeError):
+                raise ReaderLeftError from None
+            raise
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        # click's own way imports every command to ask for its help, at each press of the key.
+        own = [CompletionItem(n, help=self.summary(n)) for n in self.table if n.startswith(incomplete)]
+        return own + click.Command.shell_complete(self, ctx, incomplete)
+
+    def first_steps(self, ctx: click.Context) -> str:
+        """Return what is printed where no command is given: the questions, then the commands."""
+        if not self.questions:
+            return self.get_help(ctx)
+        formatter = ctx.make_formatter()
+        formatter.write_dl(list(self.questions.items()), col_max=60)
+        self.format_commands(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text(f"`{ctx.command_path} COMMAND --help` explains a command and shows an example.")
+        return formatter.getvalue().rstrip("\n")
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        if self.questions:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_dl(list(self.questions.items()), col_max=60)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.summary(name)) for name in self.table])
+
+
+EIR = LazyGroup(
+    "eir",
+    help="Count the bits that an agent must remember.",
+    commands={
+        "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
+        "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
+    },
+)
+
+LACUNA = LazyGroup(
+    "lacuna",
+    help="Test agents and memory systems on generated tasks.",
+    commands={
+        "run": ("eirkit.cli.lacuna_run:run", "Run agents under a memory condition; can be resumed."),
+        "rescue": ("eirkit.cli.rescue:rescue", "Test whether restoring a lost result repairs the answer."),
+        "capability": (
+            "eirkit.cli.experiments:capability",
+            "Test which models can do which task with nothing missing.",
+        ),
+        "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
+        "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
+        "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
+        "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
+        "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
+    },
+)
+
+VESTIGE = LazyGroup(
+    "vestige",
+    help="Analyse recorded agent runs for what they needed and lost.",
+    commands={
+        "analyze": ("eirkit.cli.vestige_analyze:analyze", "Read logs and write tables of what each run needed."),
+        "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
+        "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
+        "query": ("eirkit.cli.vestige_query:run_query", "SQL over the tables of an analysis."),
+        "guard": ("eirkit.cli.vestige_guard:guard", "Watch a live agent and report what its context drops."),
+        "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
+    },
+)
+
+EXPORT = LazyGroup(
+    "export",
+    help="Convert tasks and runs for other tools.",
+    commands={
+        "harbor": ("eirkit.cli.export:harbor", "Tasks as folders for Harbor and Terminal-Bench."),
+        "inspect": ("eirkit.cli.export:export_inspect", "Runs as logs that `inspect view` opens."),
+        "otel": ("eirkit.cli.export:export_otel", "Runs as OpenTelemetry traces."),
+    },
+)
+
+MCP = LazyGroup(
+    "mcp",
+    help="Give tasks to agents over the Model Context Protocol.",
+    commands={"serve": ("eirkit.cli.mcp_serve:serve", "Serve tasks to an agent as MCP tools.")},
+)
+
+ROOT = LazyGroup(
+    "eirkit",
+    help="Measure what an agent must remember, what its memory keeps, and what recorded runs lost.",
+    questions={
+        "How much must an agent remember?": "eirkit eir curve WORKLOAD",
+        "Does its memory keep it?": "eirkit lacuna run WORKLOAD --model MODEL",
+        "What did recorded runs need and lose?": "eirkit vestige analyze PATH --out DIR",
+    },
+    commands={
+        "demo": ("eirkit.cli.demo:demo", "All three questions on built-in examples, offline."),
+        "eir": EIR,
+        "lacuna": LACUNA,
+        "vestige": VESTIGE,
+        "report": ("eirkit.cli.report:report", "Write one HTML page about a folder of results."),
+        "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
+        "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
+        "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),
+        "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
+        "export": EXPORT,
+        "mcp": MCP,
+        "doctor": ("eirkit.cli.doctor:doctor", "What is usable here, what is missing, and how to install it."),
+        "completion": ("eirkit.cli.doctor:completion", "Print a completion script for your shell."),
+    },
+)
+click.version_option(__version__, message="eirkit %(version)s")(ROOT)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,14 +10,12 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import OUTPUT, command, option
-from eirkit.cli.live_line import LiveLine
-from eirkit.cli.output import Show, document_options
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.execution import LiveLine
 from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.show.document import Document
+from eirkit.show.document import Document, Listing, Page, Section
 from eirkit.show.exports import write_page
-from eirkit.show.page import Listing, Page, Section
-from eirkit.show.pages.page_factory import pages
+from eirkit.show.folders import pages
 from eirkit.show.table import Column, Table
 from eirkit.show.terminal import spark
 from eirkit.tasks.measures import SIMULATION_MEASURES

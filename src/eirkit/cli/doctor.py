@@ -1,18 +1,125 @@
-"""`eirkit doctor`: lists what is usable here, what is missing, and how to install it."""
+"""`eirkit doctor`, `vestige formats` and `completion`: what is usable here, and shell completion.
+
+Nothing is opened, contacted or installed. Packages are located without importing them where adapters allow it.
+"""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import Any
 
+import click
+from click.shell_completion import get_completion_class
+
 import eirkit
+from eirkit.agents.memory import memories, requirements_of
+from eirkit.agents.model import ModelOptions, models
+from eirkit.agents.serving.model_factory import preflight
 from eirkit.agents.stores.environments import install as install_memory
-from eirkit.availability import list_availability
-from eirkit.cli.command import command, option
-from eirkit.cli.output import Show, document_options, say
-from eirkit.show.document import Document
-from eirkit.show.page import Section
-from eirkit.show.table import Column, Table
+from eirkit.agents.stores.environments import reason_without_node_packages
+from eirkit.agents.stores.memory_factory import reason_absent
+from eirkit.cli.command import Show, command, document_options, option, say
+from eirkit.errors import EirkitError, UsageError, install_command
+from eirkit.logs.trajectory import formats
+from eirkit.show.document import Document, Listing, Section
+from eirkit.show.table import Column, Table, counted
+
+# An example name, for providers that do not accept arbitrary names.
+_SAMPLES = {
+    "bundled": "lacuna-tiny",
+    "reference": "calculator",
+    "scripted": "extractor",
+    "local": "smollm2",
+    "inspect": "mockllm/model",
+}
+_MODELS = {
+    "bundled": "bundled/lacuna-tiny: a small trained agent whose weights ship with the package",
+    "reference": "scripted agents with known behaviour, such as reference/recoverer; no model is called",
+    "replay": "replay/DIR: the replies of a recorded run",
+    "scripted": "scripted/extractor: answers the model calls of memory systems without a model",
+}  # for providers whose factory is a function, where no class docstring describes the model
+_READING = ("orjson", "pyarrow", "splintr", "tree_sitter", "tree_sitter_bash", "zstandard")
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """One plug-in or engine and whether it can be used here."""
+
+    name: str
+    usable: bool
+    reason: str  # what is missing and how to install it; a description if nothing is
+    requirements: Mapping[str, Any] | None = None  # of a memory system, met or not
+
+
+def list_availability() -> dict[str, list[dict[str, Any]]]:
+    """Return the findings of each family, as `eirkit doctor --json` prints them."""
+    families: dict[str, list[Availability]] = {
+        "memories": [_try(_memory, name) for name in memories.names()],
+        "models": [_try(_model, name) for name in models.names()],
+        "formats": [_try(_format, name) for name in formats.names()],
+        "engines": _engines(),
+    }
+    return {family: [asdict(one) for one in found] for family, found in families.items()}
+
+
+def _try(look: Callable[[str], Availability], name: str) -> Availability:
+    try:
+        return look(name)
+    except EirkitError as error:
+        return Availability(name, False, str(error))
+    except Exception as error:  # noqa: BLE001 - one broken third-party plug-in must not hide the others
+        return Availability(
+            name, False, f"its own check failed ({type(error).__name__}: {error}); report it to its author"
+        )
+
+
+def _memory(name: str) -> Availability:
+    kind = memories.get(name)
+    needed = requirements_of(kind)
+    declared = {field: value for field, value in asdict(needed).items() if value}
+    if (why := reason_absent(name)) is not None:
+        return Availability(name, False, why, declared)
+    lacks = reason_without_node_packages(name, needed)  # with default settings
+    more = f"; with default settings it needs an npm package: {lacks}" if lacks else ""
+    return Availability(name, True, _purpose(kind) + more, declared)
+
+
+def _model(name: str) -> Availability:
+    factory = models.get(name)
+    what = _MODELS.get(name) or _purpose(factory)
+    if name == "replay":
+        return Availability(name, True, what)
+    preflight(factory(_SAMPLES.get(name, "any"), ModelOptions()))
+    return Availability(name, True, what)
+
+
+def _format(name: str) -> Availability:
+    kind = formats.get(name)
+    lacking = [package for package in _READING if find_spec(package) is None]
+    why = f"{lacking[0]} is not installed; {install_command('vestige')}" if lacking else None
+    return Availability(name, why is None, why or _purpose(kind))
+
+
+def _engines() -> list[Availability]:
+    extras = (
+        ("numba", "fast", "compiled counting and simulation"),
+        ("cupy", "gpu", "the bundled network on a GPU"),
+        ("duckdb", "query", "`eirkit vestige query`: SQL over analysed runs"),
+    )
+    found = [Availability("numpy", True, "counting and simulation; always installed")]
+    for package, extra, what in extras:
+        usable = find_spec(package) is not None
+        found.append(Availability(package, usable, what if usable else install_command(extra)))
+    return found
+
+
+def _purpose(plugin: object) -> str:
+    """Return the first sentence of a plug-in's docstring."""
+    return " ".join((getattr(plugin, "__doc__", None) or "").split("\n\n")[0].split()).rstrip(".")
+
 
 FAMILIES = ("memories", "models", "formats", "engines")
 COLUMNS = (
@@ -45,3 +152,48 @@ def _document(data: dict[str, Any]) -> Document:
     missing = [one["name"] for one in data["memories"] if not one["usable"] and "--install" in one["reason"]]
     then = f"eirkit doctor --install {missing[0]}" if missing else "eirkit demo"
     return Document("doctor", "What is usable here", (answer,), data, (Section("", (), tables),), next=then)
+
+
+PLAIN = """\
+{"run_id","task_id","model","resolved","goal_files":[…],
+ "turns":[{"reads":[{"path","tokens"}],"writes":[{"path","tokens"}],"tokens"}]}"""
+ABOUT_PLAIN = (
+    "For logs that no other format fits, write one JSON object per line in the format plain; goal_files [] means that "
+    "there are none, a missing goal_files that they are unknown:"
+)
+CONTAINERS = "Files, folders, .gz, .zst, .zip and Parquet are read in place; the format is found from the content."
+FORMAT_COLUMNS = (Column("name", "name"), Column("description", "what it reads", role="text"))
+
+
+@command("formats", example="eirkit vestige formats")
+@document_options
+def list_formats(show: Show) -> None:
+    """List the log formats that can be read."""
+    rows = tuple({"name": name, "description": _first_line(formats.get(name))} for name in formats.names())
+    data = {"formats": list(rows), "containers": ["folder", ".gz", ".zst", ".zip", "parquet"]}
+    sections = (
+        Section("", (), (Table("formats", "Formats", FORMAT_COLUMNS, rows),)),
+        Section("", (ABOUT_PLAIN,), (Listing("plain", "", PLAIN),)),
+    )
+    answer = (f"{counted(len(rows), 'log format')} can be read.", CONTAINERS)
+    then = "eirkit vestige analyze PATH --out out/analysis"
+    show(Document("vestige-formats", "Log formats", answer, data, sections, next=then))
+
+
+def _first_line(plugin: object) -> str:
+    return (plugin.__doc__ or "").strip().split("\n")[0]
+
+
+@command(example='eval "$(eirkit completion bash)"')
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@document_options
+def completion(shell: str, show: Show) -> None:
+    """Print the completion script for SHELL: bash, zsh or fish."""
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise UsageError(f"no completion for {shell!r}; use bash, zsh or fish")
+    root = click.get_current_context().find_root().command
+    script = kind(root, {}, "eirkit", "_EIRKIT_COMPLETE").source()
+    listing = Section("", (), (Listing("script", "", script),))
+    # The shell evaluates the text, so the script is all of it: no sentence before and no line after it.
+    show(Document("completion", f"Completion for {shell}", (), {"shell": shell, "script": script}, (listing,)))

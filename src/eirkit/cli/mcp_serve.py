@@ -21,13 +21,11 @@ from eirkit.bridges.external_runs import (
     resume_external_runs,
     summary_of,
 )
-from eirkit.bridges.http_server import HttpAccess
+from eirkit.bridges.http_server import HttpAccess, serve_many_clients, serve_one_client
 from eirkit.bridges.mcp_server import require_mcp
-from eirkit.bridges.mcp_service import serve_many_clients, serve_one_client
-from eirkit.cli.command import OUTPUT, option
+from eirkit.cli.command import OUTPUT, Show, document_options, option, say
 from eirkit.cli.lacuna_run import fresh_folder
 from eirkit.cli.options import workload_command
-from eirkit.cli.output import Show, document_options, say
 from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, serve_argument
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
@@ -35,8 +33,7 @@ from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.store import FinishedRun
 from eirkit.runs.summary import RunSummary
-from eirkit.show.document import Document
-from eirkit.show.page import Section
+from eirkit.show.document import Document, Section
 from eirkit.show.table import Column, Table
 
 SEED_BITS = 63

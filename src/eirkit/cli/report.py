@@ -1,20 +1,32 @@
-"""`eirkit report`: writes a result folder as one HTML page, and its tables and charts for papers."""
+"""`eirkit report` and `eirkit compare`: pages about one or two folders of results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 import click
 
-from eirkit.cli.command import OUTPUT, command, option, options
-from eirkit.cli.output import Show, document_options
-from eirkit.show.document import Document
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, options
+from eirkit.errors import UsageError
+from eirkit.show.comparison.page import (
+    cell_table,
+    change_table,
+    comparison_page,
+    comparison_tables,
+    fates_sentence,
+    sides_of,
+    verdict_of,
+)
+from eirkit.show.differences import Comparison, SettingChange
+from eirkit.show.document import Document, Listing, Page, Section
 from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
-from eirkit.show.page import Listing, Page, Section
-from eirkit.show.pages.page_factory import page_for
+from eirkit.show.folders import compare as compare_folders
+from eirkit.show.folders import page_for
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 plugins_option = option(
@@ -109,3 +121,72 @@ def where(written: list[Path]) -> Section:
     """Return where a page and the files beside it are; paths are never wrapped."""
     lines = [f"page: {written[0]}", *(f"{len(written) - 1} files in {path.parent}" for path in written[1:2])]
     return Section("", (), (Listing("written", "", "\n".join(lines)),))
+
+
+_IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
+_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+@command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
+@click.argument("a", metavar="A", type=FOLDER)
+@click.argument("b", metavar="B", type=FOLDER)
+@page_option("Also write the comparison as an HTML page.")
+@export_options("With --out: ")
+@plugins_option
+@document_options
+def compare(
+    a: Path,
+    b: Path,
+    out: Path | None,
+    figures: FigureForm | None,
+    tables: TableForm | None,
+    plugins: bool,
+    show: Show,
+) -> None:
+    """Compare two folders of results, paired by task: differences B − A with 95% intervals.
+
+    Of two `lacuna run` folders: accuracy, causes of errors, what became of results that a memory had to return, time
+    and cost. Of two `vestige analyze` folders: what the runs needed and how they ended.
+    """
+    if out is None and (figures or tables):
+        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+    found = compare_folders(a, b, plugins=plugins)
+    written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
+    data = {**found.as_json(), "verdict": verdict_of(found), "out": str(written[0]) if written else None}
+    show(_document(found, a, b, data, written))
+
+
+def _document(found: Comparison, a: Path, b: Path, data: dict[str, object], written: list[Path]) -> Document:
+    tables = [*comparison_tables(found), *filter(None, [cell_table(found)])]
+    if changes := [_clipped(change) for change in found.changes if not _is_told(change, found)]:
+        tables.append(replace(change_table(changes), title="What else changed"))
+    sections = [Section("", tuple(_sides(found))), *(Section("", (), (table,)) for table in tables)]
+    if written:
+        sections.append(where(written))
+    answer = (verdict_of(found), *filter(None, [fates_sentence(found)]))
+    then = f"eirkit {'view' if written else 'compare'} {quote(str(a))}"
+    then += "" if written else f" {quote(str(b))} --out comparison.html"
+    return Document("compare", f"{found.b} against {found.a}", answer, data, tuple(sections), next=then)
+
+
+def _sides(found: Comparison) -> Iterator[str]:
+    for letter, folder, name in zip("AB", (found.a, found.b), sides_of(found), strict=True):
+        yield f"{letter}: {folder}{'' if name == folder else f' ({name})'}"
+    yield from (f"note: {warning}" for warning in found.warnings)
+    yield "from, to: the 95% interval of B − A; p: by sign flips of tasks, for each figure by itself"
+
+
+def _is_told(change: SettingChange, found: Comparison) -> bool:
+    """Return True for a setting that the names of the sides already contain."""
+    return any(
+        change.name.rpartition(".")[2] in (one.name, *(_IN_MEMORY if one.name == "memory" else ()))
+        and (change.a or "") in (one.a or "")
+        and (change.b or "") in (one.b or "")
+        for one in found.contrast
+    )
+
+
+def _clipped(change: SettingChange) -> SettingChange:
+    """Return a setting with hashes shortened to their beginnings."""
+    a, b = (None if one is None else _HASH.sub(lambda found: found[0][:12], one) for one in (change.a, change.b))
+    return replace(change, a=a, b=b)

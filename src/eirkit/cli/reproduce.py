@@ -16,11 +16,9 @@ import click
 from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.cli.agent_options import known_models, read_setting
-from eirkit.cli.command import OUTPUT, command, option
-from eirkit.cli.engine_options import bounded_engine_options
-from eirkit.cli.live_line import LiveLine, is_watched
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
+from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
 from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
-from eirkit.cli.output import Show, document_options, say
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import Engine, PieceLimits
 from eirkit.errors import UsageError
@@ -29,11 +27,9 @@ from eirkit.paper.runner import StudyOutcome, StudyStore, run_studies
 from eirkit.paper.studies.catalogue import STUDIES, find_study, perform
 from eirkit.paper.study import Findings, Setting, Study
 from eirkit.runs.budget import Budget, SpendingLimits, is_scripted
-from eirkit.show.document import Document
+from eirkit.show.document import Document, Listing, Section
 from eirkit.show.exports import FIGURES, FigureForm
-from eirkit.show.page import Listing, Section
-from eirkit.show.phrases import counted
-from eirkit.show.table import Column, Table
+from eirkit.show.table import Column, Table, counted
 
 OUT = Path("out/reproduce")
 MOST_SHOWN = 3  # studies whose tables are printed in full; the page has them all

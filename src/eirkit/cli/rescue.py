@@ -11,11 +11,9 @@ import click
 
 from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions
-from eirkit.cli.agent_options import model_options, seeds_option, workload_options
-from eirkit.cli.command import option
-from eirkit.cli.memory_options import Chosen, memory_options
+from eirkit.cli.agent_options import Chosen, memory_options, model_options, seeds_option, workload_options
+from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import workload_command
-from eirkit.cli.output import Show, document_options
 from eirkit.cli.runner_options import (
     CommandResult,
     RunnerOptions,
@@ -25,16 +23,14 @@ from eirkit.cli.runner_options import (
     runner_options,
 )
 from eirkit.errors import UsageError
+from eirkit.experiments.recorded import RescueExperiment, may_claim
 from eirkit.experiments.rescue import Contrast, Rescue, RescueSetup
-from eirkit.experiments.rescue_document import RescueExperiment, may_claim
 from eirkit.findings.measures import ARM_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.results import Results
-from eirkit.show.document import Document
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.document import Document, Section
+from eirkit.show.table import Cell, Column, Table, counted
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 

@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 
 import click
 
-from eirkit.cli.agent_options import WorkloadNames, call_options, known_models, read_setting
+from eirkit.cli.agent_options import (
+    WorkloadNames,
+    call_options,
+    known_models,
+    memory_set_option,
+    read_memory_settings,
+    read_setting,
+)
 from eirkit.cli.command import option, options
-from eirkit.cli.memory_options import memory_set_option, read_memory_settings
 from eirkit.cli.options import SEEDS_HELP, IntegerList, NameList, SeedList
 from eirkit.errors import UsageError
 from eirkit.runs.cells import CONTROLLED

@@ -15,25 +15,47 @@ from typing import Any, TypeVar
 import click
 
 from eirkit.agents.serving.prices import add_up
-from eirkit.cli.command import OUTPUT, option, options
-from eirkit.cli.engine_options import engine_options
-from eirkit.cli.output import Show, repeated, say
-from eirkit.cli.sweep_progress import SweepProgress
+from eirkit.cli.command import OUTPUT, Show, option, options, repeated, say
+from eirkit.cli.execution import LiveLine, engine_options
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.measures import SPENDING_MEASURES
 from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
+from eirkit.runs.cells import CellPlan
 from eirkit.runs.estimate import by_model, estimate_plan
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
-from eirkit.runs.plan import CellPlan
-from eirkit.runs.plan_folder import open_plan, write_result
 from eirkit.runs.results import Results
-from eirkit.show.document import Document
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted
+from eirkit.runs.runner import Progress as Sweep
+from eirkit.runs.sweep import open_plan, write_result
+from eirkit.show.document import Document, Section
 from eirkit.show.runs.command_line import evidence_command
-from eirkit.show.table import Column, Table
+from eirkit.show.table import Column, Table, counted
+
+
+class SweepProgress(LiveLine):
+    """Shows the progress of a sweep; use it in a with statement."""
+
+    def __init__(self) -> None:
+        super().__init__("running")
+
+    def __call__(self, now: Sweep) -> None:
+        self.show(now.runs, self._state(now), now.planned_runs)
+
+    def _state(self, now: Sweep) -> str:
+        if now.control:
+            return now.control
+        parts = [
+            f"cells {now.cells}/{now.planned_cells}",
+            f"runs {now.runs}/{now.planned_runs}",
+            f"{self.rate(now.steps):,.0f} steps/s",
+        ]
+        if now.spent_usd:
+            parts.append(f"${now.spent_usd:.2f}")
+        if now.failed:
+            parts.append(f"{now.failed} failed")
+        return "  ".join(parts)
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from eirkit.cli.command import option
+from eirkit.cli.command import Show, document_options, option
 from eirkit.cli.options import (
     SEEDS_HELP,
     IntegerList,
@@ -22,20 +22,17 @@ from eirkit.cli.options import (
     workload_argument,
     workload_command,
 )
-from eirkit.cli.output import Show, document_options
 from eirkit.errors import UsageError
 from eirkit.findings.measures import RUN_MEASURES
-from eirkit.show.document import Document
-from eirkit.show.page import Section
-from eirkit.show.phrases import share
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.document import Document, Section
+from eirkit.show.table import Cell, Column, Table, share
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.policy import find_policy, policies
 from eirkit.tasks.simulation.plain import Recovery
 from eirkit.tasks.simulation.table import CEILING, FLOOR, PolicyRow, first_failures, sweep
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workloads.full_lookup import DISTRIBUTIONS
+from eirkit.tasks.workloads import DISTRIBUTIONS
 
 GAP = SIMULATION_MEASURES["gap_closed"]
 

@@ -2,37 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import wraps
 from pathlib import Path
 from shlex import quote
+from time import monotonic
 from typing import Any
 
 import click
 
-from eirkit.cli.command import OUTPUT, command, option
-from eirkit.cli.corpus_progress import CorpusProgress
-from eirkit.cli.engine_options import engine_options
-from eirkit.cli.output import Show, document_options_with, say
+from eirkit.cli.command import OUTPUT, Show, command, document_options_with, option, say
+from eirkit.cli.execution import LiveLine, engine_options, is_watched
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import Engine
 from eirkit.errors import UnknownNameError
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
-from eirkit.logs.demand.goal import OWN_EDITS, OwnEdits
+from eirkit.logs.corpus.reader import LOG_ENDINGS
+from eirkit.logs.demand.graph import OWN_EDITS, OwnEdits
 from eirkit.logs.demand.live_states import VISIBILITIES, Visibility
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
-from eirkit.logs.sources.remote import Location, as_location
+from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
-from eirkit.show.document import Document, facts
+from eirkit.show.document import Document, Section, facts
 from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted
 from eirkit.show.showing import FORMS
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.table import Cell, Column, Table, counted
+
+_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in ("", ".gz", ".zst"))
+_EVERY_SECONDS = 0.1
+_EVERY_LINE_SECONDS = 10.0  # without a terminal, as in the log of a job
+
+
+class CorpusProgress(LiveLine):
+    """Shows the progress of an analysis; use it in a with statement.
+
+    Args:
+        line_seconds: seconds between two lines where stderr is not a terminal.
+    """
+
+    def __init__(self, paths: Sequence[Location], line_seconds: float = _EVERY_LINE_SECONDS) -> None:
+        self._paths, self._is_watched = paths, is_watched()
+        self._total = self._count() if self._is_watched else None
+        super().__init__("reading", self._total)
+        self._every = _EVERY_SECONDS if self._is_watched else line_seconds
+        self._shown = self.started
+        self._source, self._files = "", 0
+
+    def __call__(self, source: str, runs: int, skipped: int) -> None:
+        file = source.partition(":")[0]
+        self._files += file != self._source
+        self._source, now = file, monotonic()
+        if now - self._shown >= self._every:
+            self._shown = now
+            rate = f"{counted(runs, 'run')}  {self.rate(runs):,.0f}/s"
+            state = f"{rate}  {skipped:,} skipped" if skipped else rate
+            if self._is_watched:
+                self.show(self._files, state)
+            else:
+                click.echo(f"reading: {state}{self._left()}", err=True)
+
+    def _left(self) -> str:
+        """Return how many files are read and how long the rest will take, if that is known."""
+        if self._total is None:
+            self._total = self._count() or 0
+        if not self._total:
+            return ""
+        seconds = max(0.0, (self._total - self._files) / max(1e-9, self.rate(self._files)))
+        files = f"  file {min(self._files, self._total):,} of {self._total:,}"
+        return (
+            f"{files}  about {seconds / 60:,.0f} min left" if seconds >= 60 else f"{files}  about {seconds:.0f} s left"
+        )
+
+    def _count(self) -> int | None:
+        """Return how many logs there are; None for one file, which may hold any number of runs."""
+        total = sum(map(_logs, self._paths))
+        return total if total != 1 else None
+
+
+def _logs(path: Location) -> int:
+    """Return how many files look like logs by their names."""
+    if isinstance(path, Remote):
+        return sum(name.endswith(_ENDINGS) for name, _ in path.files()) if path.is_dir() else 1
+    if not path.is_dir():
+        return 1
+    return sum(name.endswith(_ENDINGS) for _, _, names in os.walk(path) for name in names)
 
 
 class _Location(click.Path):

@@ -10,18 +10,15 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import command, option
-from eirkit.cli.output import Show, document_options
+from eirkit.cli.command import Show, command, document_options, option
 from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.plan import AnalysisPlan, Resampled, read_plan
+from eirkit.logs.cohorts.finding import AnalysisPlan, Resampled, read_plan
 from eirkit.logs.cohorts.run_columns import By
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES
-from eirkit.show.document import Document
+from eirkit.show.document import Document, Section
 from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.table import Cell, Column, Table, counted
 
 Test = Mapping[str, Any]
 

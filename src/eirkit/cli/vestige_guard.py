@@ -10,8 +10,7 @@ from typing import TextIO
 
 import click
 
-from eirkit.cli.command import OUTPUT, command, option
-from eirkit.cli.output import say
+from eirkit.cli.command import OUTPUT, command, option, say
 from eirkit.live.guard import LIKELY, Loss
 from eirkit.live.proxy import GuardProxy, Telling
 from eirkit.show.showing import json_text

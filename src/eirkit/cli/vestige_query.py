@@ -12,13 +12,10 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import command, option
-from eirkit.cli.output import Show, document_options
+from eirkit.cli.command import Show, command, document_options, option
 from eirkit.logs.corpus.query import QueryResult, query
-from eirkit.show.document import Document
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.document import Document, Section
+from eirkit.show.table import Cell, Column, Table, counted
 
 
 @command("query", example='eirkit vestige query out/analysis "SELECT run_id, turns FROM runs"')
@@ -34,10 +31,10 @@ def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
     """
     answer = query(folder, sql, rows)
     listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
-    show(_document(folder, answer, {"rows": listed, "cut": answer.cut}))
+    show(_query_document(folder, answer, {"rows": listed, "cut": answer.cut}))
 
 
-def _document(folder: Path, answer: QueryResult, data: dict[str, Any]) -> Document:
+def _query_document(folder: Path, answer: QueryResult, data: dict[str, Any]) -> Document:
     said = counted(len(answer.rows), "row") + ("; there are more, see --rows." if answer.cut else ".")
     then = f"eirkit report {quote(str(folder))}"
     section = Section("", (), (_table(answer.columns, answer.rows),))

@@ -10,16 +10,12 @@ from typing import Any
 
 import click
 
-from eirkit.cli.command import command
-from eirkit.cli.output import Show, document_options
+from eirkit.cli.command import Show, command, document_options
 from eirkit.errors import UsageError
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, read_analysis, read_rows, run_ids
-from eirkit.show.chart import Axis, Chart, Series
-from eirkit.show.document import Document
-from eirkit.show.page import Item, Section
-from eirkit.show.phrases import counted, listed, number
-from eirkit.show.table import Column, Table
+from eirkit.show.document import Axis, Chart, Document, Item, Section, Series
+from eirkit.show.table import Column, Table, counted, listed, number
 from eirkit.show.terminal import ELLIPSIS, may_be
 
 SUGGESTED = 5  # names of runs in a message

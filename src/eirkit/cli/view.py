@@ -11,11 +11,9 @@ from pathlib import Path
 
 import click
 
-from eirkit.cli.command import command, option
-from eirkit.cli.output import Show, document_options
+from eirkit.cli.command import Show, command, document_options, option
 from eirkit.logs.demand.gold_patches import open_gold_patches
-from eirkit.show.document import Document
-from eirkit.show.page import Listing, Section
+from eirkit.show.document import Document, Listing, Section
 from eirkit.show.viewer.folders import open_root
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer

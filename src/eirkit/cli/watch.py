@@ -13,12 +13,10 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from eirkit.cli.command import command, option
-from eirkit.cli.output import Show, document_options
+from eirkit.cli.command import Show, command, document_options, option
 from eirkit.errors import UsageError
 from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
-from eirkit.show.document import Document
-from eirkit.show.page import Section
+from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table
 from eirkit.show.terminal import table_lines
 from eirkit.show.viewer.folders import ViewedFolder, find_places, open_root

@@ -1,27 +1,42 @@
-"""Builds the page of `eirkit demo` from its results: theory, controlled runs and recorded runs."""
+"""Runs the computations of `eirkit demo` and builds its page: theory, controlled runs and recorded runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log2
+from pathlib import Path
 from typing import Any
 
-from eirkit.demo.questions import AGENT, CAPACITIES, CORPUS, RESCUED, WORKLOAD
+from eirkit.agents.bundled.layout import load_weights
+from eirkit.agents.models.bundled import WEIGHTS
+from eirkit.demo.questions import (
+    AGENT,
+    CAPACITIES,
+    CORPUS,
+    RESCUED,
+    WORKLOAD,
+    example,
+    planted,
+    run_chain,
+    substitutes,
+    substitutes_json,
+    theory,
+)
+from eirkit.findings.causes import CAUSES
 from eirkit.findings.measures import RUN_MEASURES
 from eirkit.logs.corpus.analysis import Analysis
-from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series
+from eirkit.show.folders import pages
 from eirkit.show.logs.analysed import Analysed
 from eirkit.show.logs.needs import demand_chart, reading_section
-from eirkit.show.page import Headline, Listing, Page, Section
-from eirkit.show.phrases import counted, number, share
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.show.runs.answers import Losses, Repair, headline_of, losses_of
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import rescue_section
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.runs.page import next_control, next_rescue, rebuilding_section, repair_near
-from eirkit.show.table import Column, Table
+from eirkit.show.table import Column, Table, counted, number, share
 from eirkit.tasks.generation import prepare
 from eirkit.tasks.measures import SIMULATION_MEASURES
 from eirkit.tasks.task import TaskSpec
@@ -242,3 +257,45 @@ def corpus_section(corpus: Analysed) -> Section:
     reads = reading_section(corpus.document)
     chart = demand_chart(corpus.runs, "tokens")
     return Section("6. Many recorded runs", words, (chart, *(reads.items[:1] if reads else ())))
+
+
+@pages.add("demo")
+def page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Run the demonstration into a folder and return its page; `answers` are its figures."""
+    sweep, run, corpus = run_chain(folder / "run"), example(), planted()
+    (rescued,) = sweep.found_by("rescue")
+    auc = corpus.auc
+    document: dict[str, Any] = {
+        **theory(),
+        "agent": AGENT,
+        "agent_parameters": load_weights(WEIGHTS).parameters,
+        "causes": _causes(sweep),
+        "rescue": {name: rescued.document[name] for name in ("rows", "repair_effect", "contrasts", "failures")},
+        "substitutes": substitutes_json(list(substitutes(sweep.folder, RESCUED))),
+        "recorded": {
+            "run_id": run.run.run_id,
+            "turns": run.run.turns,
+            "peak_demand_tokens": run.run.peak_demand_tokens,
+            "peak_cut": run.run.peak_cut,
+            "read_tokens": run.run.read_tokens,
+            "dead_read_tokens": run.run.dead_read_tokens,
+            "planted_runs": len(corpus.runs),
+            "failure_auc": None if auc is None else auc.estimate,
+        },
+    }
+    return demonstration_page(document, sweep, run, corpus)
+
+
+def _causes(sweep: SweepFolder) -> list[dict[str, Any]]:
+    """Return accuracy and wrong steps by cause at each capacity."""
+    by_cell = sweep.by_cell()
+    return [
+        {
+            "h": row["h"],
+            "accuracy": row["accuracy"],
+            "runs": row["scored"],
+            "steps": sum(run.score.steps for run in by_cell[row["cell"]]),
+            "errors": {cause: row["errors"][cause] for cause in CAUSES},
+        }
+        for row in sweep.rows
+    ]

@@ -15,11 +15,10 @@ from typing import Any
 from eirkit.agents.bundled.decoding import cached_replies
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.prompt_reader import read_records
-from eirkit.eir.closed_forms import final_sum
-from eirkit.eir.demand import pressure
+from eirkit.eir.demand import final_sum, pressure
 from eirkit.errors import InputFileError, UsageError
+from eirkit.experiments.recorded import RescueExperiment
 from eirkit.experiments.rescue import RescueSetup
-from eirkit.experiments.rescue_document import RescueExperiment
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import Analysis, AnalysisOptions, measure
 from eirkit.logs.formats.plain import Plain
@@ -28,13 +27,12 @@ from eirkit.logs.synthetic.planted_corpus import PlantedCorpus, PlantedEffects, 
 from eirkit.logs.tokens import estimating_counter
 from eirkit.runs.budget import Budget
 from eirkit.runs.manifest import read_manifest
-from eirkit.runs.plan_folder import open_plan, write_result
 from eirkit.runs.store import RUNS, is_unused_folder, read_events, scan_runs
 from eirkit.runs.suite import read_suite
-from eirkit.runs.sweep import start_sweep
+from eirkit.runs.sweep import open_plan, start_sweep, write_result
 from eirkit.show.logs.analysed import Analysed, analysed_here
-from eirkit.show.phrases import listed
 from eirkit.show.runs.folder import SweepFolder, read_sweep
+from eirkit.show.table import listed
 from eirkit.tasks.cones import survey_cones
 from eirkit.tasks.generation import generate, graph_of, prepare
 from eirkit.tasks.simulation.plain import simulate

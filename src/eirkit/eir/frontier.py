@@ -12,7 +12,7 @@ from contextlib import suppress
 from itertools import combinations, islice
 from math import comb
 
-from eirkit.eir import thresholds
+from eirkit.eir import windows as thresholds
 from eirkit.eir.counting import Window, enumerate_vectors
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
 from eirkit.eir.windows import count_reachable, count_visible, parts, reachable_coefficients, window_at, without

@@ -12,15 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from eirkit.agents.exchange import canonical, request_record
 from eirkit.agents.memory import MemoryCall
-from eirkit.agents.model import Reply, Request
+from eirkit.agents.model import Reply, Request, canonical, request_record
 from eirkit.agents.session import ControlledSession, Session
 from eirkit.errors import SpecError
 from eirkit.seeds import below, words
 from eirkit.tasks.generation import generate, prepare
-from eirkit.tasks.policies.fifo import Fifo
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policies import Fifo
+from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload, TaskSpec
 from eirkit.tasks.view import PublicTask, publish
 

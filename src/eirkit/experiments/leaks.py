@@ -19,8 +19,8 @@ from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.session import ControlledSession, Session
 from eirkit.errors import InfrastructureError, UnknownNameError
 from eirkit.experiments.audit import Audit, Digests, Interface, digests, instances, run_audit, shipped_interface
-from eirkit.tasks.policies.fifo import Fifo
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policies import Fifo
+from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload, show_label
 from eirkit.tasks.view import PublicTask, Visible
 

@@ -15,9 +15,8 @@ from eirkit.agents.probe_session import LostAnswer, find_lost_answer
 from eirkit.agents.session import ActionTaken
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import SpecError
-from eirkit.findings.pooling import mean
-from eirkit.runs.cells import Access, Cell, RecoveryProbe
-from eirkit.runs.plan import CellPlan
+from eirkit.findings.statistics import mean
+from eirkit.runs.cells import Access, Cell, CellPlan, RecoveryProbe
 from eirkit.runs.results import Results, counted_losses
 from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds

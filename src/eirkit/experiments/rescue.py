@@ -17,11 +17,22 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
 from eirkit.errors import SpecError
 from eirkit.findings.causes import RunScore, Verdict, judge, read_score
 from eirkit.findings.fates import FATES, Fate
-from eirkit.findings.pooling import deviation, mean
-from eirkit.findings.statistics import Interval, bootstrap, mcnemar, sign_flip
-from eirkit.runs.cells import ARMS, EXTERNAL, NATIVE, STRICT, Access, Arm, Cell, RescueArm, Truth
-from eirkit.runs.plan import CellPlan, Planned
-from eirkit.runs.restoration import Unrecovered, unrecovered_in
+from eirkit.findings.statistics import Interval, bootstrap, deviation, mcnemar, mean, sign_flip
+from eirkit.runs.cells import (
+    ARMS,
+    EXTERNAL,
+    NATIVE,
+    STRICT,
+    Access,
+    Arm,
+    Cell,
+    CellPlan,
+    Planned,
+    RescueArm,
+    Truth,
+    Unrecovered,
+    unrecovered_in,
+)
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.tasks.generation import generate_many, prepare

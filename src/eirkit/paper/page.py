@@ -24,11 +24,10 @@ from eirkit.paper.study import (
     document_of,
 )
 from eirkit.records import write_document
+from eirkit.show.document import Headline, Listing, Page, Section, anchor
 from eirkit.show.exports import FigureForm, TableForm, write_figures, write_page, write_tables
-from eirkit.show.page import Headline, Listing, Page, Section, anchor
-from eirkit.show.pages.page_factory import pages
-from eirkit.show.phrases import counted
-from eirkit.show.table import Cell, Column, Table
+from eirkit.show.folders import pages
+from eirkit.show.table import Cell, Column, Table, counted
 
 _LARGE, _HUGE = 1e4, 1e6
 

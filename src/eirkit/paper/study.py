@@ -15,7 +15,7 @@ from eirkit.errors import UsageError
 from eirkit.registry import load_object
 from eirkit.runs.budget import Budget
 from eirkit.runs.runner import Runner
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Column, Table
 
 REPRODUCED = "reproduced"

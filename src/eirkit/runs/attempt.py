@@ -15,7 +15,7 @@ from eirkit.agents.model import Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import Decision
-from eirkit.agents.stores.memory_pool import MemoryPool
+from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.findings.behaviour import continuations, measure_behaviour
@@ -23,8 +23,7 @@ from eirkit.findings.causes import RunScore, judge, score
 from eirkit.findings.fates import count_fates, memory_record
 from eirkit.findings.floor import floor_record, holdings
 from eirkit.records import encode
-from eirkit.runs.cells import Cell, RecoveryProbe
-from eirkit.runs.restoration import Unrecovered
+from eirkit.runs.cells import Cell, RecoveryProbe, Unrecovered
 from eirkit.runs.sessions import lost_answer_of, make_session
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
 from eirkit.tasks.generation import graph_of

@@ -6,19 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from eirkit.agents.exchange import canonical
-from eirkit.agents.model import Model, ModelOptions, close_model
+from eirkit.agents.model import Model, ModelOptions, canonical, close_model
 from eirkit.agents.models.reference import Reference
-from eirkit.agents.serving.metered import Metered
+from eirkit.agents.serving.metered import Metered, ReplyCache
 from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.agents.serving.prices import load_prices
-from eirkit.agents.serving.reply_cache import ReplyCache
-from eirkit.agents.serving.spend import Ledger
+from eirkit.agents.serving.prices import Ledger, load_prices
 from eirkit.agents.stores.memory_factory import make_memory
 from eirkit.errors import InfrastructureError, PluginError
 from eirkit.records import append_records, read_records
-from eirkit.runs.cells import Cell
-from eirkit.runs.plan import RunPlan
+from eirkit.runs.cells import Cell, RunPlan
 
 SPENT = "spent.jsonl"
 SPENT_SCHEMA = "spent/1"

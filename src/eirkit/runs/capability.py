@@ -14,10 +14,10 @@ from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.errors import EirkitError
 from eirkit.findings.causes import CAUSES, RunScore
-from eirkit.findings.pooling import deviation, mean
+from eirkit.findings.statistics import deviation, mean
 from eirkit.runs import cells as runs
 from eirkit.runs.budget import is_scripted
-from eirkit.runs.plan import CellPlan, Planned
+from eirkit.runs.cells import CellPlan, Planned
 from eirkit.runs.results import Results, counted_losses
 from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds

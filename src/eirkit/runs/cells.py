@@ -1,18 +1,24 @@
-"""Cells: a task, a model, its access to earlier results and an intervention; a run is a cell with a seed."""
+"""Cells (task, model, access to earlier results, intervention), the injections of a rescue, and plans of cells.
+
+A `Suite` is a plan too, which makes its cells lazily, because a grid may have millions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
-from eirkit.agents.exchange import canonical
 from eirkit.agents.managed import ACTION_LIMIT
-from eirkit.agents.model import ModelOptions
+from eirkit.agents.model import ModelOptions, canonical
+from eirkit.agents.session import Decision, Injector, inject_nothing
 from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan
-from eirkit.tasks.task import TaskSpec, without_seed
+from eirkit.runs.values import show_seeds
+from eirkit.seeds import below, words
+from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
+from eirkit.tasks.view import PublicStep, Record
 
 CONTROLLED, EXTERNAL = "controlled", "external"
 NATIVE, STRICT = "native", "strict"
@@ -138,3 +144,101 @@ class Cell:
     def settings(self) -> dict[str, Any]:
         """Return the model options that can change a reply."""
         return self.options.asked()
+
+
+Unrecovered = Mapping[int, frozenset[int]]  # by step: missing inputs that were not recovered
+
+
+class Restoration:
+    """Restores missing results, all or only the unrecovered ones, with true or submitted values."""
+
+    def __init__(self, task: TaskInstance, truth: Truth = "true", unrecovered: Unrecovered | None = None) -> None:
+        self.task, self.truth, self.unrecovered = task, truth, unrecovered
+
+    def __call__(
+        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
+    ) -> tuple[Record, ...]:
+        wanted = missing if self.unrecovered is None else [r for r in missing if r in self.unrecovered.get(step.t, ())]
+        return tuple((r, value) for r in wanted if (value := self.operand(r, submitted)) is not None)
+
+    def operand(self, r: int, submitted: Mapping[int, Payload]) -> Payload | None:
+        """Return the value that the oracle restores; None if nothing was submitted."""
+        return self.task.step(r).answer if self.truth == "true" else submitted.get(r)
+
+
+class Sham(Restoration):
+    """Injects another earlier answer under the required label: the length of the oracle's record, not its content."""
+
+    def __call__(
+        self, step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]
+    ) -> tuple[Record, ...]:
+        restored = super().__call__(step, missing, submitted)
+        return tuple((r, self._other(step.t, r, operand, submitted)) for r, operand in restored)
+
+    def _other(self, t: int, r: int, operand: Payload, submitted: Mapping[int, Payload]) -> Payload:
+        """Return an earlier answer, drawn by the task's seed, that is neither the operand nor its submitted value."""
+        earlier = (self.operand(s, submitted) for s in range(1, t))
+        others = [value for value in earlier if value is not None and value not in (operand, submitted.get(r))]
+        if not others:
+            # All earlier answers are equal; the next value is also wrong and has the same length.
+            return tuple((value + 1) % self.task.spec.q for value in operand)
+        return others[int(below(words([self.task.spec.seed], 1, "sham", t, r)[0, 0], len(others)))]
+
+
+def injector(arm: RescueArm, task: TaskInstance, unrecovered: Unrecovered | None = None) -> Injector:
+    """Return what an arm injects into a run of a task.
+
+    Args:
+        unrecovered: what is restored; by default everything that is missing.
+    """
+    if arm.arm == "control":
+        return inject_nothing
+    return (Restoration if arm.arm == "oracle" else Sham)(task, arm.truth, unrecovered)
+
+
+def unrecovered_in(decisions: list[Decision]) -> Unrecovered:
+    """Return the missing inputs of each step that neither a recovery nor a memory system returned."""
+    left = {one.t: frozenset(one.missing) - frozenset(one.fetched) for one in decisions}
+    return {t: refs for t, refs in left.items() if refs}
+
+
+Planned = tuple[Cell, Sequence[int]]  # a cell and its seeds
+
+
+class RunPlan(Protocol):
+    """Cells with their seeds in execution order; iterating again gives the same cells."""
+
+    @property
+    def texts(self) -> bool:
+        """Whether prompts and replies are kept beside their hashes."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of runs."""
+        ...
+
+    def plan(self) -> Iterator[Planned]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """A plan that lists its cells."""
+
+    kind: str  # rescue, probe, capability, control, study
+    cells: tuple[Planned, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)  # everything that determines the cells
+    texts: bool = True
+
+    def __len__(self) -> int:
+        return sum(len(seeds) for _, seeds in self.cells)
+
+    def plan(self) -> Iterator[Planned]:
+        return iter(self.cells)
+
+
+def plan_sha256(plan: RunPlan) -> str:
+    """Return a hash of everything that can change a record, without names and connection limits."""
+    digest = sha256(canonical({"texts": plan.texts}))
+    for cell, seeds in plan.plan():
+        digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())
+    return digest.hexdigest()

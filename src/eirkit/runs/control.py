@@ -13,13 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.exchange import canonical
+from eirkit.agents.model import canonical
 from eirkit.errors import UsageError
 from eirkit.records import read_document, write_document
 from eirkit.runs.capability import GATE, measure_gates, wants_control
-from eirkit.runs.cells import Cell
+from eirkit.runs.cells import Cell, CellPlan
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
-from eirkit.runs.plan import CellPlan
 from eirkit.runs.results import NOT_RUN
 from eirkit.runs.runner import Progress, Runner
 from eirkit.runs.store import RUNS, SUMMARY, is_unused_folder, read_failures, scan_runs

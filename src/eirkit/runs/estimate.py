@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.driver import drive, wait_for
-from eirkit.agents.memories.null import Null
+from eirkit.agents.memories.in_process import Null
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.model_factory import make_model, renderer_of
 from eirkit.agents.serving.prices import Estimate, Price, add_up, estimate, load_prices
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.runs.cells import Cell
-from eirkit.runs.plan import RunPlan
-from eirkit.runs.restoration import Unrecovered, unrecovered_in
+from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
 from eirkit.runs.sessions import make_session
 from eirkit.runs.summary import coordinates
 from eirkit.tasks.generation import generate, prepare

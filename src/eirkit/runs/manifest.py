@@ -24,8 +24,7 @@ from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records import read_document, write_document
 from eirkit.registry import locate, relocate
-from eirkit.runs.cells import Cell
-from eirkit.runs.plan import CellPlan, RunPlan, plan_sha256
+from eirkit.runs.cells import Cell, CellPlan, RunPlan, plan_sha256
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import Suite
 from eirkit.tasks.generation import generate, prepare
@@ -238,3 +237,15 @@ def refuse_drift(then: Manifest, now: Manifest, folder: Path) -> None:
         raise UsageError(f"{changed[0]} has changed since {folder} was started; restore it, or choose another --out")
     if then.prompt_sha256 != now.prompt_sha256:
         raise UsageError(f"the prompts have changed since {folder} was started; choose another --out")
+
+
+SECOND = 1_000_000_000  # nanoseconds
+
+
+def start_time(path: Path) -> int:
+    """Return when the runs at a path began, from its modification time, in nanoseconds since 1970."""
+    first = path / FILE
+    try:
+        return (first if first.is_file() else path).stat().st_mtime_ns // SECOND * SECOND
+    except OSError as error:
+        raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error

@@ -10,8 +10,7 @@ from typing import Any
 from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.runs.attempt import cause_of
-from eirkit.runs.cells import Cell
-from eirkit.runs.plan import Planned
+from eirkit.runs.cells import Cell, Planned
 from eirkit.runs.store import RUNS, read_events, read_failures, scan_runs
 
 PLUG_INS = ("memory", "model", "policy", "workload", "harness")  # kinds of failures that name the code that raised

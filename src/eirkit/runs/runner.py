@@ -24,14 +24,11 @@ from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
 from eirkit.runs.attempt import CellContext, Failure
 from eirkit.runs.budget import Budget, ModelPool, is_scripted
-from eirkit.runs.cells import Cell
+from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
 from eirkit.runs.manifest import SystemMessages
-from eirkit.runs.plan import RunPlan
-from eirkit.runs.restoration import Unrecovered, unrecovered_in
 from eirkit.runs.results import Results
-from eirkit.runs.run_queue import RunQueue, run_concurrently
 from eirkit.runs.store import FinishedRun, RunStore
-from eirkit.runs.workers import CellBatch, cell_context_of, is_free, run_on_engine
+from eirkit.runs.workers import CellBatch, RunQueue, cell_context_of, is_free, run_concurrently, run_on_engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eirkit.agents.calculator_session import CalculatorSession
 from eirkit.agents.conditions import (
     Cache,
     Compaction,
@@ -23,7 +22,7 @@ from eirkit.agents.conditions import (
 )
 from eirkit.agents.managed import SUMMARY_PROMPT, ManagedOptions, ManagedSession
 from eirkit.agents.probe_session import LostAnswer, find_lost_answer, probe_session
-from eirkit.agents.session import ControlledSession, Session
+from eirkit.agents.session import CalculatorSession, ControlledSession, Session
 from eirkit.agents.stores.memory_factory import check_plan
 from eirkit.errors import SpecError, UnknownNameError, UsageError
 from eirkit.runs.cells import (
@@ -36,11 +35,11 @@ from eirkit.runs.cells import (
     Intervention,
     RecoveryProbe,
     RescueArm,
+    Unrecovered,
+    injector,
 )
-from eirkit.runs.restoration import Unrecovered, injector
 from eirkit.tasks.generation import graph_of
-from eirkit.tasks.policy import Outlook, Structure, find_policy, policies
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Outlook, Retention, Structure, find_policy, policies
 from eirkit.tasks.simulation.plain import structure_of
 from eirkit.tasks.task import TaskInstance
 from eirkit.tasks.view import PublicTask, publish

@@ -15,8 +15,7 @@ from typing import Any
 
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
-from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell
-from eirkit.runs.plan import plan_sha256
+from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, plan_sha256
 from eirkit.runs.sessions import check_access, default_reads
 from eirkit.runs.values import (
     Reader,

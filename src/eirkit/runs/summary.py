@@ -17,7 +17,7 @@ from typing import Any
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
-from eirkit.findings.pooling import pool
+from eirkit.findings.statistics import pool
 from eirkit.records import write_document
 from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts

@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eirkit.agents.exchange import canonical
 from eirkit.agents.memory import memory_aliases
-from eirkit.agents.model import ModelOptions
+from eirkit.agents.model import ModelOptions, canonical
 from eirkit.agents.prompt import DIALECTS
 from eirkit.errors import SpecError, UnknownNameError
 

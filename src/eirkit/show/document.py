@@ -1,16 +1,220 @@
-"""Document, the result of one command as data: answer, sections of tables and charts, and the next command.
+"""Document, the result of one command as data, and Page; both hold sections of tables, charts and listings.
 
-A document has the same sections, tables and charts as a page. `showing.py` renders it.
+`showing.py` renders a document, `html.py` a page as one file; `exports.py` writes tables and charts for papers.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
 
-from eirkit.show.page import Headline, Item, Listing, Page, Section
-from eirkit.show.table import Cell, Column, Table
+from eirkit.measures import Measure
+from eirkit.show.table import Cell, Column, Table, csv_cell
+
+Value = float | str | None
+Scale = Literal["linear", "log", "category"]
+Mark = Literal["line", "step", "points", "bars", "cells", "rule"]
+_KEYS = ("series", "x", "y", "low", "high", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of a chart; a bound of None is derived from the data."""
+
+    title: str
+    scale: Scale = "linear"
+    low: float | None = None
+    high: float | None = None
+    percent: bool = False  # shares, shown as 40% rather than 0.4
+
+    @classmethod
+    def of(cls, measure: Measure) -> Self:
+        """Return the axis for a measure; an axis of shares goes from 0 to 1."""
+        if measure.unit == "share":
+            return cls(f"{measure.label}, share of {measure.of}", low=0.0, high=1.0, percent=True)
+        return cls(measure.heading, low=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One series of points, each with an optional interval.
+
+    `cells` colours a place by `value`; a `rule` is a vertical line at each x where y is empty, else a horizontal one.
+    """
+
+    name: str
+    mark: Mark
+    x: tuple[Value, ...]
+    y: tuple[Value, ...] = ()
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    value: tuple[float | None, ...] = ()
+    dashed: bool = False  # published figures, bounds, references: anything that eirkit did not measure
+    measure: str = ""  # the identifier of the measure whose label is the name
+    colour: str = ""  # a token of `eirkit.show.drawing`; empty: the next colour of the chart
+
+    @classmethod
+    def of(cls, measure: Measure, mark: Mark, x: tuple[Value, ...], y: tuple[Value, ...]) -> Self:
+        """Return the values of a measure under its label, in its colour."""
+        return cls(measure.label, mark, x, y, measure=measure.id, colour=measure.colour)
+
+    def __post_init__(self) -> None:
+        for other in (self.y, self.low, self.high, self.value):
+            if other and len(other) != len(self.x):
+                raise ValueError(f"series {self.name!r} has {len(self.x)} places and {len(other)} figures")
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart, with a description in words for readers who cannot see it."""
+
+    id: str  # words joined by hyphens: an anchor in a page, a file name
+    title: str
+    alt: str  # what a reader should take from it, figures included
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    note: str = ""
+    stacked: bool = False  # bars of one place stand on each other, not side by side
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def csv(self) -> str:
+        """Return the data of the chart as CSV, one line for each point."""
+        written = io.StringIO()
+        lines = csv.writer(written, lineterminator="\n")
+        lines.writerow(map(csv_cell, ["series", self.x.title, self.y.title, "low", "high", "value"]))
+        for row in self._rows():
+            lines.writerow(map(csv_cell, row.values()))
+        return written.getvalue()
+
+    def data(self) -> Table:
+        """Return the data of the chart as a table; columns that no series uses are left out."""
+        titles = ("series", self.x.title, self.y.title, "low", "high", "value")
+        axes = (None, self.x, self.y, self.y, self.y, None)
+        rows = self._rows()
+        shown = [
+            Column(key, title, digits=3, percent=axis is not None and axis.percent)
+            for key, title, axis in zip(_KEYS, titles, axes, strict=True)
+            if any(row[key] is not None for row in rows) and (key != "series" or len(self.series) > 1)
+        ]
+        return Table(f"{self.id}-data", f"Data behind “{self.title}”", tuple(shown), tuple(rows))
+
+    def _rows(self) -> list[dict[str, Cell]]:
+        rows: list[dict[str, Cell]] = []
+        for one in self.series:
+            empty = (None,) * len(one.x)
+            columns = (one.x, one.y or empty, one.low or empty, one.high or empty, one.value or empty)
+            rows += [dict(zip(_KEYS, (one.name, *point), strict=True)) for point in zip(*columns, strict=True)]
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Charts shown side by side under one title: small multiples, or the panels of a published figure."""
+
+    id: str
+    title: str
+    panels: tuple[Chart, ...]
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Text shown verbatim in a fixed-width font, such as a command, a manifest or a log line."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The top of a page: one number with its caption, and the answer in sentences.
+
+    In sentences and in the text of sections, `backticks` mark commands and names; there is no other markup.
+    """
+
+    number: str  # formatted, such as 31% or 190.2 bits; a dash if nothing was measured
+    caption: str
+    sentences: tuple[str, ...]
+
+
+Item = Table | Chart | Figure | Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading followed by paragraphs and then items (tables, charts and listings)."""
+
+    title: str
+    words: tuple[str, ...] = ()
+    items: tuple[Item, ...] = ()
+    id: str = ""  # the anchor; derived from the title if empty
+
+    @property
+    def anchor(self) -> str:
+        return self.id or anchor(self.title)
+
+    def as_json(self) -> dict[str, Any]:
+        items = [{"kind": type(item).__name__.lower(), **item_json(item)} for item in self.items]
+        return {"id": self.anchor, "title": self.title, "words": list(self.words), "items": items}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A whole report: headline, sections and data."""
+
+    title: str
+    headline: Headline
+    sections: tuple[Section, ...]
+    subtitle: str = ""  # what was read: a folder's name, never a whole path
+    answers: Mapping[str, Any] = field(default_factory=dict)  # the page's figures under names, for scripts
+    kind: str = "report"  # lacuna-run, vestige-analysis, comparison, study, demo …
+
+    def items(self) -> Iterator[Item]:
+        for section in self.sections:
+            yield from section.items
+
+    def tables(self) -> list[Table]:
+        return [item for item in self.items() if isinstance(item, Table)]
+
+    def charts(self) -> list[Chart | Figure]:
+        return [item for item in self.items() if isinstance(item, (Chart, Figure))]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole page as JSON data."""
+        headline = {
+            "number": self.headline.number,
+            "caption": self.headline.caption,
+            "sentences": list(self.headline.sentences),
+        }
+        return {
+            "kind": self.kind,
+            "title": self.title,
+            "subtitle": self.subtitle,
+            "headline": headline,
+            "answers": dict(self.answers),
+            "sections": [section.as_json() for section in self.sections],
+        }
+
+
+def anchor(title: str) -> str:
+    """Return the anchor of a title, its words joined by hyphens, such as `errors-by-cause`."""
+    kept = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in title.lower())
+    return "-".join(kept.split()) or "section"
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """Return a table, chart, figure or listing as JSON data."""
+    return {"id": item.id, "title": item.title, "text": item.text} if isinstance(item, Listing) else item.as_json()
 
 
 @dataclass(frozen=True, slots=True)

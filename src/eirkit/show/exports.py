@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from eirkit.show.chart import Chart, Figure
+from eirkit.show.document import Chart, Figure, Page
 from eirkit.show.drawing import save
 from eirkit.show.html import render
-from eirkit.show.page import Page
 from eirkit.show.table import Table
 
 FigureForm = Literal["svg", "png", "pdf"]

@@ -1,4 +1,4 @@
-"""Detects which command wrote a result folder, and which names in its settings refer to code outside eirkit.
+"""Detects which command wrote a result folder; builds its page, or compares two, with the function for its kind.
 
 File names and schemas are repeated here so that detection imports nothing else; a test compares them.
 """
@@ -6,12 +6,16 @@ File names and schemas are repeated here so that detection imports nothing else;
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from eirkit.errors import InputFileError
+from eirkit.errors import EirkitError, InputFileError, UsageError
+from eirkit.registry import Registry
+from eirkit.show.differences import Comparison
+from eirkit.show.document import Page
 
 _RESOLVED = ("workload", "policy", "memory", "condition")  # axes of a suite that are looked up when it is read
 
@@ -95,3 +99,70 @@ def _head(path: Path) -> bytes:
             return stream.read(_HEAD_BYTES)
     except OSError:
         return b""
+
+
+def refuse_others(others: Sequence[Path]) -> None:
+    """Raise UsageError if --with was given for a folder that is not a sweep."""
+    if others:
+        raise UsageError("--with adds evidence to the page of a sweep, which this folder is not; leave it out")
+
+
+class PageMaker(Protocol):
+    """A function that builds the page of one kind of folder."""
+
+    def __call__(self, folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page: ...
+
+
+class Comparer(Protocol):
+    """A function that compares two folders of one kind."""
+
+    def __call__(self, a: Path, b: Path, *, plugins: bool) -> Comparison: ...
+
+
+pages: Registry[PageMaker] = Registry("page", group="eirkit.pages", package="eirkit.show.pages")
+comparers: Registry[Comparer] = Registry(
+    "comparison", group="eirkit.comparisons", package="eirkit.show.pages", table="COMPARERS"
+)
+
+
+def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, plugins: bool = False) -> Page:
+    """Return the page of a folder.
+
+    Args:
+        others: evidence folders that belong to a sweep but are stored elsewhere.
+        tests: also run the cohort tests of analysed runs, which are slow.
+        plugins: also run code that the records name, such as a workload `file.py:Name`.
+
+    Raises:
+        InputFileError: the folder holds no results that can be reported.
+    """
+    make = pages.get(kind_of(folder))
+    with _records_of(folder):
+        return make(folder, others, tests=tests, plugins=plugins)
+
+
+def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
+    """Return the comparison of two folders of the same kind.
+
+    Raises:
+        InputFileError: the folders are of different kinds, or of a kind that cannot be compared.
+    """
+    kinds = kind_of(a), kind_of(b)
+    if kinds[0] != kinds[1] or kinds[0] not in comparers:
+        made = [f"{folder} is of `{maker_of(folder)}`" for folder in dict.fromkeys((a, b))]
+        raise InputFileError(f"{' and '.join(made)}; compare two of `lacuna run` or two of `vestige analyze`")
+    with _records_of(a, b):
+        return comparers.get(kinds[0])(a, b, plugins=plugins)
+
+
+@contextmanager
+def _records_of(*folders: Path) -> Iterator[None]:
+    """Turn unexpected errors into InputFileError, since records may have been edited or damaged."""
+    try:
+        yield
+    except EirkitError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        where = " or ".join(map(str, folders))
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputFileError(f"{where} holds records that cannot be read ({why}); restore the folder") from error

@@ -18,8 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from eirkit import __version__
-from eirkit.show.chart import Chart, Figure
-from eirkit.show.page import Headline, Item, Listing, Page, Section
+from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section
 from eirkit.show.table import Table
 
 # Characters that steer a terminal, a parser or the direction of writing: nothing on a page needs them.

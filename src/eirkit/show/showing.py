@@ -10,10 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
-from eirkit.show.chart import Chart, Figure
-from eirkit.show.document import Document
+from eirkit.show.document import Chart, Document, Figure, Item, Listing
 from eirkit.show.html import clean, render
-from eirkit.show.page import Item, Listing
 from eirkit.show.table import Table, markdown_text, one_line
 from eirkit.show.terminal import document_lines
 

@@ -1,4 +1,4 @@
-"""Table data types with typed columns, and their Markdown, LaTeX and CSV forms; `terminal.py` prints them as text."""
+"""Tables with typed columns in Markdown, LaTeX and CSV, and formats of numbers; `terminal.py` prints them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,45 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
 
 from eirkit.measures import Measure, Unit
+
+FEWEST = 0.005  # shares up to this would be rounded to 0%, which is reserved for exactly 0
+
+
+def share(value: float | None) -> str:
+    """Return a share as a whole percentage; only exactly 0 is shown as 0% and only exactly 1 as 100%."""
+    if value is None:
+        return "–"
+    if 0 < value <= FEWEST:
+        return "under 1%"
+    return "over 99%" if 1 - FEWEST <= value < 1 else f"{value:.0%}"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def points(value: float) -> str:
+    """Return a difference of two shares in percentage points, with its sign."""
+    shown = f"{100 * value:+.1f}"
+    return "0.0" if float(shown) == 0 else shown.replace("-", "−")
+
+
+def counted(amount: int, noun: str, plural: str = "") -> str:
+    """Return `1 run`, `3 runs`."""
+    return f"{amount:,} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def listed(words: Sequence[str], most: int = 6) -> str:
+    """Return `a, b and c`; beyond `most` words only the number of the others."""
+    if len(words) > most:
+        return f"{', '.join(words[: most - 1])} and {len(words) - most + 1} more"
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
 
 Cell = float | int | str | bool | None
 Role = Literal["value", "name", "text"]

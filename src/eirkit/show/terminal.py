@@ -14,10 +14,8 @@ from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
 
-from eirkit.show.chart import Chart, Figure, Series
-from eirkit.show.document import Document
+from eirkit.show.document import Chart, Document, Figure, Item, Listing, Section, Series
 from eirkit.show.html import clean
-from eirkit.show.page import Item, Listing, Section
 from eirkit.show.table import Column, Table, one_line
 
 Style = Literal["", "bold", "dim"]

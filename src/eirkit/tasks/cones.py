@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.errors import SpecError, TooLargeError
-from eirkit.tasks.graph import References, draw_references
 from eirkit.tasks.task import TaskSpec
-from eirkit.tasks.workload import Graph
+from eirkit.tasks.workload import Graph, References, draw_references
 
 LARGEST_GRAPH = 4096  # steps; ancestor sets grow with the square, naive costs to more than a thousand digits
 CHUNK_WORDS = 1 << 20  # words of ancestor sets held at once; 8 MiB stay in cache

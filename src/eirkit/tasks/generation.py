@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from eirkit.eir.demand import DemandCurve
 from eirkit.errors import ContractError, SpecError, UsageError
 from eirkit.seeds import below, words
-from eirkit.tasks.graph import References, as_tuples
 from eirkit.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, fingerprint
-from eirkit.tasks.workload import Graph, Values, Workload, workloads
+from eirkit.tasks.workload import Graph, References, Values, Workload, as_tuples, workloads
 
 BATCH = 1024  # tasks generated together when iterating, as long as they are small; the arrays then stay in cache
 BATCH_CELLS = 1 << 22  # values or references a batch; bounds memory whatever the size of a task

@@ -16,9 +16,8 @@ import numpy as np
 
 from eirkit.eir.bisimulation import count_process
 from eirkit.errors import SpecError, UsageError
-from eirkit.tasks.graph import as_tuples
 from eirkit.tasks.task import ASKING, Payload, TaskSpec
-from eirkit.tasks.workload import Graph, Workload
+from eirkit.tasks.workload import Graph, Workload, as_tuples
 
 SEEDS = 2_000  # enough to see every reference of so small a task; the rarest has probability above 1/100
 GRAPHS = 2  # tasks of each size whose references form the histories

@@ -11,14 +11,24 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.exchange import read_reply_record, reply_record
-from eirkit.agents.model import Message, Model, ModelFactory, ModelOptions, Reply, Request, ask_model, close_model
+from eirkit.agents.model import (
+    Message,
+    Model,
+    ModelFactory,
+    ModelOptions,
+    Reply,
+    Request,
+    ask_model,
+    close_model,
+    read_reply_record,
+    reply_record,
+)
 from eirkit.agents.prompt import render
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.boundary import call
 from eirkit.errors import ModelError, PluginError, UsageError, describe
 from eirkit.records import encode
+from eirkit.registry import call
 from eirkit.tasks.generation import generate, prepare
 from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.view import Visible, publish

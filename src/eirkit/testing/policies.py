@@ -10,8 +10,7 @@ import numpy as np
 
 from eirkit.errors import ContractError
 from eirkit.tasks.generation import prepare
-from eirkit.tasks.policy import Hindsight, Outlook, Policy, Record, Structure, find_policy
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Hindsight, Outlook, Policy, Record, Retention, Structure, find_policy
 from eirkit.tasks.simulation.batch import Batch, count_misses
 from eirkit.tasks.simulation.plain import Recovery, replay, structure_of
 from eirkit.tasks.task import Kind, TaskSpec

@@ -13,7 +13,7 @@ from eirkit.errors import SpecError, UsageError
 from eirkit.tasks.generation import batch_of, graph_of
 from eirkit.tasks.task import ASKING, Kind, TaskInstance, TaskSpec
 from eirkit.tasks.workload import Workload, workloads
-from eirkit.tasks.workloads.stepwise_sum import StepwiseSum
+from eirkit.tasks.workloads import StepwiseSum
 from eirkit.testing.certification import certify
 from eirkit.testing.conformance import Conformance, try_all
 

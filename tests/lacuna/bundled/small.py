@@ -4,9 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eirkit.agents.bundled.features import FEATURES
-from eirkit.agents.bundled.layout import Weights, load_weights, pack
-from eirkit.agents.bundled.tensors import write_tensors
+from eirkit.agents.bundled.layout import FEATURES, Weights, load_weights, pack, write_tensors
 
 WIDTH, HEADS, HIDDEN, LAYERS = 16, 2, 24, 2
 

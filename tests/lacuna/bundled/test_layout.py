@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eirkit.agents.bundled.layout import load_weights, pack
-from eirkit.agents.bundled.tensors import read_tensors, write_tensors
+from eirkit.agents.bundled.layout import load_weights, pack, read_tensors, write_tensors
 from eirkit.agents.models.bundled import WEIGHTS
 from eirkit.errors import InputFileError
 from tests.lacuna.bundled import small

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from eirkit.agents.bundled import network as n
-from eirkit.agents.bundled.features import FEATURES, MOST
-from eirkit.agents.bundled.layout import EXACT, Matrix, Weights, load_weights
+from eirkit.agents.bundled.layout import EXACT, FEATURES, MOST, Matrix, Weights, load_weights
 from eirkit.agents.models.bundled import WEIGHTS
 from tests.lacuna.bundled import small
 

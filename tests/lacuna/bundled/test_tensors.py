@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from eirkit.agents.bundled.tensors import LARGEST_HEADER_BYTES, read_tensors, write_tensors
+from eirkit.agents.bundled.layout import LARGEST_HEADER_BYTES, read_tensors, write_tensors
 from eirkit.errors import InputFileError
 
 TYPES = ("i1", "<i2", "<i4", "<f4")

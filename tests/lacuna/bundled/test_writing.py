@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eirkit.agents.bundled import features as f
+from eirkit.agents.bundled import layout as f
 from eirkit.agents.bundled.decoding import decode, decode_together, draft, draft_nothing
 from eirkit.agents.bundled.layout import load_weights
 from eirkit.agents.bundled.network import Attended

@@ -179,7 +179,7 @@ def test_a_task_beyond_its_words_is_wrong_usage(tmp_path, capsys):
     options = ("--workload", "stepwise-sum", "--n", "6", "--seeds", "0", "--no-control", "--out", str(tmp_path / "out"))
     assert eirkit("lacuna", "run", *options, "--digits", "6", "--model", NAME) == 2
     assert "at most 4 digits, this step has 6; use a smaller task" in capsys.readouterr().err
-    own = "eirkit.tasks.workloads.stepwise_sum:StepwiseSum"
+    own = "eirkit.tasks.workloads:StepwiseSum"
     session = full_information(generate(TaskSpec(own, n=4, m=2)))
     assert drive_all(NAME, ModelOptions(), [session])[0].ending == "finished"
 

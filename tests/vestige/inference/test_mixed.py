@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from eirkit.logs.inference.integration import (
+    Proposal,
+    collapse,
+    derivatives,
+    effective_draws,
+    log_marginal,
+    r_hat,
+    sample,
+)
 from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mcmc import Proposal, effective_draws, r_hat, sample
 from eirkit.logs.inference.mixed import GROUP_SD, log_prior, mixed_logit, mixed_posterior
-from eirkit.logs.inference.quadrature import collapse, derivatives, log_marginal
 from tests.vestige.inference import samples
 
 INTEGRATED = 1e-5  # log-likelihood of 12 groups; steep ones need more nodes, and the fit takes them

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from eirkit.logs.cohorts.covariates import disjoint_difficulty
-from eirkit.logs.cohorts.plan import holm
+from eirkit.logs.cohorts.finding import holm
 from eirkit.logs.cohorts.used_later import quantile_interval
 from eirkit.logs.inference.auc import failure_auc
 from eirkit.logs.inference.conditional import bootstrap_conditional_logit, conditional_logit
 from eirkit.logs.inference.design import impute_median
+from eirkit.logs.inference.integration import effective_draws, r_hat
 from eirkit.logs.inference.logistic import logistic
-from eirkit.logs.inference.mcmc import effective_draws, r_hat
 from eirkit.logs.inference.mediation import mediate
 from eirkit.logs.inference.mixed import GROUP_SD, mixed_logit, mixed_posterior
 from eirkit.logs.inference.poisson import poisson

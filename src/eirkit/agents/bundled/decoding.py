@@ -15,7 +15,7 @@ from hashlib import blake2b
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from eirkit.agents.bundled import features as f
+from eirkit.agents.bundled import layout as f
 from eirkit.agents.bundled.layout import Weights
 from eirkit.agents.bundled.network import Attended, KeyValueCache, forward
 from eirkit.agents.bundled.question import (

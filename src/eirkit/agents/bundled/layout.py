@@ -1,7 +1,18 @@
-"""Loads and checks the weights file of the bundled network, and packs trained matrices into it."""
+"""The weights file of the bundled network: token features, safetensors arrays, loading, checks and packing.
+
+A value in the prompt is one token that carries the label of its line, so a record `A_07 = 0042` is one token with four
+digits of a label and four of a value. The network writes digits, one token each. Tokens do not encode their position
+in the text, but which value, reference and decimal place they are.
+
+Every size in the header is checked against the file before data is read, so that a damaged or foreign file is refused
+with a one-line error.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -10,10 +21,133 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.bundled.features import FEATURES
-from eirkit.agents.bundled.tensors import Arrays, Tensors, read_tensors
 from eirkit.errors import InputFileError, UsageError
 from eirkit.packages import load_vendor
+
+PLACES = 4  # decimal places of a value, and of a label
+WIDTH = 4  # values per record
+FAN_IN = 4  # references per step
+LARGEST_LABEL = 10**PLACES - 1
+
+RECORD, INPUT, REFERENCE, OPERAND, ANSWER, DIGIT = range(6)  # what a token is
+OPERATORS = ("sum", "max", "copy", "top")
+SUM, MAX, COPY, TOP = range(4)
+_OPERATOR = 6
+LABEL = _OPERATOR + len(OPERATORS)  # + 10 × place + digit
+VALUE = LABEL + 10 * PLACES  # + 10 × place + digit; places that a value does not have are left out
+INDEX = VALUE + 10 * PLACES  # + which value of a record
+ORDER = INDEX + WIDTH  # + which reference; FAN_IN stands for the answer
+WRITTEN = ORDER + FAN_IN + 1  # + digit, of a token that the network wrote
+PLACE = WRITTEN + 10  # + decimal place of such a token
+DIGITS = PLACE + PLACES  # + digits a value − 1
+SLOTS = DIGITS + PLACES  # + values a record − 1
+FEATURES = SLOTS + WIDTH
+MOST = 10  # most features of a token, which are those of a record
+
+
+def operator(which: int) -> int:
+    """Return the feature of an operator's token."""
+    return _OPERATOR + which
+
+
+def written_places(which: int, digits: int) -> range:
+    """Return the decimal places of an answer in the order of writing: a sum begins where its carries do."""
+    return range(digits) if which == SUM else range(digits - 1, -1, -1)
+
+
+LARGEST_FILE_BYTES = 64 << 20
+LARGEST_HEADER_BYTES = 1 << 16
+MOST_TENSORS = 1_000
+_TYPES = {"I8": "<i1", "I16": "<i2", "I32": "<i4", "F32": "<f4"}
+_NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
+_LENGTH = 8  # bytes that hold the length of the header
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tensors:
+    arrays: Arrays
+    about: Mapping[str, str]  # the metadata of the file
+
+
+def write_tensors(path: Path, arrays: Arrays, about: Mapping[str, str]) -> None:
+    """Write arrays in the order of their names; the same arrays give the same bytes."""
+    header: dict[str, Any] = {"__metadata__": dict(sorted(about.items()))}
+    parts, start = [], 0
+    for name, array in sorted(arrays.items()):
+        raw = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
+        where = [start, start + len(raw)]
+        header[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": where}
+        parts.append(raw)
+        start += len(raw)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % _LENGTH)  # data starts at a multiple of eight bytes
+    path.write_bytes(len(text).to_bytes(_LENGTH, "little") + text + b"".join(parts))
+
+
+def read_tensors(path: Path) -> Tensors:
+    """Return the arrays of a file.
+
+    Raises:
+        InputFileError: the file cannot be read, is incomplete or has another format.
+    """
+    content = _read(path)
+    try:
+        header, start = _header(content)
+        about = header.pop("__metadata__", {})
+        if not isinstance(about, dict) or not all(isinstance(value, str) for value in about.values()):
+            raise ValueError("its metadata is not a table of strings")
+        if len(header) > MOST_TENSORS:
+            raise ValueError(f"it declares {len(header)} tensors; the limit is {MOST_TENSORS}")
+        arrays = {name: _array(name, entry, content, start) for name, entry in header.items()}
+        if start + sum(array.nbytes for array in arrays.values()) != len(content):
+            raise ValueError("its tensors do not match the size of the file")
+    except (ValueError, TypeError, RecursionError) as error:
+        words = str(error).partition("\n")[0][:160]
+        raise InputFileError(f"{path} is not a weights file ({words}); give a complete .safetensors file") from error
+    return Tensors(arrays, about)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
+    if len(content) > LARGEST_FILE_BYTES:
+        raise InputFileError(f"{path} is larger than {LARGEST_FILE_BYTES >> 20} MiB; give the weights of a small model")
+    return content
+
+
+def _header(content: bytes) -> tuple[dict[str, Any], int]:
+    length = int.from_bytes(content[:_LENGTH], "little")
+    if len(content) < _LENGTH or not 2 <= length <= min(LARGEST_HEADER_BYTES, len(content) - _LENGTH):
+        raise ValueError("the length of its header is invalid")
+    header = json.loads(content[_LENGTH : _LENGTH + length].decode())
+    if not isinstance(header, dict):
+        raise ValueError("its header is not a table")
+    return header, _LENGTH + length
+
+
+def _array(name: str, entry: Any, content: bytes, start: int) -> NDArray[Any]:
+    if not isinstance(entry, dict) or entry.get("dtype") not in _TYPES:
+        raise ValueError(f"the type of {name[:40]!r} is none of {', '.join(_TYPES)}")
+    shape, where = _counts(entry.get("shape")), _counts(entry.get("data_offsets"))
+    if shape is None or where is None or len(where) != 2 or len(shape) > 4:
+        raise ValueError(f"{name[:40]!r} has an invalid shape or offset")
+    kind = np.dtype(_TYPES[entry["dtype"]])
+    begin, end = where
+    if end - begin != math.prod(shape) * kind.itemsize or start + end > len(content):
+        raise ValueError(f"{name[:40]!r} exceeds the file or does not have the size of its shape")
+    return np.frombuffer(content, kind, math.prod(shape), start + begin).reshape(shape)
+
+
+def _counts(values: Any) -> list[int] | None:
+    """Return a list of sizes; None if it is not one."""
+    fits = isinstance(values, list) and all(type(v) is int and 0 <= v <= LARGEST_FILE_BYTES for v in values)
+    return values if fits else None
+
 
 FORMAT = "eirkit-lacuna-tiny/1"
 EXACT = 1 << 24  # sums of whole numbers below it are exact in float32

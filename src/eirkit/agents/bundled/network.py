@@ -16,8 +16,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.agents.bundled.features import FEATURES
-from eirkit.agents.bundled.layout import STEPS, Layer, Matrix, Weights
+from eirkit.agents.bundled.layout import FEATURES, STEPS, Layer, Matrix, Weights
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.int64]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from eirkit.agents.bundled import features as f
+from eirkit.agents.bundled import layout as f
 from eirkit.agents.bundled.network import LONGEST
 from eirkit.errors import UsageError
 from eirkit.facts import fact

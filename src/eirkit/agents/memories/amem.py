@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.minilm import weights_folder
+from eirkit.agents.stores.embeddings import weights_folder
+from eirkit.agents.stores.memory_adapter import WorkerThread
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
-from eirkit.agents.stores.worker_thread import WorkerThread
 
 # No downloads and no usage reports.
 _QUIET = {

@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from eirkit.agents.memories.text_matching import usage_of_texts
+from eirkit.agents.memories.in_process import usage_of_texts
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
-from eirkit.agents.stores.worker_thread import WorkerThread
+from eirkit.agents.stores.memory_adapter import WorkerThread
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves
 MOST = 100_000  # records listed at once

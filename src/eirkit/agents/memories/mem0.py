@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
+from eirkit.agents.stores.memory_adapter import WorkerThread
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
-from eirkit.agents.stores.worker_thread import WorkerThread
 from eirkit.errors import UnknownNameError
 
 DIMENSIONS = 384  # of MiniLM, which the endpoint serves

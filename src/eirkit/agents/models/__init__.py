@@ -2,12 +2,12 @@
 
 PLUGINS = {
     "agent": "eirkit.agents.models.agent",
-    "anthropic": "eirkit.agents.models.anthropic",
+    "anthropic": "eirkit.agents.models.hosted",
     "bundled": "eirkit.agents.models.bundled",
-    "google": "eirkit.agents.models.google",
+    "google": "eirkit.agents.models.hosted",
     "inspect": "eirkit.agents.models.inspect_ai",
     "local": "eirkit.agents.models.local",
-    "openai": "eirkit.agents.models.openai",
+    "openai": "eirkit.agents.models.hosted",
     "reference": "eirkit.agents.models.reference",
     "replay": "eirkit.agents.models.replay",
     "scripted": "eirkit.agents.models.scripted",

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.bundled.decoding import ON_GPU, TOGETHER, decode_cached
-from eirkit.agents.bundled.features import OPERATORS
-from eirkit.agents.bundled.layout import Weights, load_weights
+from eirkit.agents.bundled.layout import OPERATORS, Weights, load_weights
 from eirkit.agents.bundled.question import StepQuestion, WrittenReply, check
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
 from eirkit.agents.models.prompt_reader import Reader, StepPrompt, is_task, read_probe, read_records, read_summary_limit

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.exchange import prompt_hash
-from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage, models
+from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage, models, prompt_hash
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.errors import InputFileError, ModelError
 from eirkit.event_files import read_lines

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from eirkit.agents.model import Batching, Model, ModelOptions, Preflight, models
 from eirkit.agents.prompt import DIALECTS, FULL, Renderer
-from eirkit.boundary import call
 from eirkit.errors import UnknownNameError, UsageError
+from eirkit.registry import call
 
 # How the names of well-known models begin, for those who leave the provider out.
 _PROVIDERS = {

@@ -1,4 +1,7 @@
-"""Runs a memory system in a separate process behind the same interface, for vendors' packages.
+"""Runs a memory system in a separate process that sees no keys, behind the same interface.
+
+Vendors' packages read any variable that they know, so they might use or send a key of the user without notice. Proxy
+settings are withheld too: a store is on this machine or at the address in its settings.
 
 The child connects to a port on loopback and authenticates with a token. Each call is one line of JSON in each
 direction, in order. If the child dies, the current call and all later ones raise StoreError.
@@ -12,14 +15,33 @@ import os
 import secrets
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
-from eirkit.agents.stores.child_environment import inherited_variables
 from eirkit.errors import StoreError
+
+_KEPT = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "EIRKIT_HOME"),
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
+)
+_LOCALE = "LC_"
+_DIRECT = {"NO_PROXY": "*", "no_proxy": "*"}  # some systems find proxies outside the environment
+
+
+def inherited_variables(environment: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variables that a store's process may see.
+
+    Args:
+        more: variables that the system declares, such as the password of its server.
+    """
+    wanted = {*_KEPT, *more}
+    kept = {name: value for name, value in environment.items() if name in wanted or name.startswith(_LOCALE)}
+    return {**kept, **_DIRECT}
+
 
 ADDRESS = "EIRKIT_BRIDGE"  # environment variable with the port, the token and the settings of the child
 LONGEST_LINE = 1 << 26  # bytes

@@ -23,8 +23,8 @@ from eirkit.logs.actions.view_tools import (
     view_many,
     windowed,
 )
-from eirkit.logs.shell.patches import file_patches, files_in_diff
 from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.write_commands import file_patches, files_in_diff
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, Touches
 from eirkit.logs.viewer_output import numbered
 

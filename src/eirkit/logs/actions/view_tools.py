@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from eirkit.logs.shell.flow import Flow
 from eirkit.logs.shell.outputs import CHOSEN, reads_of
-from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.state import Flow, ShellState
 from eirkit.logs.trajectory import Call, FileRead, Lines, Touches
 from eirkit.logs.viewer_output import clip_marks, numbered, untitled, view_of
 

@@ -16,8 +16,7 @@ import numpy as np
 from eirkit.errors import InputFileError
 from eirkit.logs.cohorts import demand_failure, gap_failure, recovery, reread_rate, size_failure, used_later
 from eirkit.logs.cohorts.covariates import with_base_lines
-from eirkit.logs.cohorts.finding import Finding, finite
-from eirkit.logs.cohorts.plan import AnalysisPlan, Cohort, Settings, holm
+from eirkit.logs.cohorts.finding import AnalysisPlan, Cohort, Finding, Settings, finite, holm
 from eirkit.logs.cohorts.run_columns import By, Floats, RereadCells, RunColumns, read_runs
 from eirkit.logs.inference.auc import Auc, failure_auc
 from eirkit.logs.inference.results import join_notes

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from eirkit.errors import InputFileError
-from eirkit.logs.cohorts.plan import log2_1p
+from eirkit.logs.cohorts.finding import log2_1p
 from eirkit.logs.cohorts.run_columns import Floats, Mask, RunColumns
 from eirkit.logs.inference.design import Columns, as_binary, as_codes, impute_median
 from eirkit.logs.inference.results import join_notes

@@ -9,8 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from eirkit.logs.cohorts.covariates import success_elsewhere
-from eirkit.logs.cohorts.finding import CLUSTERED, Finding, Question, finding_of_fit, no_finding, with_note
-from eirkit.logs.cohorts.plan import Cohort, known, log2_1p
+from eirkit.logs.cohorts.finding import (
+    CLUSTERED,
+    Cohort,
+    Finding,
+    Question,
+    finding_of_fit,
+    known,
+    log2_1p,
+    no_finding,
+    with_note,
+)
 from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.logistic import logistic
 from eirkit.logs.inference.results import Excluded, join_notes

@@ -10,8 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from eirkit.logs.cohorts.finding import Finding, Question, finding_of_fit, no_finding, with_note
-from eirkit.logs.cohorts.plan import Cohort, known, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.finding import (
+    Cohort,
+    Finding,
+    Question,
+    finding_of_fit,
+    known,
+    log2_1p,
+    model_columns,
+    model_note,
+    no_finding,
+    with_note,
+)
 from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.conditional import Unit, bootstrap_conditional_logit, conditional_logit
 from eirkit.logs.inference.design import Columns

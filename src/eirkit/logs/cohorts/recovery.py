@@ -16,14 +16,16 @@ from eirkit.logs.cohorts.covariates import patch_covariates, success_elsewhere
 from eirkit.logs.cohorts.demand_failure import EASE, NO_OTHERS, REMEDY
 from eirkit.logs.cohorts.finding import (
     CLUSTERED,
+    Cohort,
     Finding,
     Question,
+    at_tasks,
     finding_of_fit,
     finding_of_term,
+    known,
     no_finding,
     with_note,
 )
-from eirkit.logs.cohorts.plan import Cohort, at_tasks, known
 from eirkit.logs.cohorts.run_columns import Codes, Floats, RunColumns
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.logistic import logistic

@@ -11,8 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from eirkit.logs.cohorts.finding import BY_RUN, Finding, Question, finding_of_fit, no_finding, with_note
-from eirkit.logs.cohorts.plan import Cohort, log2_1p, model_columns, model_note
+from eirkit.logs.cohorts.finding import (
+    BY_RUN,
+    Cohort,
+    Finding,
+    Question,
+    finding_of_fit,
+    log2_1p,
+    model_columns,
+    model_note,
+    no_finding,
+    with_note,
+)
 from eirkit.logs.cohorts.run_columns import Floats, Mask, RereadCells
 from eirkit.logs.inference.design import Columns
 from eirkit.logs.inference.poisson import poisson

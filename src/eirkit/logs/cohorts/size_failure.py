@@ -14,14 +14,16 @@ from eirkit.logs.cohorts.covariates import success_elsewhere
 from eirkit.logs.cohorts.demand_failure import EASE, LENGTH, NO_OTHERS, REMEDY
 from eirkit.logs.cohorts.finding import (
     CLUSTERED,
+    Cohort,
     Finding,
     Question,
     finding_of_fit,
     finding_of_term,
+    known,
+    log2_1p,
     no_finding,
     with_note,
 )
-from eirkit.logs.cohorts.plan import Cohort, known, log2_1p
 from eirkit.logs.cohorts.run_columns import Floats, RunColumns
 from eirkit.logs.inference.design import Columns, impute_median
 from eirkit.logs.inference.logistic import logistic

@@ -10,8 +10,7 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from eirkit.logs.cohorts.finding import Finding, Question, no_finding
-from eirkit.logs.cohorts.plan import Cohort, known
+from eirkit.logs.cohorts.finding import Cohort, Finding, Question, known, no_finding
 from eirkit.logs.cohorts.run_columns import Floats
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
 from eirkit.logs.inference.auc import failure_auc

@@ -35,8 +35,8 @@ from eirkit.logs.corpus.rows import (
     traffic,
 )
 from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
-from eirkit.logs.demand.goal import Goal, OwnEdits, goal_of
 from eirkit.logs.demand.gold_patches import GoldPatches, Patch
+from eirkit.logs.demand.graph import Goal, OwnEdits, goal_of
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of

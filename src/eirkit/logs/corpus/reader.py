@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eirkit.boundary import call
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError, PluginError
 from eirkit.logs.corpus.analysis import TABLES
 from eirkit.logs.corpus.outcomes import (
@@ -28,6 +27,7 @@ from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
+from eirkit.registry import call
 
 LOG_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".parquet", ".zip")
 GIVEN_UP = 10_000  # damaged parts before the first run after which a document is given up

@@ -14,7 +14,7 @@ from eirkit.logs.audits.anomalies import Anomaly, Signature
 from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
 from eirkit.logs.audits.occupancy import Occupancy
 from eirkit.logs.demand.entities import EntityDemand
-from eirkit.logs.demand.goal import Goal, GoalSource
+from eirkit.logs.demand.graph import Goal, GoalSource
 from eirkit.logs.demand.live_states import MeasuredRun, Visibility
 from eirkit.logs.trajectory import Domain, Recording, Trajectory
 

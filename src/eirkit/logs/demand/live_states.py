@@ -13,8 +13,7 @@ from typing import Literal
 
 from eirkit.errors import InputFileError
 from eirkit.logs.demand.costs import ObservedCosts, observe
-from eirkit.logs.demand.goal import Goal
-from eirkit.logs.demand.graph import ActionGraph, Slice, build, slice_to
+from eirkit.logs.demand.graph import ActionGraph, Goal, Slice, build, slice_to
 from eirkit.logs.tables import Columns, columns_of
 from eirkit.logs.tokens import Counter
 from eirkit.logs.trajectory import Trajectory

@@ -10,11 +10,11 @@ PLUGINS = {
     "lacuna": "eirkit.logs.formats.lacuna",
     "message-rows": "eirkit.logs.formats.message_rows",
     "mini-swe-agent": "eirkit.logs.formats.mini_swe_agent",
-    "openhands-completions": "eirkit.logs.formats.openhands_completions",
+    "openhands-completions": "eirkit.logs.formats.openhands",
     "openhands-events": "eirkit.logs.formats.openhands_events",
     "otlp": "eirkit.logs.formats.otlp",
     "plain": "eirkit.logs.formats.plain",
     "swe-agent": "eirkit.logs.formats.swe_agent",
     "tau-bench": "eirkit.logs.formats.tau_bench",
-    "tau2-bench": "eirkit.logs.formats.tau2_bench",
+    "tau2-bench": "eirkit.logs.formats.tau_bench",
 }

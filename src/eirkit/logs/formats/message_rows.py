@@ -14,8 +14,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.formats import mini_swe_agent
 from eirkit.logs.formats.messages import content_of, read_conversation, sequence_of, text_of
-from eirkit.logs.formats.openhands import OpenHandsCalls, repository_root
-from eirkit.logs.formats.openhands_completions import is_completion
+from eirkit.logs.formats.openhands import OpenHandsCalls, is_completion, repository_root
 from eirkit.logs.formats.run_builder import number_of, skipped, string_of
 from eirkit.logs.formats.swe_agent import history_prompt, history_steps, steps_to_turns
 from eirkit.logs.sources.documents import HEAD_BYTES, LogDocument, Skipped

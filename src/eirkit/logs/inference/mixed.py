@@ -25,10 +25,19 @@ from eirkit.logs.inference.design import (
     as_matrix,
     standardise,
 )
+from eirkit.logs.inference.integration import (
+    NODES,
+    GroupedRows,
+    Proposal,
+    collapse,
+    derivatives,
+    effective_draws,
+    log_marginal,
+    r_hat,
+    sample,
+)
 from eirkit.logs.inference.logistic import assemble, maximise
-from eirkit.logs.inference.mcmc import Proposal, effective_draws, r_hat, sample
 from eirkit.logs.inference.newton import Ascent, LikelihoodPoint, climb, invert
-from eirkit.logs.inference.quadrature import NODES, GroupedRows, collapse, derivatives, log_marginal
 from eirkit.logs.inference.results import LEVEL, Fit, Term, join_notes, missing, wald
 
 GROUP_SD = "group sd"

@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator
 
-from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow
 from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
 from eirkit.logs.shell.words import ParsedOptions, split_options
 from eirkit.logs.trajectory import FileWrite

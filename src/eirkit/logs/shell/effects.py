@@ -8,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from eirkit.logs.shell.flow import Flow
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.outputs import reads_of
 from eirkit.logs.shell.run_commands import RUNNERS
 from eirkit.logs.shell.search_commands import SEARCHERS
-from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.state import Flow, ShellState
 from eirkit.logs.shell.view_commands import VIEWERS
 from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
 from eirkit.logs.shell.write_commands import CHANGERS

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from eirkit.logs.shell.copy_commands import move
-from eirkit.logs.shell.flow import NOTHING, OTHER, Flow
 from eirkit.logs.shell.search_commands import grep_tracked
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow
 from eirkit.logs.shell.walk import Invocation, Walk
 from eirkit.logs.shell.words import split_options
 from eirkit.logs.shell.write_commands import patch_text, patched_files, remove

@@ -11,13 +11,15 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from eirkit.errors import MissingExtraError
-from eirkit.logs.shell.skeleton import MARK, STRING, ExtractedText, extract_long_texts, unquote_double
 from eirkit.logs.shell.syntax import (
     EMPTY,
     FED,
+    MARK,
+    STRING,
     Chain,
     Command,
     Connector,
+    ExtractedText,
     FunctionDefinition,
     Group,
     Loop,
@@ -26,7 +28,9 @@ from eirkit.logs.shell.syntax import (
     Redirect,
     Word,
     WordPiece,
+    extract_long_texts,
     parse_plain,
+    unquote_double,
 )
 from eirkit.logs.shell.words import ARRAY, document_word, joined, open_word
 

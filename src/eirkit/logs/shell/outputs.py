@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from eirkit.facts import fact
-from eirkit.logs.shell.flow import SHOWING, Flow, may_complain, without_complaints
-from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.state import SHOWING, Flow, ShellState, may_complain, without_complaints
 from eirkit.logs.trajectory import FileRead, Lines
 from eirkit.logs.viewer_output import clip_marks
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN, Glob
 

@@ -11,8 +11,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.grammar import parse
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.syntax import Chain, Command, Node
 from eirkit.logs.shell.walk import Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN, Glob, ParsedOptions, expand, split_options

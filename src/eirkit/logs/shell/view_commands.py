@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
 from eirkit.logs.shell.words import Glob, ParsedOptions, split_options
 from eirkit.logs.trajectory import FileWrite

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from eirkit.facts import fact
-from eirkit.logs.shell.flow import NOTHING, OTHER, Flow, chosen, files_complained_of, merged
-from eirkit.logs.shell.state import ShellState
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
 from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
 from eirkit.logs.trajectory import FileWrite, WriteKind

@@ -14,11 +14,10 @@ from eirkit.agents.model import ModelOptions
 from eirkit.errors import InfrastructureError
 from eirkit.findings.behaviour import Behaviour, measure_behaviour
 from eirkit.findings.causes import RunScore, Verdict, judge
-from eirkit.findings.pooling import mean
+from eirkit.findings.statistics import mean
 from eirkit.paper.studies.comparison import THREE, By, compare, trait
 from eirkit.paper.study import Setting, StudyRow
-from eirkit.runs.cells import Access, Cell
-from eirkit.runs.plan import CellPlan, Planned
+from eirkit.runs.cells import Access, Cell, CellPlan, Planned
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.tasks.generation import generate_many, graph_of, prepare

@@ -8,8 +8,8 @@ from typing import Any
 
 from eirkit.findings.causes import CAUSES
 from eirkit.findings.measures import CAUSE_MEASURES
-from eirkit.findings.pooling import mean
 from eirkit.findings.prediction import decompose, no_cascade, residuals, store_recall_accuracy
+from eirkit.findings.statistics import mean
 from eirkit.paper.studies.agents import (
     STRONG,
     Run,
@@ -40,7 +40,7 @@ from eirkit.paper.studies.pressure import (
 from eirkit.paper.studies.rescue import store_recall_arms, store_recall_rows
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import Access
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 
 SEEDS = 120
 RESCUE_SEEDS = 60

@@ -20,7 +20,7 @@ from eirkit.logs.tables import read_rows
 from eirkit.paper.studies.comparison import absent, exact, in_section
 from eirkit.paper.studies.recorded import OPENHANDS, folder_of, lacks, needed
 from eirkit.paper.study import NEEDS_RUNS, Findings, Setting
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 
 LABEL = "a clipped view omits a line that the run edits before it is shown (0 no, 1 yes)"
 PLANTED_RUNS = 24  # enough that some run never sees the line again

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from eirkit.findings.behaviour import Valley, valley
 from eirkit.paper.study import DIFFERS, NEEDS_MODEL, REPRODUCED, SPREAD, StudyRow, verdict_of
-from eirkit.show.chart import Mark, Series, Value
+from eirkit.show.document import Mark, Series, Value
 from eirkit.show.table import Column, Table
 
 Level = tuple[float, float, float] | None  # ours, low, high; None: no value

@@ -16,10 +16,10 @@ from eirkit.findings.statistics import Interval, bootstrap
 from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, listed, sectioned
 from eirkit.paper.study import DIFFERS, Findings, Setting, StudyRow
 from eirkit.seeds import below, words
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.cones import ConeArrays, measure_cones
-from eirkit.tasks.graph import References, draw_references
+from eirkit.tasks.workload import References, draw_references
 
 SEEDS = 9000  # graphs of each type; a published mean is over three
 N, M, FROM_STEP = 64, 8, 32

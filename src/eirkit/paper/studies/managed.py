@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from eirkit.findings.behaviour import valley
-from eirkit.findings.pooling import mean
+from eirkit.findings.statistics import mean
 from eirkit.paper.studies.agents import (
     GPT,
     HAIKU,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eirkit.paper.studies.comparison import THREE, compare, in_section, listed, sectioned
 from eirkit.paper.study import Findings, Setting, StudyRow
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import count_misses

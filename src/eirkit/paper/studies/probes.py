@@ -27,7 +27,7 @@ from eirkit.paper.studies.agents import (
 from eirkit.paper.studies.comparison import in_section, listed
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.runner import Runner, runner_or_temporary
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.show.table import Table
 from eirkit.tasks.task import TaskSpec
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from eirkit.logs.cohorts.cohort import analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
-from eirkit.logs.cohorts.plan import AnalysisPlan
+from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
 from eirkit.logs.tables import is_analysis, read_rows
 from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, sectioned
 from eirkit.paper.study import DIFFERS, NEEDS_RUNS, Findings, Setting, StudyRow, verdict_of_interval
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 
 VERIFIED, CODERFORGE, OPENHANDS, TAU, TERMINAL = "verified", "coderforge", "openhands", "tau-bench", "terminal-bench"
 TITLES = {VERIFIED: "Verified", CODERFORGE: "CoderForge", OPENHANDS: "OpenHands/Qwen3"}

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from eirkit.eir.bisimulation import count_process
-from eirkit.eir.closed_forms import full_lookup, running_maximum, stepwise_sum, store_recall
-from eirkit.eir.enumeration import count_contract, count_signatures
+from eirkit.eir.contract import count_contract, count_signatures
+from eirkit.eir.demand import full_lookup, running_maximum, stepwise_sum, store_recall
 from eirkit.errors import InfrastructureError
 from eirkit.experiments.rescue import RescueSetup, rescue
 from eirkit.paper.studies.agents import StudyAgent, reference, study_plan
@@ -19,7 +19,7 @@ from eirkit.paper.studies.comparison import THREE, compare, exact, in_section, l
 from eirkit.paper.study import Findings, Setting, StudyRow
 from eirkit.runs.cells import ARMS
 from eirkit.runs.runner import runner_or_temporary
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Series
 from eirkit.tasks.generation import generate, graph_of, prepare
 from eirkit.tasks.task import TaskSpec, fingerprint
 

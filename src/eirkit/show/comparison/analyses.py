@@ -9,10 +9,10 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.cohorts.cohort import analyse_cohorts, folder_names
-from eirkit.logs.cohorts.plan import AnalysisPlan
+from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.run_columns import Floats, RunColumns, read_runs
 from eirkit.logs.tables import read_analysis
-from eirkit.show.comparison.pairs import Comparison, MeasuredPair, changes_between, difference_of
+from eirkit.show.differences import Comparison, MeasuredPair, changes_between, difference_of
 
 MEASURES: Mapping[str, Callable[[RunColumns], Floats]] = {
     "failed": lambda runs: runs.failed,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eirkit.logs.cohorts.cohort import ANALYSES, analyse_cohorts
-from eirkit.logs.cohorts.plan import AnalysisPlan
+from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.run_columns import read_runs
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.summary import AnalysisSummary

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
-from eirkit.show.chart import Axis, Chart, Series
+from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
 from eirkit.show.logs.sentences import break_words, goal_is_known
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted, number, share
-from eirkit.show.table import Column, Table
+from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {
     "gold": "the reference patch",

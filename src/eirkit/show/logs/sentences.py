@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eirkit.logs.measures import LOG_MEASURES
-from eirkit.show.phrases import counted
-from eirkit.show.table import Column
+from eirkit.show.table import Column, counted
 
 CHANCE = 0.5
 UNCOVERED = "touched no goal file, so what they needed is not known"

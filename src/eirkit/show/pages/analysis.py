@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eirkit.show.comparison.analyses import compare_analyses
-from eirkit.show.comparison.pairs import Comparison
+from eirkit.show.differences import Comparison
+from eirkit.show.document import Page
+from eirkit.show.folders import comparers, pages, refuse_others
 from eirkit.show.logs.analysed import read_analysed
 from eirkit.show.logs.page import page_of
-from eirkit.show.page import Page
-from eirkit.show.pages.page_factory import comparers, pages, refuse_others
 
 
 @pages.add("vestige-analysis")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eirkit.show.page import Page
-from eirkit.show.pages.page_factory import pages, refuse_others
+from eirkit.show.document import Page
+from eirkit.show.folders import pages, refuse_others
 from eirkit.show.runs.evidence import evidence_page
 from eirkit.show.runs.folder import read_evidence
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eirkit.show.comparison.pairs import Comparison
 from eirkit.show.comparison.runs import compare_sweeps
-from eirkit.show.page import Page
-from eirkit.show.pages.page_factory import comparers, pages
+from eirkit.show.differences import Comparison
+from eirkit.show.document import Page
+from eirkit.show.folders import comparers, pages
 from eirkit.show.runs.folder import read_sweep
 from eirkit.show.runs.page import page_of
 

@@ -10,12 +10,10 @@ from eirkit.findings.causes import CAUSES
 from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.findings.prediction import PressureRun, no_cascade, pressure_correlation
 from eirkit.findings.statistics import Interval, bootstrap_mean
-from eirkit.show.chart import Axis, Chart, Series
-from eirkit.show.page import Section
-from eirkit.show.phrases import counted, share
+from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.runs.answers import error_share
 from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder
-from eirkit.show.table import Column, Table
+from eirkit.show.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
 MOST_CELLS = 200  # in a table; a page is for reading

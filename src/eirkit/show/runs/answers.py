@@ -14,9 +14,9 @@ from typing import Any
 from eirkit.findings.causes import CAUSES, Cause
 from eirkit.findings.fates import FATES, NOT_ASKED, RETURNED, Fate
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
-from eirkit.show.page import Headline
-from eirkit.show.phrases import counted, share
+from eirkit.show.document import Headline
 from eirkit.show.runs.folder import Coordinates
+from eirkit.show.table import counted, share
 
 Row = Mapping[str, Any]
 MOST_REASONS = 4  # in the headline

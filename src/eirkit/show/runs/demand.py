@@ -10,9 +10,8 @@ from typing import Any
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import UsageError
 from eirkit.findings.measures import RUN_MEASURES
-from eirkit.show.chart import Axis, Chart, Figure, Series
+from eirkit.show.document import Axis, Chart, Figure, Section, Series
 from eirkit.show.folders import foreign
-from eirkit.show.page import Section
 from eirkit.show.runs.folder import SweepFolder
 from eirkit.show.table import Column, Table
 from eirkit.tasks.generation import generate, graph_of, prepare

@@ -7,13 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from eirkit.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
-from eirkit.show.chart import Axis, Chart, Series
-from eirkit.show.page import Headline, Listing, Page, Section
-from eirkit.show.phrases import counted, listed, points, share
+from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.show.runs.answers import repair_of
 from eirkit.show.runs.command_line import evidence_command
 from eirkit.show.runs.folder import Evidence
-from eirkit.show.table import Column, Table
+from eirkit.show.table import Column, Table, counted, listed, points, share
 
 Row = Mapping[str, Any]
 ARMS = tuple(one for one in ARM_MEASURES if one.id in ("control", "sham", "oracle"))

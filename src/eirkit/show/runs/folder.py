@@ -12,7 +12,7 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.experiments.recorded import READERS, result_so_far
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
-from eirkit.findings.pooling import pool
+from eirkit.findings.statistics import pool
 from eirkit.records import read_document
 from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest

@@ -21,7 +21,7 @@ from eirkit.records import read_document
 from eirkit.runs.cells import STRICT
 from eirkit.runs.manifest import read_manifest
 from eirkit.runs.store import FAILURES, RUNS, SUMMARY
-from eirkit.show.phrases import counted
+from eirkit.show.table import counted
 
 Kind = Literal["sweep", "evidence", "analysis"]
 MANIFEST = "manifest.json"

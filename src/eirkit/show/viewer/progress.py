@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from eirkit.errors import EirkitError
-from eirkit.findings.pooling import pool
+from eirkit.findings.statistics import pool
 from eirkit.records import read_document
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, read_manifest
 from eirkit.runs.store import SUMMARY, read_failures

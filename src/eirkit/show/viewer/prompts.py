@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.exchange import prompt_hash
 from eirkit.agents.memory import MemoryCall, MemoryResult
-from eirkit.agents.model import Message, Reply, Request, ToolCall
+from eirkit.agents.model import Message, Reply, Request, ToolCall, prompt_hash
 from eirkit.agents.probe_session import LostAnswer, probe_session
 from eirkit.agents.prompt import DIALECTS, Renderer
 from eirkit.agents.session import Session
 from eirkit.errors import EirkitError
-from eirkit.runs.cells import CONTROLLED, Access, read_intervention
-from eirkit.runs.restoration import Unrecovered
+from eirkit.runs.cells import CONTROLLED, Access, Unrecovered, read_intervention
 from eirkit.runs.sessions import make_session
 from eirkit.show.viewer.lacuna_run import LacunaRun
 from eirkit.tasks.generation import prepare

@@ -17,13 +17,12 @@ from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.causes import RunScore
 from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
-from eirkit.show.viewer.heatmap import heat
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
 from eirkit.show.viewer.progress import failure_groups, lost_runs, progress_of
 from eirkit.show.viewer.prompts import SpokenRun
 from eirkit.show.viewer.run_index import RunIndex, own_words, recorded_score, siblings
-from eirkit.show.viewer.tables import Query, RowTable, alike, as_json
+from eirkit.show.viewer.tables import Query, RowTable, alike, as_json, heat
 from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
 
 LONGEST = 20_000  # characters of one text in one answer

@@ -1,4 +1,4 @@
-"""Reads the run records of a sweep or evidence folder into table rows, incrementally as the file grows.
+"""Reads the run records of a folder into table rows, also of earlier versions, as the file grows.
 
 Reading continues where it stopped; a file that shrank, because the unfinished last run of an interrupted command was
 removed, is read again. Each call reads for a limited time, so that the page opens while many runs are still being read.
@@ -8,17 +8,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
+from eirkit.experiments.rescue import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.measures import ARM_MEASURES, CAUSE_MEASURES, RUN_MEASURES, SPENDING_MEASURES
+from eirkit.runs.cells import Access
 from eirkit.runs.store import RUN_SCHEMA, RUNS
-from eirkit.show.viewer.earlier import as_today
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
+
+
+def as_today(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run record in the current format."""
+    if "trial" not in record:
+        return dict(record)
+    trial = record["trial"]
+    task = {name: value for name, value in trial["task"].items() if name != "seed"}
+    return {**{name: value for name, value in record.items() if name != "trial"}, "task": task, **_done(trial, task)}
+
+
+def _done(trial: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
+    kind = trial["evidence"]
+    if kind == "probe":
+        moment = {name: trial[name] for name in ("at", "target", "resident")}
+        return {"access": {}, "moment": moment, "intervention": {"kind": "probe", "from_step": trial["at"]}}
+    if kind == "capability":
+        access = asdict(Access(policy="fifo", h=task["m"]))
+        return {"access": access, **({"intervention": {"kind": "calculator"}} if trial["calculator"] else {})}
+    arm = {"kind": "rescue", "arm": trial["arm"], "truth": trial["truth"], "only_lacking": "memory" in trial}
+    injected = {"injected": trial["injected"]} if "injected" in trial else {}
+    return {"access": asdict(RescueSetup.read({**trial, "task": task}).access), "intervention": arm, **injected}
+
 
 SLICE_SECONDS = 0.4  # of reading in one request
 LARGEST_LINE = 1 << 24  # bytes of one run record

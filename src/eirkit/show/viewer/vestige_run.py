@@ -16,7 +16,7 @@ from eirkit.logs.audits.clipping import old_lines
 from eirkit.logs.demand.gold_patches import GoldPatches
 from eirkit.logs.measures import LOG_MEASURES, READING_MEASURES
 from eirkit.logs.tables import RUN, arrow, read_analysis, read_rows, read_table
-from eirkit.show.phrases import counted
+from eirkit.show.table import counted
 from eirkit.show.viewer.tables import ArrowColumns, Field, RowTable, telling
 
 FIELDS: tuple[Field, ...] = (

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.compilation import compiled
 from eirkit.errors import SpecError
+from eirkit.packages import compiled
 from eirkit.seeds import below
-from eirkit.tasks.graph import References, as_tuples
+from eirkit.tasks.policies import Scored, bucket, kind_numbers
 from eirkit.tasks.policy import NEVER, Drawn, Hindsight, Outlook, Policy, Ranked, Structure
-from eirkit.tasks.scoring import Scored, bucket, kind_numbers
 from eirkit.tasks.simulation.kernels import (
     FACTS,
     Rank,
@@ -28,6 +27,7 @@ from eirkit.tasks.simulation.kernels import (
     scored_counts,
 )
 from eirkit.tasks.simulation.plain import Recovery, replay
+from eirkit.tasks.workload import References, as_tuples
 
 Counts = NDArray[np.int64]
 

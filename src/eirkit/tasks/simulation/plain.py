@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eirkit.tasks.generation import graph_of, prepare
-from eirkit.tasks.policy import Outlook, Policy, Structure, find_policy
-from eirkit.tasks.retention import Retention
+from eirkit.tasks.policy import Outlook, Policy, Retention, Structure, find_policy
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.workload import Graph
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.compilation import hint_if_slow
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import SpecError
+from eirkit.packages import hint_if_slow
 from eirkit.tasks.generation import BATCH, prepare
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses

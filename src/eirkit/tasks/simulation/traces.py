@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from eirkit.compilation import compiled, has_compiler
 from eirkit.errors import SpecError, UnknownNameError
+from eirkit.packages import compiled, has_compiler
 from eirkit.tasks.simulation import trace_kernels
 
 Labels = NDArray[np.int32]

@@ -1,0 +1,226 @@
+"""`eirkit eir curve` and `eirkit eir count`: bits that must survive each step of a task or a contract."""
+
+from __future__ import annotations
+
+from math import log2
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import click
+
+from eirkit.cli.command import Show, command, document_options, option
+from eirkit.cli.options import (
+    IntegerList,
+    WorkloadName,
+    graph_option,
+    task_options,
+    task_words,
+    workload_argument,
+    workload_command,
+)
+from eirkit.eir.bisimulation import count_process
+from eirkit.eir.contract import LIMIT, ContractCount, Process, count_contract, load_contract
+from eirkit.eir.demand import ClassCount, DemandCurve, pressure
+from eirkit.show.document import Axis, Chart, Document, Item, Section, Series, facts
+from eirkit.show.drawing import save
+from eirkit.show.table import Cell, Column, Table
+from eirkit.tasks.generation import from_graph, generate, graph_of, prepare
+from eirkit.tasks.task import TaskInstance, TaskSpec
+from eirkit.tasks.workload import load_graph
+
+LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
+FEWEST_DRAWN = 12  # cuts
+WARM_UP = "unscored warm-up steps are treated as required"
+
+
+@workload_command(example="eirkit eir curve stepwise-sum --n 64 --m 16 --h 8")
+@workload_argument(WorkloadName())
+@task_options
+@graph_option
+@option("--cuts", type=IntegerList(least=0), help="Compute only these cuts, such as 16,40.  [default: all]")
+@option("--h", type=click.IntRange(min=1), help="Also print the pressure on a memory of h records.")
+@option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve as .svg, .png or .pdf.")
+@document_options
+def curve(
+    spec: TaskSpec, graph: Path | None, cuts: list[int] | None, h: int | None, plot: Path | None, show: Show
+) -> None:
+    """Compute how many bits must survive each step of a task of WORKLOAD.
+
+    Cut t lies after step t. The number is the execution information requirement (EIR): with fewer bits no agent can
+    answer every later step correctly.
+    """
+    task = generate(spec) if graph is None else from_graph(spec, load_graph(graph))
+    workload = prepare(task.spec)
+    demand = workload.demand(task.spec, graph_of(task), cuts)
+    data = _data(task, demand)
+    if h is not None:
+        under = pressure(demand, h, log2(workload.alphabet(task.spec)))
+        data["pressure"] = {"h": h, "capacity_bits": under.capacity_bits, "peak": under.peak}
+    chart = _chart(demand, f"{spec.workload}, seed {spec.seed}")
+    if plot is not None:
+        save(chart, plot)
+    show(_document(task.spec, demand, data, chart))
+
+
+def _data(task: TaskInstance, demand: DemandCurve) -> dict[str, Any]:
+    spec = task.spec
+    head = {name: value for name, value in spec.as_json().items() if name != "queries"}
+    bits = (
+        {"bits": demand.bits, "peak_bits": demand.peak.lower_bits}
+        if demand.certified
+        else {
+            "lower_bits": demand.lower_bits,
+            "upper_bits": demand.upper_bits,
+            "peak_lower_bits": demand.peak.lower_bits,
+            "peak_upper_bits": demand.peak.upper_bits,
+        }
+    )
+    return {
+        **head,
+        "q": spec.q,
+        "fingerprint": task.fingerprint,
+        "method": demand.method,
+        "certified": demand.certified,
+        **bits,
+        "notes": [WARM_UP] if spec.warm_up else [],
+    }
+
+
+def _document(spec: TaskSpec, demand: DemandCurve, data: dict[str, Any], chart: Chart) -> Document:
+    known = sum(count is not None for count in demand.counts)
+    items: tuple[Item, ...] = (chart, _table(spec, demand)) if known > FEWEST_DRAWN else (_table(spec, demand),)
+    answer = [_peak(demand, all_cuts=known == len(demand.counts))]
+    if "pressure" in data:
+        under = data["pressure"]
+        answer.append(
+            f"{under['h']} records hold {under['capacity_bits']:.1f} bits, so the pressure is at most "
+            f"{under['peak']:.3f}; above 1 no agent is always right."
+        )
+    words = (f"{data['method']}; {'exact' if demand.certified else 'bounds, not exact'}", *data["notes"])
+    title = f"Bits that must survive: {spec.workload}"
+    then = f"eirkit lacuna simulate {task_words(spec)} --h {spec.m},{max(1, spec.m // 2)}"
+    return Document("eir-curve", title, tuple(answer), data, (Section("", (), items), Section("", words)), next=then)
+
+
+def _peak(demand: DemandCurve, *, all_cuts: bool) -> str:
+    low, high = demand.peak.lower_bits, demand.peak.upper_bits
+    bits = f"{low:.1f} bits" if demand.certified else f"between {low:.1f} and {high:.1f} bits"
+    where = next(t for t, count in enumerate(demand.counts) if count == demand.peak)
+    return f"At the peak, after step {where}, {bits} must survive{'' if all_cuts else ' (of the cuts computed)'}."
+
+
+def _chart(demand: DemandCurve, title: str) -> Chart:
+    """Return bits over cuts; a band where lower and upper bounds differ."""
+    pairs = zip(demand.lower_bits, demand.upper_bits, strict=True)
+    known = [(t, low, high) for t, (low, high) in enumerate(pairs) if low is not None]
+    cuts, low, high = (tuple(column) for column in zip(*known, strict=True))
+    series = Series("bits", "step", cuts, high, low, high)
+    axes = Axis("cut t"), Axis("bits that must survive", low=0.0)
+    peak = max((bits for bits in high if bits is not None), default=0.0)
+    return Chart("curve", title, f"At most {peak:.1f} bits must survive.", *axes, (series,))
+
+
+def _table(spec: TaskSpec, demand: DemandCurve) -> Table:
+    bits = (Column("bits", "bits"),) if demand.certified else (Column("lower", "at least"), Column("upper", "at most"))
+    rows = _runs(demand)
+    selected = len(rows) > LONGEST_TABLE
+    title = f"{spec.workload}, n={spec.n}, m={spec.m}, q={spec.q}, seed {spec.seed}"
+    return Table(
+        "bits",
+        title,
+        (Column("cuts", "cuts t", figures=True), *bits),
+        tuple(_telling(demand) if selected else rows),
+        "A selection of the cuts; --json has them all." if selected else "",
+    )
+
+
+def _telling(demand: DemandCurve) -> list[dict[str, Cell]]:
+    """Return rows for the peak, the last cuts, and a few between."""
+    n = len(demand.counts) - 1
+    peak = max(range(n + 1), key=lambda t: (demand.counts[t] or ClassCount.exactly(0)).upper)
+    cuts = sorted({*range(0, n + 1, max(1, n // 8)), peak, n - 1, n})
+    chosen = tuple(count if t in cuts else None for t, count in enumerate(demand.counts))
+    return _runs(DemandCurve(chosen, demand.method))
+
+
+def _runs(demand: DemandCurve) -> list[dict[str, Cell]]:
+    """Return one row for each run of cuts with the same count."""
+    rows: list[dict[str, Cell]] = []
+    first = 0
+    for t, count in enumerate(demand.counts):
+        following = demand.counts[t + 1] if t + 1 < len(demand.counts) else None
+        if count is not None and count != following:
+            low, high = count.lower_bits, count.upper_bits
+            rows.append({"cuts": str(t) if first == t else f"{first}–{t}", "bits": low, "lower": low, "upper": high})
+        if count != following:
+            first = t + 1
+    return rows
+
+
+@command(example="eirkit eir count examples/timezone.py:timezone")
+@click.argument("contract", metavar="FILE.py:NAME")
+@option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=LIMIT,
+    show_default=True,
+    help="Evaluations after which to give up.",
+)
+@option("--groups", is_flag=True, help="Also list which histories, or states, share a class.")
+@document_options
+def count(contract: str, limit: int, groups: bool, show: Show) -> None:
+    """Count how many bits the contract NAME in FILE.py requires at the cut that it describes.
+
+    NAME is an object or a class with `histories`, `futures` and `respond(history, future)`; or with `states`,
+    `moves(state)`, `step(state, move) -> (output, next_state)` and `horizon` (steps left, None for unlimited).
+    """
+    found = load_contract(contract)
+    counted = count_process(found, limit=limit) if isinstance(found, Process) else count_contract(found, limit=limit)
+    data = {"contract": contract, **as_document(counted)}
+    if groups:
+        data["groups"] = [[str(member) for member in group] for group in counted.groups]
+    show(_count_document(contract, counted, data, groups))
+
+
+def as_document(counted: ContractCount) -> dict[str, Any]:
+    """Return what `--json` prints about a count."""
+    return {
+        "form": "process" if counted.futures is None else "finite",
+        "classes": counted.classes,
+        "bits": counted.bits,
+        "representation_bits": counted.representation_bits,
+        "histories": counted.histories,
+        "futures": counted.futures,
+        "horizon": counted.horizon,
+        "evaluations": counted.evaluations,
+        "method": counted.method,
+    }
+
+
+def _count_document(contract: str, counted: ContractCount, data: dict[str, Any], groups: bool) -> Document:
+    pasts = "states" if counted.futures is None else "histories"
+    answer = (f"{counted.bits:.3f} bits must survive this cut.", _whole(counted.representation_bits))
+    found: dict[str, Cell] = {
+        pasts: counted.histories,
+        "classes": f"{counted.classes:,}: {pasts} of one class need the same answers, whatever comes next",
+        "EIR": f"log2({counted.classes:,}) = {counted.bits:.3f} bits",
+        "method": f"{counted.method}; {counted.evaluations:,} evaluations",
+    }
+    items = [facts("count", "How it was counted", found)]
+    if groups:
+        rows: list[dict[str, Cell]] = [
+            {"class": n, "member": str(m)} for n, group in enumerate(counted.groups, 1) for m in group
+        ]
+        columns = (Column("class", "class"), Column("member", pasts, role="text"))
+        items.append(Table("groups", f"{pasts.capitalize()} by class", columns, tuple(rows)))
+    then = "eirkit eir curve stepwise-sum" if groups else f"eirkit eir count {quote(contract)} --groups"
+    return Document(
+        "eir-count", f"Bits required by {contract}", answer, data, (Section("", (), tuple(items)),), next=then
+    )
+
+
+def _whole(bits: int) -> str:
+    if bits == 0:
+        return "Nothing has to be remembered."
+    return f"A fixed-length code needs {bits} whole bits; with fewer, no agent can be right in every case."

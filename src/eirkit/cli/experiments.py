@@ -1,0 +1,267 @@
+"""`eirkit lacuna capability`, `probe` and `audit`: controls of models and of the task interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from eirkit.agents.model import ModelOptions
+from eirkit.cli.agent_options import model_options, seeds_option, workload_options
+from eirkit.cli.command import Show, command, document_options, option
+from eirkit.cli.options import IntegerList, workload_command
+from eirkit.cli.runner_options import CommandResult, RunnerOptions, losses, recorded_words, runner_options
+from eirkit.experiments.audit import CHANNELS, Audit
+from eirkit.experiments.leaks import audit as run_audit
+from eirkit.experiments.probe import FAN_INS, ProbeExperiment, ProbePlan, ProbeRow
+from eirkit.findings.measures import CAUSE_MEASURES, PROBE_MEASURES, RUN_MEASURES
+from eirkit.runs.capability import THRESHOLD, WINDOWS, CapabilityCell, CapabilityExperiment, Control
+from eirkit.runs.results import Results
+from eirkit.show.document import Document, Section
+from eirkit.show.table import Cell, Column, Table, counted
+from eirkit.tasks.policy import policies
+from eirkit.tasks.task import TaskSpec
+
+ALL = "stepwise-sum,store-recall,running-max,stepwise-max,stepwise-topk,full-lookup"
+
+
+@workload_command(
+    example="eirkit lacuna capability store-recall --model reference/calculator --windows 8", resumed=recorded_words
+)
+@workload_options(ALL)
+@option(
+    "--windows",
+    type=IntegerList(1),
+    default=",".join(map(str, WINDOWS)),
+    show_default=True,
+    group="Task",
+    help="Values of m = h = lookback; full-lookup always has 16 labels.",
+)
+@option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=THRESHOLD,
+    show_default=True,
+    group="Evidence",
+    help="Accuracy that a cell must reach.",
+)
+@option(
+    "--calculator/--no-calculator",
+    default=True,
+    show_default=True,
+    group="Evidence",
+    help="Also run each cell with a calculator.",
+)
+@seeds_option()
+@model_options()
+@runner_options()
+@document_options
+def capability(
+    specs: tuple[TaskSpec, ...],
+    windows: list[int],
+    threshold: float,
+    calculator: bool,
+    seeds: Sequence[int],
+    model_names: tuple[str, ...],
+    model_options: ModelOptions,
+    runner: RunnerOptions,
+    show: Show,
+) -> int:
+    """Run each model with nothing missing, to find out which tasks it can do at all.
+
+    A cell below the threshold supports no claims about lost information. Exits with 1 if there is such a cell.
+    """
+    control = Control(seeds, windows, threshold, calculator)
+    for spec in specs:
+        control.tasks(spec)  # what cannot be run at all is wrong usage, not a verdict about a model
+
+    question = CapabilityExperiment(specs, model_names, model_options, control)
+
+    def measure(results: Results) -> CommandResult:
+        cells = question.measure(results)
+        failed = any(cell.failures or not cell.passes for cell in cells)
+        return CommandResult(_document(cells, question.document(cells)), 1 if failed else 0)
+
+    return runner.run(question.plan(), measure, show)
+
+
+def _document(cells: Sequence[CapabilityCell], data: Mapping[str, Any]) -> Document:
+    passed = [cell for cell in cells if cell.passes]
+    said = f"{len(passed)} of {counted(len(cells), 'cell')} may support claims about lost information."
+    sections = [Section("", (), tuple(_tables(cells)))]
+    if failures := losses(cell.failures for cell in cells):
+        sections.append(Section("", failures))
+    first = passed[0] if passed else cells[0]
+    verb = "rescue" if passed else "run"
+    then = f"eirkit lacuna {verb} {quote(first.workload)} --model {quote(first.model)}"
+    return Document("lacuna-capability", "Accuracy with nothing missing", (said,), data, tuple(sections), next=then)
+
+
+def _tables(cells: Sequence[CapabilityCell]) -> Iterator[Table]:
+    names = (Column("model", "model", role="name"), Column("workload", "workload", role="name"))
+    causes = [one for one in CAUSE_MEASURES if any(cell.errors[one.id] for cell in cells)]
+    columns = (
+        *names,
+        Column.of(RUN_MEASURES["accuracy"]),
+        Column("accuracy_sd", "± sd", priority=2),
+        *(Column.of(one, priority=1) for one in causes),
+        Column("calculator_accuracy", "with calculator", percent=True),
+        Column("scored_text", RUN_MEASURES["scored"].label, figures=True, raw="scored"),
+    )
+    rows = [
+        {
+            **{name: getattr(cell, name) for name in ("model", "workload", "accuracy", "accuracy_sd", "scored")},
+            **{one.id: cell.errors[one.id] / cell.steps if cell.steps else None for one in causes},
+            "calculator_accuracy": cell.calculator_accuracy,
+            "scored_text": f"{cell.scored}/{cell.attempted}",
+        }
+        for cell in cells
+    ]
+    yield Table("cells", "Every needed answer is shown; recovery is off", columns, tuple(rows))
+    for id, title, chosen in (
+        ("eligible", "May support claims about lost information", [cell for cell in cells if cell.passes]),
+        ("excluded", "Excluded", [cell for cell in cells if not cell.passes]),
+    ):
+        if chosen:
+            why = Column("why", "why", role="text")
+            listed = [
+                {"model": cell.model, "workload": cell.workload, "why": cell.reason.partition(": ")[2]}
+                for cell in chosen
+            ]
+            yield Table(id, title, (*names, why), tuple(listed))
+
+
+# Where a terminal is narrow, the least telling columns go first.
+PROBE_COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    "probes": {"figures": True},
+    "minimum": {"priority": 1},
+    "redundant": {"priority": 2},
+    "off_cone": {"priority": 3},
+}
+
+
+@workload_command(
+    example="eirkit lacuna probe stepwise-sum --h 4 --model reference/recoverer",
+    context_settings={"default_map": {"m": 8}},
+    resumed=recorded_words,
+)
+@workload_options("stepwise-sum,stepwise-max,stepwise-topk")
+@option("--fan-ins", type=IntegerList(1), group="Task", help="Fan-ins to pool.  [default: --fan-in if given, else 2,4]")
+@option("--h", type=click.IntRange(1), default=8, show_default=True, group="Memory", help="Records that are kept.")
+@option(
+    "--policy",
+    known=policies.names,
+    default="lru",
+    show_default=True,
+    group="Memory",
+    help="Which records are kept until the loss.",
+)
+@option(
+    "--from-step",
+    type=click.IntRange(1),
+    group="Evidence",
+    help="Probe the first loss at or after this step.  [default: half of the task]",
+)
+@seeds_option()
+@model_options()
+@runner_options()
+@document_options
+def probe(
+    specs: tuple[TaskSpec, ...],
+    fan_ins: list[int] | None,
+    h: int,
+    policy: str,
+    from_step: int | None,
+    seeds: Sequence[int],
+    model_names: tuple[str, ...],
+    model_options: ModelOptions,
+    runner: RunnerOptions,
+    show: Show,
+) -> int:
+    """Ask each model to rebuild one lost result: it chooses what to read, and eirkit computes.
+
+    --m is 8 unless given.
+    """
+    probes = ProbePlan(policy, h, tuple(fan_ins or _default_fan_ins(specs[0])), from_step)
+    question = ProbeExperiment(specs, seeds, model_names, model_options, probes)
+
+    def measure(results: Results) -> CommandResult:
+        rows, found = question.measure(results)
+        lost = any(row.probes < row.attempted for row in rows)
+        then = f"eirkit lacuna rescue {quote(specs[0].workload)} --model {quote(model_names[0])}"
+        return CommandResult(_probe_document(rows, question.document(rows, found), then), 1 if lost else 0)
+
+    return runner.run(question.plan(), measure, show)
+
+
+def _default_fan_ins(spec: TaskSpec) -> tuple[int, ...]:
+    given = click.get_current_context().get_parameter_source("fan_in") is ParameterSource.COMMANDLINE
+    return (spec.fan_in,) if given else FAN_INS
+
+
+def _probe_document(rows: Sequence[ProbeRow], data: Mapping[str, Any], then: str) -> Document:
+    columns = (
+        Column("workload", "workload", role="name"),
+        Column("model", "model", role="name"),
+        *(Column.of(one, **PROBE_COLUMNS.get(one.id, {})) for one in PROBE_MEASURES),
+    )
+    shown = [
+        {**{column.key: getattr(row, column.key) for column in columns}, "probes": f"{row.probes}/{row.attempted}"}
+        for row in rows
+    ]
+    sections = [Section("", (), (Table("probes", PROBE_MEASURES.title, columns, tuple(shown)),))]
+    if failures := losses(row.failures for row in rows):
+        sections.append(Section("", failures))
+    return Document("lacuna-probe", "Recovery probes", tuple(_answers(rows)), data, tuple(sections), next=then)
+
+
+def _answers(rows: Sequence[ProbeRow]) -> Iterator[str]:
+    for model in dict.fromkeys(row.model for row in rows):
+        of = [row for row in rows if row.model == model]
+        probes = sum(row.probes for row in of)
+        yield f"{model} rebuilt {sum(row.successful for row in of):,} of {counted(probes, 'lost result')}."
+
+
+@command(example="eirkit lacuna audit --instances 20")
+@option("--instances", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Number of tasks to audit.")
+@option("--plant", type=click.Choice(CHANNELS), help="Audit an interface that leaks through this channel.")
+@document_options
+def audit(instances: int, plant: str | None, show: Show) -> int:
+    """Check seven channels of the controlled-retention interface for leaks.
+
+    Exits with 1 if there is any finding. --plant shows that a leak would be found.
+    """
+    found = run_audit(instances, plant)
+    show(_audit_document(found, plant))
+    return 1 if found.findings else 0
+
+
+def _audit_document(found: Audit, plant: str | None) -> Document:
+    rows: list[dict[str, Cell]] = [
+        {"channel": row.channel, "checks": row.checks, "findings": row.findings, "first": "; ".join(row.examples[:1])}
+        for row in found.rows
+    ]
+    rows.append({"channel": "total", "checks": found.checks, "findings": found.findings, "first": ""})
+    columns = (
+        Column("channel", "channel"),
+        Column("checks", "checks"),
+        Column("findings", "findings"),
+        Column("first", "first finding", role="text"),
+    )
+    leak = f", with a leak planted in {plant}" if plant else ""
+    title = f"Controlled retention, {counted(found.instances, 'instance')}{leak}"
+    note = (
+        f"{found.decisions:,} decisions, {found.saturated:,} of them with h records shown, {found.value_slots:,} value "
+        "slots: payload width is checked once for each slot, message length once for each decision with h records "
+        "shown, everything else once for each decision."
+    )
+    shown = columns if found.findings else columns[:-1]
+    section = Section("", (), (Table("channels", title, shown, tuple(rows), note),))
+    leaks = "No leak was found" if not found.findings else f"{counted(found.findings, 'check')} found a leak"
+    answer = f"{leaks} in {found.checks:,} checks of {counted(len(found.rows), 'channel')}."
+    then = "eirkit lacuna audit --plant ordering" if plant is None else "eirkit lacuna audit"
+    data = {**found.as_json(), "plant": plant}
+    return Document("lacuna-audit", "Channel audit", (answer,), data, (section,), next=then)
