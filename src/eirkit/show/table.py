@@ -105,10 +105,14 @@ class Column:
             return "yes" if cell else "no"
         if isinstance(cell, float) and self.least is not None and 0 <= cell < self.least:
             return f"< {self.least:g}"
+        if isinstance(cell, str):
+            return cell
         sign = "+" if self.signed else ""
-        if isinstance(cell, float):
-            return f"{cell:{sign}z.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:{sign}z,.{self.digits}f}"
-        return f"{cell:{sign},}" if isinstance(cell, int) else cell
+        kind = (
+            "," if isinstance(cell, int) else f"z.{max(0, self.digits - 2)}%" if self.percent else f"z,.{self.digits}f"
+        )
+        text = f"{cell:{sign}{kind}}"
+        return text.replace("-", "−") if self.signed else text
 
 
 @dataclass(frozen=True, slots=True)
