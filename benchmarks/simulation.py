@@ -1,4 +1,4 @@
-"""Times retention simulation against libcachesim and plain Python on one thread: paper streams and a Zipf trace.
+"""Times retention simulation against libcachesim and plain Python on one thread, on the streams of the paper.
 
 python -m benchmarks.simulation
 
@@ -25,7 +25,6 @@ from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, count_misses
 from eirkit.tasks.simulation.plain import replay, structure_of
 from eirkit.tasks.simulation.table import sweep
-from eirkit.tasks.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
 from eirkit.tasks.task import TaskSpec
 
 TASKS = 20_000
@@ -33,8 +32,6 @@ GRID = tuple(range(16, 0, -2))  # the capacities of the paper's first-failure gr
 SAMPLE = 100  # tasks for the plain loops
 TABLE = (12, 8, 4)  # those of its cross-family table
 STREAM_TARGET = 10.0  # times the best peer, per request
-REQUESTS, OBJECTS, CAPACITY = 10_000_000, 1_000_000, 10_000
-TRACE_TARGET = 3.0  # times libcachesim
 FITTED = 16  # log2 of a hash table that fits the cache
 ROUNDS = 3
 MEMORY_RATIO = 1.1  # ten times the seeds may take so much more memory at the peak
@@ -134,32 +131,6 @@ def python(batch: Batch, policy: str) -> int:
     return sum(replay(o, find_policy(policy).for_task(o), 8).missed_references for o in outlooks)
 
 
-def long_trace(library: Any, folder: Path) -> bool:
-    """Compare on a Zipf trace with arbitrary ids; True if every policy reaches the target."""
-    rng = np.random.default_rng(1)
-    law = np.cumsum(1 / np.arange(1, OBJECTS + 1))
-    ids = rng.integers(1, 1 << 62, OBJECTS)[np.searchsorted(law, rng.random(REQUESTS) * law[-1])]
-    path = write_trace(folder / "zipf.bin", ids)
-    labelled = LabelledTrace.of(ids)
-    print(f"\nZipf, {REQUESTS:,} requests for {labelled.count:,} objects, capacity {CAPACITY:,}; nanoseconds a request")
-    line("policy", ["ours", "labelled", "libcachesim", "fitted", "ratio", "to fitted", "miss rate"])
-    ratios = []
-    for policy in TRACE_POLICIES:
-        times = quickest(
-            lambda policy=policy: simulate_trace(LabelledTrace.of(ids), policy, CAPACITY),
-            lambda policy=policy: simulate_trace(labelled, policy, CAPACITY),
-            lambda policy=policy: theirs(library, path, policy, CAPACITY),
-            lambda policy=policy: theirs(library, path, policy, CAPACITY, hashpower=FITTED),
-        )
-        each = [seconds / REQUESTS * 1e9 for seconds in times]
-        misses = 1 - float(simulate_trace(labelled, policy, CAPACITY).mean())
-        assert abs(misses - theirs(library, path, policy, CAPACITY)) < 0.5 / REQUESTS, "the simulators disagree"
-        ratios.append(each[2] / each[0])
-        line(policy, [*each, f"{ratios[-1]:.1f}×", f"{each[3] / each[0]:.1f}×", f"{misses:.4f}"])
-    print("labelled: ids hashed beforehand, as in a sweep over capacities")
-    return verdict("libcachesim as it comes", min(ratios), TRACE_TARGET)
-
-
 def verdict(peer: str, ratio: float, target: float) -> bool:
     print(f"at least {ratio:.1f} times {peer}, target {target:.0f}: {'ok' if ratio >= target else 'FALLS SHORT'}")
     return ratio >= target
@@ -186,9 +157,6 @@ def warm_up() -> None:
     """Compile, or load, every kernel, and say how long it took."""
     start = perf_counter()
     sweep(TaskSpec("stepwise-sum"), range(2), ["fifo", "lru"], TABLE)
-    trace = LabelledTrace.of(np.arange(5000))
-    for policy in TRACE_POLICIES:
-        simulate_trace(trace, policy, 10)
     print(f"first calls, compiling what is not on disk yet: {perf_counter() - start:.1f} s, not counted below\n")
 
 
@@ -201,7 +169,7 @@ def main() -> int:
         return 1
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
-        held = [streams(libcachesim, Path(folder)), long_trace(libcachesim, Path(folder)), flat_memory()]
+        held = [streams(libcachesim, Path(folder)), flat_memory()]
     return int(not all(held))
 
 

@@ -106,7 +106,7 @@ def crowded_folders(root: Path) -> list[str]:
     return [
         f"{folder.relative_to(root.parent)}: {count} modules, at most {MOST_MODULES}"
         for folder, count in sorted(counts.items())
-        if count > MOST_MODULES and folder.name != "cli"
+        if count > MOST_MODULES
     ]
 
 

@@ -297,4 +297,4 @@ def test_no_code_looks_at_tracebacks_but_to_name_a_line_of_a_users_file():
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute) and node.attr in ("__traceback__", "tb_frame", "tb_next", "__notes__")
     }
-    assert looking == {("boundary.py", "_place_in_user_file")}
+    assert looking == {("registry.py", "_place_in_user_file")}

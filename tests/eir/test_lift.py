@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.demand import stepwise_sum
-from eirkit.eir.lift import BinomialPolynomial, alphabets_needed, fit, lift
 from eirkit.errors import UsageError
+from tests.eir.lifting import BinomialPolynomial, alphabets_needed, fit, lift
 from tests.eir.processes import MaxWindow, OnlineWindow, Operator, SumWindow, TopKWindow
 
 GRAPHS = {

@@ -71,3 +71,8 @@ ENTRIES = (
 @given(st.lists(ENTRIES, max_size=4), ANY_TEXT, st.booleans())
 def test_whatever_is_said_is_written_alike(entries, run, texts):
     assert event_lines(Trace(entries), run, texts=texts) == general(Trace(entries), run, texts)
+
+
+def test_a_name_that_cannot_be_encoded_is_escaped_as_everywhere():
+    trace = Trace([ActionTaken(0, 0, "", "fault", "é")])
+    assert event_lines(trace, "\ud800", texts=False) == general(trace, "\ud800", False)

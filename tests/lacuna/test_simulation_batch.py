@@ -186,12 +186,8 @@ def test_policies_that_the_kernels_cannot_rank_are_asked(policy: type[Policy]):
 WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = None  # as if it were not installed
-from eirkit.tasks.simulation.traces import TRACE_POLICIES, LabelledTrace, simulate_trace
 from eirkit.tasks.simulation.table import sweep
 from eirkit.tasks.task import TaskSpec
-trace = LabelledTrace.of([position * position % 61 << 40 for position in range(700)])
-for policy in TRACE_POLICIES:
-    print(policy, simulate_trace(trace, policy, 7).astype(int).tolist())
 for recovery in ("off", "direct"):
     for row in sweep(TaskSpec("stepwise-sum", n=24), range(4), ["lru", "random", "belady"], [8, 4], recovery=recovery):
         print(row)

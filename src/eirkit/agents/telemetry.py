@@ -195,7 +195,7 @@ def _decision_of(record: dict[str, Any]) -> Decision:
 
 def event_lines(trace: Trace, run: str, *, texts: bool = True) -> bytes:
     """Return one line for each entry of a trace, as `encode` writes the records of `event_records`."""
-    head = encode(SCHEMA, {"run": run})[:-2].decode() + ","
+    head = _TEXT.encode({"schema": SCHEMA, "run": run})[:-1] + ","
     try:
         return "".join([head + _line(entry, run, texts) for entry in trace.log]).encode()
     except UnicodeEncodeError:  # a lone surrogate, which `encode` escapes

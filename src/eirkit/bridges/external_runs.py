@@ -127,7 +127,7 @@ def open_external_runs(
     manifest = describe(suite, None, os.environ, folder)
     with RunStore(folder) as store:
         manifest.write(folder)
-        yield from _visits(suite, store, report, clock)
+        yield from _external_runs(suite, store, report, clock)
 
 
 @contextmanager
@@ -138,10 +138,10 @@ def resume_external_runs(
     then, suite = read_manifest(folder), recorded_suite(folder)
     refuse_drift(then, describe(suite, None, os.environ), folder)
     with RunStore(folder) as store:
-        yield from _visits(suite, store, report, clock)
+        yield from _external_runs(suite, store, report, clock)
 
 
-def _visits(suite: Suite, store: RunStore, report: Report, clock: Callable[[], float]) -> Iterator[ExternalRuns]:
+def _external_runs(suite: Suite, store: RunStore, report: Report, clock: Callable[[], float]) -> Iterator[ExternalRuns]:
     done = list(store.recover())
     try:
         yield ExternalRuns(suite, store, done, report, clock)

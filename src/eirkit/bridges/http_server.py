@@ -95,7 +95,7 @@ def _bracketed(name: str) -> str:
 class AccessGuard:
     """Middleware that checks every request before the application reads it."""
 
-    def __init__(self, inner: Application, door: HttpAccess, left: Left) -> None:
+    def __init__(self, inner: Application, access: HttpAccess, left: Left) -> None:
         from mcp.server.transport_security import (
             RequestBodyLimitMiddleware,
             TransportSecurityMiddleware,
@@ -103,8 +103,8 @@ class AccessGuard:
         )
 
         self.inner = RequestBodyLimitMiddleware(inner, LARGEST_REQUEST)
-        self.door, self.left = door, left
-        settings = TransportSecuritySettings(allowed_hosts=door.hosts, allowed_origins=door.origins)
+        self.access, self.left = access, left
+        settings = TransportSecuritySettings(allowed_hosts=access.hosts, allowed_origins=access.origins)
         self._names = TransportSecurityMiddleware(settings)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -140,13 +140,13 @@ class AccessGuard:
 
     def _is_known(self, scope: Any, headers: Mapping[str, str]) -> bool:
         """Return whether no token is needed or the right one is given; a token in the path is removed from it."""
-        if self.door.token is None:
+        if self.access.token is None:
             return True
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and _same(given.strip(), self.door.token):
+        if scheme.lower() == "bearer" and _same(given.strip(), self.access.token):
             return True
         first, _, rest = scope["path"].lstrip("/").partition("/")
-        if not _same(first, self.door.token):
+        if not _same(first, self.access.token):
             return False
         scope["path"] = f"/{rest}"
         scope["raw_path"] = scope["path"].encode()
@@ -203,15 +203,15 @@ async def repeat(check: Callable[[], Awaitable[None]], seconds: float = IDLE_CHE
 STOPPED = "the server was stopped before the agent had finished; continue with --resume"
 
 
-async def serve_one_client(visits: ExternalRuns) -> None:
+async def serve_one_client(runs: ExternalRuns) -> None:
     """Serve the client that started this process over stdio; its run is scored however it ends."""
     require_mcp()
-    sessions = ClientSessions(visits.begin, visits.clock)
-    await serve_stdio(make_server(sessions, *introduction(visits)), sessions)
+    sessions = ClientSessions(runs.begin, runs.clock)
+    await serve_stdio(make_server(sessions, *introduction(runs)), sessions)
 
 
 async def serve_many_clients(
-    visits: ExternalRuns, door: HttpAccess, idle_seconds: float, announce: Callable[[str], None]
+    runs: ExternalRuns, access: HttpAccess, idle_seconds: float, announce: Callable[[str], None]
 ) -> None:
     """Serve over HTTP; clients that leave or become idle are scored, those cut off at shutdown are not.
 
@@ -219,29 +219,29 @@ async def serve_many_clients(
         announce: called with the address once the server listens.
     """
     require_mcp()
-    sessions = ClientSessions(visits.begin, visits.clock)
-    application = mcp_application(make_server(sessions, *introduction(visits)), (), idle_seconds)
-    listening = door.bind()
-    announce(address(door, listening.getsockname()[1]))
+    sessions = ClientSessions(runs.begin, runs.clock)
+    application = mcp_application(make_server(sessions, *introduction(runs)), (), idle_seconds)
+    listening = access.bind()
+    announce(address(access, listening.getsockname()[1]))
     looking = asyncio.create_task(repeat(partial(sessions.leave_idle, idle_seconds)))
     try:
-        await serve_http(AccessGuard(application, door, sessions.leave), listening)
+        await serve_http(AccessGuard(application, access, sessions.leave), listening)
     finally:
         looking.cancel()
         with suppress(asyncio.CancelledError):
             await looking
-        await visits.stop(STOPPED)
+        await runs.stop(STOPPED)
 
 
-def address(door: HttpAccess, port: int) -> str:
+def address(access: HttpAccess, port: int) -> str:
     """Return the URL of the server, without its token."""
-    host = f"[{door.host}]" if ":" in door.host else door.host
+    host = f"[{access.host}]" if ":" in access.host else access.host
     return f"http://{host}:{port}/mcp"
 
 
-def introduction(visits: ExternalRuns) -> tuple[str, tuple[str, ...]]:
+def introduction(runs: ExternalRuns) -> tuple[str, tuple[str, ...]]:
     """Return the rules and the commands of the sessions; they are the same for every seed."""
-    session = make_session(visits.cell.access, visits.task(0), visits.stage.workload, visits.stage.structure)
+    session = make_session(runs.cell.access, runs.task(0), runs.stage.workload, runs.stage.structure)
     request = session.request()
     rules = request.messages[0].content if isinstance(request, Request) else ""
     return rules, session.commands if isinstance(session, ManagedSession) else ("ANSWER",)

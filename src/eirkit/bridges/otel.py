@@ -1,6 +1,6 @@
 """Builds OpenTelemetry spans with ids derived from the name of their run, and encodes them as OTLP/JSON.
 
-`otel_runs.py` and `otel_recordings.py` turn runs into spans. Records of runs hold durations and no clock times, so the
+`otel_runs.py` and `otel_export.py` turn runs into spans. Records of runs hold durations and no clock times, so the
 caller gives the start of a trace, and every span lasts at least a microsecond.
 """
 

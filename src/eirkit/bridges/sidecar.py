@@ -63,9 +63,9 @@ class Sidecar:
         now: seconds since the epoch.
     """
 
-    def __init__(self, plan: SidecarPlan, visits: ExternalRuns, folder: Path, now: Callable[[], float] = time) -> None:
-        self.plan, self.visits, self.folder, self.now = plan, visits, folder, now
-        self.episode: Episode = visits.begin()
+    def __init__(self, plan: SidecarPlan, runs: ExternalRuns, folder: Path, now: Callable[[], float] = time) -> None:
+        self.plan, self.runs, self.folder, self.now = plan, runs, folder, now
+        self.episode: Episode = runs.begin()
         self._began: float | None = None
         self._opened = 0  # steps opened so far
         self._answer: str | None = None  # to the open step
@@ -122,7 +122,7 @@ class Sidecar:
         """Return correct / scored; an unfinished run is scored as if the agent left now."""
         outcome = self.episode.outcome
         if outcome is None:
-            outcome = await score_of(self.visits.stage, self.episode.task, self.episode.replies)
+            outcome = await score_of(self.runs.stage, self.episode.task, self.episode.replies)
         if isinstance(outcome, Failure):
             raise UsageError(f"the run was aborted ({outcome.record['message']}); run the trial again")
         score = outcome.record["score"]
@@ -176,11 +176,11 @@ def routes(sidecar: Sidecar) -> list[Any]:
 async def serve(folder: Path, host: str = EVERYWHERE, port: int = PORT) -> None:
     """Serve the episode in a folder until SIGINT or SIGTERM."""
     plan = SidecarPlan.read(folder)
-    with open_external_runs(read_suite(plan.suite), folder / OUT) as visits:
-        sidecar = Sidecar(plan, visits, folder)
-        door = HttpAccess(host, port, plan.token, (SERVICE,))
+    with open_external_runs(read_suite(plan.suite), folder / OUT) as runs:
+        sidecar = Sidecar(plan, runs, folder)
+        access = HttpAccess(host, port, plan.token, (SERVICE,))
         application = _application(sidecar)
-        await serve_http(AccessGuard(application, door, _keep_running), door.bind())
+        await serve_http(AccessGuard(application, access, _keep_running), access.bind())
 
 
 def _application(sidecar: Sidecar) -> Any:
@@ -189,7 +189,7 @@ def _application(sidecar: Sidecar) -> Any:
 
         return Starlette(routes=routes(sidecar))
     sessions = ClientSessions(lambda: sidecar.episode)
-    return mcp_application(make_server(sessions, *introduction(sidecar.visits)), routes(sidecar), IDLE_SECONDS)
+    return mcp_application(make_server(sessions, *introduction(sidecar.runs)), routes(sidecar), IDLE_SECONDS)
 
 
 async def _keep_running(client: str) -> None:

@@ -18,8 +18,8 @@ import click
 
 from eirkit.errors import UsageError
 from eirkit.show.document import Document
-from eirkit.show.html import clean
 from eirkit.show.showing import FORMS, TEXT_WIDTH, Form, shown
+from eirkit.show.table import clean
 from eirkit.show.terminal import Line, document_lines
 
 # The order of groups in help; a group that is not listed comes before Output.

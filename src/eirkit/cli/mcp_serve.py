@@ -108,16 +108,16 @@ def serve(
     given = click.get_current_context().params
     if not http and (given.get("as_json") or given.get("form") not in (None, "text")):
         raise UsageError("on the standard streams stdout carries the protocol; use --json and --format with --http")
-    door = HttpAccess(host, port, token or None, names) if http else None
+    access = HttpAccess(host, port, token or None, names) if http else None
     require_mcp()
-    folder, visiting = _visiting(given_keys(options), episodes or EPISODES[http], out, resume)
-    with visiting as visits:
+    folder, opened = _open_runs(given_keys(options), episodes or EPISODES[http], out, resume)
+    with opened as runs:
         say(f"writing to {folder}")
-        if door is None:
-            asyncio.run(serve_one_client(visits))
+        if access is None:
+            asyncio.run(serve_one_client(runs))
         else:
-            asyncio.run(serve_many_clients(visits, door, 60 * idle_minutes, _say("serving at ")))
-    summary = summary_of(visits.suite, folder)
+            asyncio.run(serve_many_clients(runs, access, 60 * idle_minutes, _say("serving at ")))
+    summary = summary_of(runs.suite, folder)
     if http:
         show(_document(folder, summary))
     return 0
@@ -126,7 +126,7 @@ def serve(
 hide_model_options(serve)
 
 
-def _visiting(
+def _open_runs(
     given: dict[str, Any], episodes: int, out: Path | None, resume: Path | None
 ) -> tuple[Path, AbstractContextManager[ExternalRuns]]:
     if resume is not None:
@@ -140,7 +140,7 @@ def _visiting(
     calls = {} if given.get("condition") == [CONTROLLED] else {"tool_calls": True}
     suite = plan_external_runs({**calls, **given}, seeds=[secrets.randbits(SEED_BITS) for _ in range(episodes)])
     refuse_controlled(suite)
-    folder = out or fresh_folder(home() / "visits", suite.name)
+    folder = out or fresh_folder(home() / "runs", suite.name)
     return folder, open_external_runs(suite, folder, _report)
 
 

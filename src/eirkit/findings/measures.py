@@ -66,7 +66,7 @@ KIND_MEASURES = MeasureGroup(
         Measure(
             "not_fetched",
             "input not fetched",
-            "an input could be had within the budgets and was not",
+            "an input was within reach of the budgets but was not fetched",
             pooled="sum",
         ),
         Measure("protocol", "unreadable reply", "the reply could not be read as an answer to this step", pooled="sum"),
@@ -229,7 +229,7 @@ RUN_MEASURES = MeasureGroup(
         Measure("reads", "reads", "earlier answers read back with READ"),
         Measure("recomputations", "recomputations", "earlier answers computed again with RECOMPUTE"),
         Measure("max_turn", "at the action limit", "runs that ended at their limit of actions", pooled="sum"),
-        Measure("scored", "runs scored", "runs that came to an end, of those attempted", pooled="sum"),
+        Measure("scored", "runs scored", "runs that ended with a score, out of those attempted", pooled="sum"),
         Measure("pressure", "m/h", "the dependency window over the items kept in context", pooled="none"),
         Measure("h", "h", "items kept in context", pooled="none"),
     ),
@@ -255,7 +255,7 @@ SPENDING_MEASURES = MeasureGroup(
         Measure(
             "cost_usd",
             "agent cost",
-            "price of the agent's calls, unknown where that of some call is",
+            "price of the agent's calls, or unknown if the price of any call is unknown",
             "dollars",
             better="less",
             pooled="sum",
@@ -285,7 +285,7 @@ PROBE_MEASURES = MeasureGroup(
     "probes",
     "Recovery probes",
     (
-        Measure("probes", "probes", "probes that came to an end", pooled="sum"),
+        Measure("probes", "probes", "probes that ended with a score", pooled="sum"),
         Measure("successful", "successful", "probes that rebuilt the lost answer", better="more", pooled="sum"),
         Measure("early_stops", "gave up early", "probes that stopped before it was known", better="less", pooled="sum"),
         Measure(

@@ -75,7 +75,7 @@ LOG_MEASURES = MeasureGroup(
         Measure(
             "submits_after_failed_test",
             "submissions after a failed test",
-            "submissions though the last test run had failed",
+            "submissions although the last test run failed",
             pooled="sum",
         ),
         Measure("overflow_errors", "context overflows", "requests that did not fit the model's window", pooled="sum"),

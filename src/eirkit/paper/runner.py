@@ -27,7 +27,7 @@ from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 SCHEMA = "study/1"
 _PACKAGE = Path(__file__).parents[1]
 _EXCLUDED = ("bridges", "cli", "demo", "live", "show", "testing")  # packages that compute no figure of a study
-_INCLUDED = ("show/chart.py", "show/table.py")  # except these types, which are part of findings
+_INCLUDED = ("show/document.py", "show/table.py")  # except these types, which are part of findings
 _SOURCE = (".py", ".json", ".toml", ".safetensors")  # weights, odds and prices decide figures too
 _INPUTS = ("*/analysis.json", "base-lines.json")  # of --data; running an analysis again rewrites its first file
 

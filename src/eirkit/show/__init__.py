@@ -1,1 +1,14 @@
 """Documents, tables, charts and HTML pages that present results; every figure can be recomputed from the records."""
+
+# Modules that build the page of each kind of folder, and those that compare two folders; imported on first use.
+PAGES = {
+    "demo": "eirkit.demo.page",
+    "lacuna-evidence": "eirkit.show.runs.evidence",
+    "lacuna-run": "eirkit.show.runs.page",
+    "reproduction": "eirkit.paper.page",
+    "vestige-analysis": "eirkit.show.logs.page",
+}
+COMPARERS = {
+    "lacuna-run": "eirkit.show.comparison.runs",
+    "vestige-analysis": "eirkit.show.comparison.analyses",
+}

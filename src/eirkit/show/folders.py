@@ -119,9 +119,9 @@ class Comparer(Protocol):
     def __call__(self, a: Path, b: Path, *, plugins: bool) -> Comparison: ...
 
 
-pages: Registry[PageMaker] = Registry("page", group="eirkit.pages", package="eirkit.show.pages")
+pages: Registry[PageMaker] = Registry("page", group="eirkit.pages", package="eirkit.show", table="PAGES")
 comparers: Registry[Comparer] = Registry(
-    "comparison", group="eirkit.comparisons", package="eirkit.show.pages", table="COMPARERS"
+    "comparison", group="eirkit.comparisons", package="eirkit.show", table="COMPARERS"
 )
 
 

@@ -19,19 +19,10 @@ from urllib.parse import quote
 
 from eirkit import __version__
 from eirkit.show.document import Chart, Figure, Headline, Item, Listing, Page, Section
-from eirkit.show.table import Table
+from eirkit.show.table import Table, clean
 
-# Characters that steer a terminal, a parser or the direction of writing: nothing on a page needs them.
-_STEERING = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
-)
 _CODE = re.compile(r"`([^`]+)`")
 _IN_SCRIPT = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-
-
-def clean(text: str) -> str:
-    """Return a text with control characters replaced by the replacement character."""
-    return _STEERING.sub("\ufffd", text)
 
 
 def inert(text: str) -> str:

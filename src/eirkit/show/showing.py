@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from eirkit.show.document import Chart, Document, Figure, Item, Listing
-from eirkit.show.html import clean, render
-from eirkit.show.table import Table, markdown_text, one_line
+from eirkit.show.html import render
+from eirkit.show.table import Table, clean, markdown_text, one_line
 from eirkit.show.terminal import document_lines
 
 Form = Literal["text", "json", "csv", "markdown", "latex", "html"]

@@ -14,6 +14,11 @@ from eirkit.measures import Measure, Unit
 
 FEWEST = 0.005  # shares up to this would be rounded to 0%, which is reserved for exactly 0
 
+# Characters that steer a terminal, a parser or the direction of writing: nothing on a page needs them.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+
 
 def share(value: float | None) -> str:
     """Return a share as a whole percentage; only exactly 0 is shown as 0% and only exactly 1 as 100%."""
@@ -59,6 +64,11 @@ MARKDOWN = {**{mark: f"\\{mark}" for mark in "\\|`*_[]~"}, "<": "&lt;"}
 _ENTITY = re.compile(r"&(?=#?\w+;)")  # elsewhere an ampersand is itself
 
 
+def clean(text: str) -> str:
+    """Return a text with control characters replaced by the replacement character."""
+    return _STEERING.sub("\ufffd", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column: the key of its cells, its heading, its number format and the meaning of the heading.
@@ -95,10 +105,14 @@ class Column:
             return "yes" if cell else "no"
         if isinstance(cell, float) and self.least is not None and 0 <= cell < self.least:
             return f"< {self.least:g}"
+        if isinstance(cell, str):
+            return cell
         sign = "+" if self.signed else ""
-        if isinstance(cell, float):
-            return f"{cell:{sign}z.{max(0, self.digits - 2)}%}" if self.percent else f"{cell:{sign}z,.{self.digits}f}"
-        return f"{cell:{sign},}" if isinstance(cell, int) else cell
+        kind = (
+            "," if isinstance(cell, int) else f"z.{max(0, self.digits - 2)}%" if self.percent else f"z,.{self.digits}f"
+        )
+        text = f"{cell:{sign}{kind}}"
+        return text.replace("-", "−") if self.signed else text
 
 
 @dataclass(frozen=True, slots=True)

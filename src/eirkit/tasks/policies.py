@@ -22,20 +22,6 @@ from eirkit.seeds import Words, words
 from eirkit.tasks.policy import NEVER, Drawn, Hindsight, Outlook, Policy, Ranked, Record, Structure, policies
 from eirkit.tasks.task import Kind
 
-PLUGINS = {
-    "belady": "eirkit.tasks.policies",
-    "fifo": "eirkit.tasks.policies",
-    "fixed": "eirkit.tasks.policies",
-    "learned": "eirkit.tasks.policies",
-    "lfu": "eirkit.tasks.policies",
-    "lru": "eirkit.tasks.policies",
-    "random": "eirkit.tasks.policies",
-    "theory": "eirkit.tasks.policies",
-    "unbounded": "eirkit.tasks.policies",
-    "window": "eirkit.tasks.policies",
-}
-
-
 KINDS: tuple[Kind, ...] = get_args(Kind)
 EXACT = 16  # shorter distances have one bucket each
 PER_OCTAVE = 4

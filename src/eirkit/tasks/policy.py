@@ -1,6 +1,6 @@
 """The policy protocol: which record a full store evicts, base classes of policies, and the store itself.
 
-A policy is a pure choice over the facts that it is given; the store in `retention.py` does all bookkeeping. Most
+A policy is a pure choice over the facts that it is given; `Retention` does all bookkeeping. Most
 policies are `Ranked`: they name the fact whose lowest value is evicted first, and the batch kernels simulate them
 unchanged. A policy that needs the workload's structure or the future takes it through its constructor.
 
@@ -38,7 +38,7 @@ _FAST_KEYS: dict[tuple[str, str], Any] = {
     **{("uses", ties): attrgetter("uses", ties) for ties in _UNIQUE},
 }
 
-policies: Registry[type[Policy]] = Registry("policy", group="eirkit.policies", package="eirkit.tasks.policies")
+policies: Registry[type[Policy]] = Registry("policy", group="eirkit.policies", package="eirkit.tasks", table="POLICIES")
 
 
 @fact

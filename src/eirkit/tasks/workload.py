@@ -138,7 +138,9 @@ _VERBS = (
     *("kinds", "references", "stores", "last_use", "demand"),
 )
 
-workloads: Registry[type[Workload]] = Registry("workload", group="eirkit.workloads", package="eirkit.tasks.workloads")
+workloads: Registry[type[Workload]] = Registry(
+    "workload", group="eirkit.workloads", package="eirkit.tasks", table="WORKLOADS"
+)
 
 
 class Workload(ABC):

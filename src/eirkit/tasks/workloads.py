@@ -18,15 +18,6 @@ from eirkit.seeds import below, words
 from eirkit.tasks.task import Kind, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, curve_of, workloads
 
-PLUGINS = {
-    "full-lookup": "eirkit.tasks.workloads",
-    "running-max": "eirkit.tasks.workloads",
-    "stepwise-max": "eirkit.tasks.workloads",
-    "stepwise-sum": "eirkit.tasks.workloads",
-    "stepwise-topk": "eirkit.tasks.workloads",
-    "store-recall": "eirkit.tasks.workloads",
-}
-
 
 @workloads.add("store-recall")
 class StoreRecall(Lookup):

@@ -13,6 +13,7 @@ from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.run_columns import Floats, RunColumns, read_runs
 from eirkit.logs.tables import read_analysis
 from eirkit.show.differences import Comparison, MeasuredPair, changes_between, difference_of
+from eirkit.show.folders import comparers
 
 MEASURES: Mapping[str, Callable[[RunColumns], Floats]] = {
     "failed": lambda runs: runs.failed,
@@ -87,3 +88,9 @@ def _warnings(left: RunColumns, right: RunColumns, changed: list[str], *, by_run
         yield "no run is in both folders: means of each task's runs are paired"
     if any(name.startswith("goal_sources") for name in changed):
         yield "goals were known in different ways, so demand and goal access do not compare as they stand"
+
+
+@comparers.add("vestige-analysis")
+def compare_analysis_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
+    """Return the comparison of two analyses, which never refer to plug-in code."""
+    return compare_analyses(a, b)

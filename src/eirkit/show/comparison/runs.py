@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -21,8 +22,16 @@ from eirkit.show.differences import (
     difference_of,
     group_of,
 )
+from eirkit.show.folders import comparers
 from eirkit.show.runs.command_line import seeds_text
-from eirkit.show.runs.folder import TASK_AXES, Coordinates, RunFacts, SweepFolder, condition_of
+from eirkit.show.runs.folder import (
+    TASK_AXES,
+    Coordinates,
+    RunFacts,
+    SweepFolder,
+    condition_of,
+    read_sweep,
+)
 
 Figure = Callable[[RunFacts], float | None]
 
@@ -280,3 +289,9 @@ def _are_told_otherwise(a: SweepFolder, b: SweepFolder, matches: Sequence[Match]
         return True
     alike = set(a.manifest.rules) == set(b.manifest.rules)
     return alike and a.manifest.prompt_sha256 != b.manifest.prompt_sha256
+
+
+@comparers.add("lacuna-run")
+def compare_folders(a: Path, b: Path, *, plugins: bool) -> Comparison:
+    """Return the comparison of two sweeps."""
+    return compare_sweeps(read_sweep(a, plugins=plugins), read_sweep(b, plugins=plugins))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
-from eirkit.show.logs.analysed import Analysed
+from eirkit.show.folders import pages, refuse_others
+from eirkit.show.logs.analysed import Analysed, read_analysed
 from eirkit.show.logs.needs import (
     breaks_section,
     clipping_section,
@@ -284,3 +286,10 @@ def again_section(found: Analysed, where: str) -> Section:
     rows = tuple({"name": name, "value": value} for name, value in shown.items() if value)
     table = Table("options", "How runs were measured", (Column("name", "name"), Column("value", "value")), rows)
     return Section("How to make this again", (), (Listing("command", "The command", shlex.join(words)), table))
+
+
+@pages.add("vestige-analysis")
+def analysis_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Return the page of analysed runs."""
+    refuse_others(others)
+    return page_of(read_analysed(folder, tests=tests), str(folder))

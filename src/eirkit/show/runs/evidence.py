@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from eirkit.findings.measures import ARM_MEASURES, PROBE_MEASURES, RUN_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series
+from eirkit.show.folders import pages, refuse_others
 from eirkit.show.runs.answers import repair_of
 from eirkit.show.runs.command_line import evidence_command
-from eirkit.show.runs.folder import Evidence
+from eirkit.show.runs.folder import Evidence, read_evidence
 from eirkit.show.table import Column, Table, counted, listed, points, share
 
 Row = Mapping[str, Any]
@@ -206,3 +208,10 @@ _HEADLINES: Mapping[str, Callable[[Row], Headline]] = {
     "capability": _capability_headline,
     "probe": _probe_headline,
 }
+
+
+@pages.add("lacuna-evidence")
+def page_of_evidence(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Return the page of a rescue, capability or probe folder."""
+    refuse_others(others)
+    return evidence_page(read_evidence(folder, plugins=plugins))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.runs.cells import CONTROLLED
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
+from eirkit.show.folders import pages
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.show.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
 from eirkit.show.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
-from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of
+from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
 from eirkit.show.table import Column, Table, counted, listed, share
 from eirkit.tasks.task import without_seed
 
@@ -269,3 +271,9 @@ def rebuilding_section(sweep: SweepFolder) -> Section:
     )
     suite = Listing("suite", "The suite, as TOML", suite_text(then.suite))
     return Section("How to make this again", (), (command, suite, table))
+
+
+@pages.add("lacuna-run")
+def sweep_page(folder: Path, others: Sequence[Path], *, tests: bool, plugins: bool = False) -> Page:
+    """Return the page of a sweep, with evidence from its subfolders and from other folders."""
+    return page_of(read_sweep(folder, others, plugins=plugins))
