@@ -106,8 +106,8 @@ class Touches:
 class KeptContext:
     """What a log says of the context right after a break, beyond the summary in `RecordedTurn.carried`.
 
-    `texts` and `turns` were in the context word for word. `is_complete` says that nothing else of the past was: then what
-    is in neither of them nor in the summary is gone. Without it, what is not named may be gone or not.
+    `texts` and `turns` were in the context word for word. `is_complete` says that nothing else of the past was: what is
+    in neither of them nor in the summary is then gone. Otherwise what is not named may be gone or not.
     """
 
     evidence: Evidence

@@ -1,7 +1,7 @@
 """Measures how full the model's context window was: prompt sizes, overflow errors, summaries, share of the window.
 
-Window sizes come from the log, else from the user's own file and `windows.toml`; a size that none gives stays unknown. A prompt that
-shrinks suggests that history was condensed, but does not prove it.
+Window sizes come from the log, else from the user's own file and `windows.toml`; a size that none gives stays unknown.
+A prompt that shrinks suggests that history was condensed, but does not prove it.
 """
 
 from __future__ import annotations
