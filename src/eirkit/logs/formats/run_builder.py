@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Break, Call, LoggedUsage, RecordedTurn, Recording
+from eirkit.logs.trajectory import Break, Call, KeptContext, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
@@ -37,10 +38,10 @@ class _OpenCall:
 class _OpenTurn:
     """A reply to which more may still be added."""
 
-    __slots__ = ("broken", "calls", "carried", "rejected", "texts", "usage")
+    __slots__ = ("broken", "calls", "carried", "kept", "rejected", "texts", "usage")
 
-    def __init__(self, broken: Break | None, carried: str) -> None:
-        self.broken, self.carried = broken, carried
+    def __init__(self, broken: Break | None, carried: str, kept: KeptContext | None) -> None:
+        self.broken, self.carried, self.kept = broken, carried, kept
         self.calls: list[_OpenCall] = []
         self.texts: list[str] = []
         self.usage: LoggedUsage | None = None
@@ -53,6 +54,7 @@ class _OpenTurn:
             usage=self.usage,
             broken=self.broken,
             carried=self.carried,
+            kept=self.kept,
             rejected=self.rejected,
         )
 
@@ -66,6 +68,7 @@ class RunBuilder:
         self._prompt: list[str] = []
         self._break: Break | None = None
         self._carried: list[str] = []
+        self._kept: KeptContext | None = None
 
     @property
     def turn_count(self) -> int:
@@ -94,20 +97,40 @@ class RunBuilder:
 
     def break_off(self, kind: Break) -> None:
         """Record that the context is compacted or cleared before the next turn; the last of several breaks counts."""
-        self._break, self._carried = kind, []
+        self._break, self._carried, self._kept = kind, [], None
 
     def carry(self, text: str) -> None:
         """Add text that replaces the context after a break."""
         if self._break is not None:
             self._carried.append(text)
 
+    def keep(self, kept: KeptContext) -> None:
+        """Record what else is in the context after a break; several records of one break add up."""
+        if self._break is None:
+            return
+        before = self._kept
+        if before is None:
+            self._kept = kept
+            return
+        self._kept = replace(
+            before if kept.evidence == "size" else kept,
+            texts=before.texts + kept.texts,
+            files=before.files + kept.files,
+            turns=before.turns + kept.turns,
+            is_complete=before.is_complete or kept.is_complete,
+            is_opaque=before.is_opaque or kept.is_opaque,
+            tokens_before=before.tokens_before or kept.tokens_before,
+            tokens_after=before.tokens_after or kept.tokens_after,
+        )
+
     def begin(self) -> None:
         """Begin a turn; a break before the first turn is ignored, since there was nothing to lose."""
         broken = self._break if self._turns else None
-        self._turns.append(_OpenTurn(broken, "\n\n".join(filter(None, self._carried)) if broken else ""))
+        carried = "\n\n".join(filter(None, self._carried)) if broken else ""
+        self._turns.append(_OpenTurn(broken, carried, self._kept if broken else None))
         if self._break is not None and not broken:
             self._prompt += self._carried
-        self._break, self._carried = None, []
+        self._break, self._carried, self._kept = None, [], None
 
     def say(self, text: str) -> None:
         """Add text that the agent wrote in this turn."""
