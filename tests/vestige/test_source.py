@@ -7,7 +7,10 @@ import io
 import json
 import os
 import socket
+import subprocess
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow
@@ -157,25 +160,35 @@ def test_claimed_names_are_left_out_with_all_that_lies_below_them(tmp_path: Path
     assert [each.source for each in found] == [f"{tmp_path.name}/a/x.json"]
 
 
+@contextmanager
+def nested(folder: Path, levels: int) -> Iterator[None]:
+    """Nest so many folders; they are removed by a program that does not recurse as Python would."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for _ in range(levels):
+            Path("d").mkdir()
+            os.chdir("d")
+        os.chdir(folder)
+        yield
+    finally:
+        os.chdir(folder)
+        subprocess.run(["rm", "-r", "d"], check=True)
+        os.chdir(before)
+
+
 def test_links_to_themselves_and_folders_without_end_are_named_and_skipped(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "a").symlink_to("b")
     (tmp_path / "runs" / "b").symlink_to("a")
     (tmp_path / "runs" / "kept.json").write_text("{}")
-    before = Path.cwd()
-    os.chdir(tmp_path / "runs")
-    try:
-        for _ in range(1_500):  # more than the interpreter's limit of nested calls
-            Path("d").mkdir()
-            os.chdir("d")
-    finally:
-        os.chdir(before)
-    assert [one.source for one in documents(tmp_path / "runs")] == ["runs/kept.json"]
-    reasons = sorted(one.reason.partition(";")[0] for one in skipped(tmp_path / "runs"))
-    loop = "is a link that leads back to itself"
-    assert reasons == [loop, loop, f"is nested in more than {DEEPEST_FOLDER} folders"]
-    assert eirkit("vestige", "analyze", str(tmp_path / "runs"), "--out", str(tmp_path / "out")) == 2
-    assert eirkit("vestige", "analyze", str(tmp_path / "runs" / "a"), "--out", str(tmp_path / "out")) == 2
+    with nested(tmp_path / "runs", 1_500):  # more than the interpreter's limit of nested calls
+        assert [one.source for one in documents(tmp_path / "runs")] == ["runs/kept.json"]
+        reasons = sorted(one.reason.partition(";")[0] for one in skipped(tmp_path / "runs"))
+        loop = "is a link that leads back to itself"
+        assert reasons == [loop, loop, f"is nested in more than {DEEPEST_FOLDER} folders"]
+        assert eirkit("vestige", "analyze", str(tmp_path / "runs"), "--out", str(tmp_path / "out")) == 2
+        assert eirkit("vestige", "analyze", str(tmp_path / "runs" / "a"), "--out", str(tmp_path / "out")) == 2
 
 
 def test_links_that_lead_out_of_the_folder_are_named_and_not_followed(tmp_path: Path) -> None:
