@@ -18,6 +18,9 @@ from eirkit.registry import Registry
 Break = Literal["compaction", "clear"]
 Domain = Literal["files", "entities"]
 WriteKind = Literal["whole", "edit", "delete"]
+# How a log shows what is in the context after a break: the next request itself, what the log names as kept or put back,
+# or not at all, because what replaced the context is encrypted.
+Evidence = Literal["request", "log", "opaque"]
 
 
 @fact
@@ -85,6 +88,7 @@ class FileWrite:
     content: str | None = None  # the whole new content, if the action shows it
     removed: str | None = None  # of an edit: the removed text
     added: str | None = None  # of an edit: the added text
+    restored: bool = False  # it put the committed content back
 
 
 @fact
@@ -93,6 +97,16 @@ class Touches:
 
     reads: tuple[FileRead, ...] = ()
     writes: tuple[FileWrite, ...] = ()
+
+
+@fact
+class KeptContext:
+    """What a log says about the context after a break, besides the text that replaced it."""
+
+    text: str = ""  # word for word: messages that stayed and files that were put back, or the whole next request
+    evidence: Evidence = "log"
+    before_tokens: int | None = None  # size of the context before and after, if the log states them
+    after_tokens: int | None = None
 
 
 @fact
@@ -107,6 +121,8 @@ class RecordedTurn:
     broken: Break | None = None  # the context was compacted or cleared just before this turn
     carried: str = ""  # what replaced the context then, such as a summary
     rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
+    asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
+    kept: KeptContext | None = None  # None: nothing is known of the context after a break but `carried`
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +143,7 @@ class Recording:
     root: str | None = None  # the repository's folder, if the log says so
     exit_status: str = ""
     domain: Domain = "files"
+    window_tokens: int | None = None  # the model's context window, if the log states it
     details: Mapping[str, Any] = field(default_factory=dict)  # data specific to the format, such as the task's text
 
 

@@ -15,6 +15,7 @@ from eirkit.logs.formats.messages import take_reply, take_results, text_of, usag
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
     begins_with_info,
+    count_of,
     first_objects,
     items_of,
     mapping_of,
@@ -29,6 +30,11 @@ Entry = Mapping[str, Any]
 
 _CLEAR = "<command-name>/clear</command-name>"
 _COMMAND = "<command-"  # prefix of the record of a slash command; users may quote one
+# How lines of type `user` begin that no user wrote; a command of the user's own, with a message, is a prompt.
+_NOT_PROMPTS = (
+    *("<command-name>", "<local-command-", "<bash-", "<system-reminder>", "<task-notification>", "<user-prompt-submit"),
+    *("[Request interrupted", "Caveat: "),
+)
 _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 
 
@@ -229,6 +235,9 @@ def _take_all(builder: RunBuilder, entries: Iterable[Entry], models: list[str]) 
             _take_user(builder, entry)
         elif _is_boundary(entry):
             builder.break_off("compaction")
+            stated = mapping_of(entry.get("compactMetadata"))
+            if before := count_of(stated.get("preTokens")):
+                builder.keep(before_tokens=before, after_tokens=count_of(stated.get("postTokens")) or None)
 
 
 def _take_reply(builder: RunBuilder, entry: Entry, models: list[str]) -> None:
@@ -249,8 +258,17 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
     elif _CLEAR in text and text.lstrip().startswith(_COMMAND):
         builder.break_off("clear")
     else:
-        builder.hear(text)
+        if _is_prompt(entry, text):
+            builder.request(text)
+        else:
+            builder.hear(text)
         take_results(builder, content, mapping_of(entry.get("toolUseResult")))
+
+
+def _is_prompt(entry: Entry, text: str) -> bool:
+    """Return whether a line of type `user` is what the user wrote, not a result or a notice of the scaffold."""
+    is_own = entry.get("isMeta") is not True and not _answers(entry)
+    return is_own and bool(text.strip()) and not text.lstrip().startswith(_NOT_PROMPTS)
 
 
 def _first(entries: Iterable[Entry], field: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Break, Call, LoggedUsage, RecordedTurn, Recording
+from eirkit.logs.trajectory import Break, Call, Evidence, KeptContext, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
@@ -37,10 +37,10 @@ class _OpenCall:
 class _OpenTurn:
     """A reply to which more may still be added."""
 
-    __slots__ = ("broken", "calls", "carried", "rejected", "texts", "usage")
+    __slots__ = ("asked", "broken", "calls", "carried", "kept", "rejected", "texts", "usage")
 
-    def __init__(self, broken: Break | None, carried: str) -> None:
-        self.broken, self.carried = broken, carried
+    def __init__(self, asked: str, broken: Break | None, carried: str, kept: KeptContext | None) -> None:
+        self.asked, self.broken, self.carried, self.kept = asked, broken, carried, kept
         self.calls: list[_OpenCall] = []
         self.texts: list[str] = []
         self.usage: LoggedUsage | None = None
@@ -54,6 +54,8 @@ class _OpenTurn:
             broken=self.broken,
             carried=self.carried,
             rejected=self.rejected,
+            asked=self.asked,
+            kept=self.kept,
         )
 
 
@@ -66,6 +68,8 @@ class RunBuilder:
         self._prompt: list[str] = []
         self._break: Break | None = None
         self._carried: list[str] = []
+        self._asked: list[str] = []
+        self._kept: KeptContext | None = None
 
     @property
     def turn_count(self) -> int:
@@ -92,22 +96,55 @@ class RunBuilder:
         if not self._turns:
             self._prompt.append(text)
 
+    def request(self, text: str) -> None:
+        """Add a prompt of the user, which begins a segment; unlike `hear`, never a message of the scaffold."""
+        if text not in self._prompt:  # some logs have a prompt as a message and as an event
+            self.hear(text)
+        self._asked.append(text)
+
     def break_off(self, kind: Break) -> None:
         """Record that the context is compacted or cleared before the next turn; the last of several breaks counts."""
-        self._break, self._carried = kind, []
+        self._break, self._carried, self._kept = kind, [], None
 
     def carry(self, text: str) -> None:
         """Add text that replaces the context after a break."""
         if self._break is not None:
             self._carried.append(text)
 
+    def keep(
+        self,
+        text: str = "",
+        evidence: Evidence = "log",
+        *,
+        before_tokens: int | None = None,
+        after_tokens: int | None = None,
+    ) -> None:
+        """Add what the log says stayed in the context at a break, or was put back; several calls add up.
+
+        What a complete next request shows replaces what the log names; nothing replaces that.
+        """
+        if self._break is None:
+            return
+        known = self._kept or KeptContext(evidence=evidence)
+        if known.evidence == "request" != evidence:
+            text, evidence = "", "request"
+        texts = (text,) if evidence == "request" != known.evidence else (known.text, text)
+        self._kept = KeptContext(
+            "\n\n".join(filter(None, texts)),
+            evidence,
+            known.before_tokens if before_tokens is None else before_tokens,
+            known.after_tokens if after_tokens is None else after_tokens,
+        )
+
     def begin(self) -> None:
         """Begin a turn; a break before the first turn is ignored, since there was nothing to lose."""
         broken = self._break if self._turns else None
-        self._turns.append(_OpenTurn(broken, "\n\n".join(filter(None, self._carried)) if broken else ""))
+        carried = "\n\n".join(filter(None, self._carried)) if broken else ""
+        asked = "\n\n".join(filter(None, self._asked))
+        self._turns.append(_OpenTurn(asked, broken, carried, self._kept if broken else None))
         if self._break is not None and not broken:
             self._prompt += self._carried
-        self._break, self._carried = None, []
+        self._break, self._carried, self._asked, self._kept = None, [], [], None
 
     def say(self, text: str) -> None:
         """Add text that the agent wrote in this turn."""
