@@ -18,9 +18,13 @@ from eirkit.registry import Registry
 Break = Literal["compaction", "clear"]
 Domain = Literal["files", "entities"]
 WriteKind = Literal["whole", "edit", "delete"]
-# How a log shows what is in the context after a break: the next request itself, what the log names as kept or put back,
-# or not at all, because what replaced the context is encrypted.
-Evidence = Literal["request", "log", "opaque"]
+Evidence = Literal[
+    "prompt",  # the next request as it was sent
+    "history",  # the messages that replaced the context: replacement histories, compressed histories, visible messages
+    "preserved",  # the messages and files that the log says were kept or put back
+    "removed",  # the messages that the log says were removed; the others stayed
+    "size",  # only how large the context was before and after
+]
 
 
 @fact
@@ -101,12 +105,20 @@ class Touches:
 
 @fact
 class KeptContext:
-    """What a log says about the context after a break, besides the text that replaced it."""
+    """What a log says of the context right after a break, beyond the summary in `RecordedTurn.carried`.
 
-    text: str = ""  # word for word: messages that stayed and files that were put back, or the whole next request
-    evidence: Evidence = "log"
-    before_tokens: int | None = None  # size of the context before and after, if the log states them
-    after_tokens: int | None = None
+    `texts` and `turns` were in the context word for word. `is_complete` says that nothing else of the past was: what is
+    in neither of them nor in the summary is then gone. Otherwise what is not named may be gone or not.
+    """
+
+    evidence: Evidence
+    texts: tuple[str, ...] = ()  # results, messages and files, kept or put back
+    files: tuple[FileRead, ...] = ()  # of those texts, the files that the scaffold itself put back
+    turns: tuple[int, ...] = ()  # earlier turns, from 1, that stayed with the results of their calls
+    is_complete: bool = False
+    is_opaque: bool = False  # something was kept that the log holds in encrypted form only
+    tokens_before: int | None = None  # of the context, as logged
+    tokens_after: int | None = None
 
 
 @fact
@@ -120,9 +132,9 @@ class RecordedTurn:
     tokens: int | None = None  # of the turn, if the log gives them
     broken: Break | None = None  # the context was compacted or cleared just before this turn
     carried: str = ""  # what replaced the context then, such as a summary
+    kept: KeptContext | None = None  # what else was in the context then; None: the log does not say
     rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
     asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
-    kept: KeptContext | None = None  # None: nothing is known of the context after a break but `carried`
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +155,8 @@ class Recording:
     root: str | None = None  # the repository's folder, if the log says so
     exit_status: str = ""
     domain: Domain = "files"
-    window_tokens: int | None = None  # the model's context window, if the log states it
+    agent_version: str = ""  # of the agent that wrote the log, if the log says so
+    window: int | None = None  # the model's context window in tokens, if the log says so
     details: Mapping[str, Any] = field(default_factory=dict)  # data specific to the format, such as the task's text
 
 

@@ -310,17 +310,3 @@ def test_segments_begin_at_what_the_user_wrote(tmp_path: Path) -> None:
     ]
     run = only_run(FORMAT, as_lines(tmp_path / "s.jsonl", lines))
     assert [turn.asked for turn in run.turns] == ["Fix it", "", "Now the docs"]
-
-
-def test_the_stated_sizes_of_a_compaction_are_kept(tmp_path: Path) -> None:
-    sizes = {"trigger": "auto", "preTokens": 155_000, "postTokens": 9_000}
-    lines = [
-        user("u1", None, "Fix it"),
-        reply("a1", "u1", "m1", text("Working.")),
-        entry("b1", None, "system", subtype="compact_boundary", compactMetadata=sizes, logicalParentUuid="a1"),
-        user("s1", "b1", "It is half done.", isCompactSummary=True),
-        reply("a2", "s1", "m2", text("Done.")),
-    ]
-    kept = only_run(FORMAT, as_lines(tmp_path / "s.jsonl", lines)).turns[1].kept
-    assert kept is not None
-    assert (kept.before_tokens, kept.after_tokens, kept.text) == (155_000, 9_000, "")

@@ -15,7 +15,6 @@ from eirkit.logs.formats.messages import take_reply, take_results, text_of, usag
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
     begins_with_info,
-    count_of,
     first_objects,
     items_of,
     mapping_of,
@@ -235,9 +234,6 @@ def _take_all(builder: RunBuilder, entries: Iterable[Entry], models: list[str]) 
             _take_user(builder, entry)
         elif _is_boundary(entry):
             builder.break_off("compaction")
-            stated = mapping_of(entry.get("compactMetadata"))
-            if before := count_of(stated.get("preTokens")):
-                builder.keep(before_tokens=before, after_tokens=count_of(stated.get("postTokens")) or None)
 
 
 def _take_reply(builder: RunBuilder, entry: Entry, models: list[str]) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Break, Call, Evidence, KeptContext, LoggedUsage, RecordedTurn, Recording
+from eirkit.logs.trajectory import Break, Call, KeptContext, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
@@ -53,9 +54,9 @@ class _OpenTurn:
             usage=self.usage,
             broken=self.broken,
             carried=self.carried,
+            kept=self.kept,
             rejected=self.rejected,
             asked=self.asked,
-            kept=self.kept,
         )
 
 
@@ -111,29 +112,23 @@ class RunBuilder:
         if self._break is not None:
             self._carried.append(text)
 
-    def keep(
-        self,
-        text: str = "",
-        evidence: Evidence = "log",
-        *,
-        before_tokens: int | None = None,
-        after_tokens: int | None = None,
-    ) -> None:
-        """Add what the log says stayed in the context at a break, or was put back; several calls add up.
-
-        What a complete next request shows replaces what the log names; nothing replaces that.
-        """
+    def keep(self, kept: KeptContext) -> None:
+        """Record what else is in the context after a break; several records of one break add up."""
         if self._break is None:
             return
-        known = self._kept or KeptContext(evidence=evidence)
-        if known.evidence == "request" != evidence:
-            text, evidence = "", "request"
-        texts = (text,) if evidence == "request" != known.evidence else (known.text, text)
-        self._kept = KeptContext(
-            "\n\n".join(filter(None, texts)),
-            evidence,
-            known.before_tokens if before_tokens is None else before_tokens,
-            known.after_tokens if after_tokens is None else after_tokens,
+        before = self._kept
+        if before is None:
+            self._kept = kept
+            return
+        self._kept = replace(
+            before if kept.evidence == "size" else kept,
+            texts=before.texts + kept.texts,
+            files=before.files + kept.files,
+            turns=before.turns + kept.turns,
+            is_complete=before.is_complete or kept.is_complete,
+            is_opaque=before.is_opaque or kept.is_opaque,
+            tokens_before=before.tokens_before or kept.tokens_before,
+            tokens_after=before.tokens_after or kept.tokens_after,
         )
 
     def begin(self) -> None:
