@@ -121,7 +121,7 @@ class MemoryTotals:
         lost = Counter(str(record["message"]) for record in failed if record["kind"] == "memory")
         if not self.runs and not lost:
             return None
-        fates = {fate: sum(run[fate] for run in self.fates) for fate in FATES}
+        fates = {fate: sum(run.get(fate, 0) for run in self.fates) for fate in FATES}
         pooled = pool_fates(self.fates)
         return {
             "fates": fates,
