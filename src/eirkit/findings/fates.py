@@ -33,6 +33,7 @@ Fate = Literal[
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
 RETURNED: tuple[Fate, ...] = ("used", "not_used")
+LOST: tuple[Fate, ...] = tuple(fate for fate in FATES if fate not in (*RETURNED, "unclear"))  # known not to come back
 NOT_ASKED: tuple[Fate, ...] = (
     "not_sought",
     "unwritten",
