@@ -179,7 +179,7 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
         "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
-        "truncated": sum([reply.finish == LENGTH for reply in replies]),
+        "truncated_replies": sum([reply.finish == LENGTH for reply in replies]),
         "max_tokens": max([reply.max_tokens for reply in replies], default=0),
         "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
         "latency_seconds": round(math.fsum([reply.latency_seconds for reply in replies]), 6),
