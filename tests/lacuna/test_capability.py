@@ -32,7 +32,7 @@ def test_the_calculator_passes_everywhere(name):
 
 
 def test_windows_seeds_and_threshold_are_those_that_were_registered():
-    assert (Control().windows, list(Control().seeds), THRESHOLD) == ((4, 8, 16), [0, 1, 2], 0.75)
+    assert (Control().windows, list(Control().seeds), THRESHOLD) == ((4, 8, 16), [0, 1, 2], 0.9)
     sized = Control().specs(TaskSpec("stepwise-sum", lookback=3))
     assert [(spec.m, spec.reach) for spec in sized] == [(4, 4), (8, 8), (16, 16)]
     assert [spec.m for spec in Control().specs(TaskSpec("full-lookup"))] == [16]

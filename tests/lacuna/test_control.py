@@ -44,7 +44,7 @@ def suite(**changes):
 
 
 def test_the_gate_is_the_registered_control():
-    assert (GATE.windows, list(GATE.seeds), GATE.threshold, GATE.calculator) == ((4, 8, 16), [0, 1, 2], 0.75, False)
+    assert (GATE.windows, list(GATE.seeds), GATE.threshold, GATE.calculator) == ((4, 8, 16), [0, 1, 2], 0.9, False)
     spec = TaskSpec("stepwise-sum", n=12)
     (cell,) = assess(["reference/sloppy"], [spec], Control(calculator=False), ModelOptions())
     assert assess_gate("reference/sloppy", spec, ModelOptions()) == cell

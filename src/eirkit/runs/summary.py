@@ -19,6 +19,7 @@ from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
+from eirkit.findings.validity import check_validity
 from eirkit.records import write_document
 from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
@@ -30,6 +31,7 @@ FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
+_IN_WORDS = ("scratch", "scratch-lru", "compaction")  # records are recognised in texts of the agent
 _USAGE = (
     "calls",
     "cache_hits",
@@ -245,8 +247,11 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     rows = tuple(
         {
             **coordinates(cell, len(seeds)),
-            **(settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {}))),
-            **_claims(standings.get(key_of(cell)) if standings else None),
+            **_checked(
+                cell,
+                settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {})),
+                standings.get(key_of(cell)) if standings else None,
+            ),
         }
         for cell, seeds in suite.plan()
     )
@@ -304,9 +309,15 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
     }
 
 
-def _claims(verdict: ControlVerdict | None) -> dict[str, Any]:
-    """Return the verdict of the control, None if it was not run, and whether causes support claims."""
-    return {"control": verdict, "claims": verdict is not None and bool(verdict["passes"])}
+def _checked(cell: Cell, row: dict[str, Any], verdict: ControlVerdict | None) -> dict[str, Any]:
+    """Return a row with its validity, the verdict of the control (None if it was not run), and whether it may claim."""
+    access = cell.access
+    in_words = access.memory is not None or access.condition in _IN_WORDS
+    found = check_validity(row["blind"], row["unexplained"], cell.task, in_words=in_words)
+    if found.sentence is not None and row["memory_system"] is not None:
+        row = {**row, "memory_system": {**row["memory_system"], "diagnosis": [found.sentence]}}
+    claims = verdict is not None and bool(verdict["passes"]) and found.finding is None
+    return {**row, "validity": found.as_json(), "control": verdict, "claims": claims}
 
 
 def _last_failures(failures: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
