@@ -199,6 +199,7 @@ ROOT = LazyGroup(
         "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
         "export": EXPORT,
         "mcp": MCP,
+        "selftest": ("eirkit.cli.selftest:selftest", "Check what eirkit says about models with known faults."),
         "doctor": ("eirkit.cli.doctor:doctor", "What is usable here, what is missing, and how to install it."),
         "completion": ("eirkit.cli.doctor:completion", "Print a completion script for your shell."),
     },
