@@ -158,7 +158,7 @@ VESTIGE = LazyGroup(
         "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
         "query": ("eirkit.cli.vestige_query:run_query", "SQL over the tables of an analysis."),
-        "guard": ("eirkit.cli.vestige_guard:guard", "Watch a live agent and report what its context drops."),
+        "guard": ("eirkit.cli.watch:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
 )
