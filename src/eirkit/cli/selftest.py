@@ -9,7 +9,7 @@ from eirkit.cli import run
 from eirkit.cli.command import Show, command, document_options, option
 from eirkit.cli.execution import LiveLine
 from eirkit.cli.options import NameList
-from eirkit.selftest.behaviour import Behaviour, Result
+from eirkit.selftest.behaviour import PlantedBehaviour, Result
 from eirkit.selftest.catalogue import by_family, choose, try_all
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted
@@ -38,7 +38,7 @@ def selftest(listing: bool, only: Sequence[str] | None, show: Show) -> int:
     return 1 if any(one.disagreements for one in results) else 0
 
 
-def _listed(chosen: Sequence[tuple[str, Behaviour]]) -> Document:
+def _listed(chosen: Sequence[tuple[str, PlantedBehaviour]]) -> Document:
     rows = tuple({"family": family, "name": one.name, "about": one.about} for family, one in chosen)
     columns = (
         Column("family", "family", role="name"),

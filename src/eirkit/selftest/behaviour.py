@@ -78,7 +78,7 @@ Check = Callable[[Observed], Iterator[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class PlantedBehaviour:
     """One way to misbehave, how it is run, and what must hold beyond the comparison of every step."""
 
     name: str
@@ -104,7 +104,7 @@ class Result:
     disagreements: tuple[str, ...]
 
 
-def try_behaviour(behaviour: Behaviour, family: str, command: Command) -> Result:
+def try_behaviour(behaviour: PlantedBehaviour, family: str, command: Command) -> Result:
     """Run a behaviour and return where eirkit disagrees with the server."""
     with TemporaryDirectory(prefix="eirkit-selftest-") as parent:
         observed = observe(behaviour, Path(parent), command)
@@ -113,7 +113,7 @@ def try_behaviour(behaviour: Behaviour, family: str, command: Command) -> Result
     return Result(behaviour.name, family, behaviour.about, compared, tuple(found))
 
 
-def observe(behaviour: Behaviour, parent: Path, command: Command) -> Observed:
+def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Observed:
     """Run the command of a behaviour against its server and gather what was said."""
     agent, folder = PlantedAgent(behaviour.traits), parent / "runs"
     with LoopbackServer(agent) as server:
@@ -152,7 +152,7 @@ def plain_text(page: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", body)))
 
 
-def disagreements(behaviour: Behaviour, observed: Observed) -> Iterator[str]:
+def disagreements(behaviour: PlantedBehaviour, observed: Observed) -> Iterator[str]:
     """Yield what eirkit claims and the server refutes."""
     if behaviour.steps:
         if not observed.records:

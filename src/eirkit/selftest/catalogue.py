@@ -7,12 +7,12 @@ from itertools import groupby
 
 from eirkit.errors import UnknownNameError
 from eirkit.selftest import memories, models
-from eirkit.selftest.behaviour import Behaviour, Command, Result, try_behaviour
+from eirkit.selftest.behaviour import PlantedBehaviour, Command, Result, try_behaviour
 
-FAMILIES: dict[str, tuple[Behaviour, ...]] = {"models": models.BEHAVIOURS, "memories": memories.BEHAVIOURS}
+FAMILIES: dict[str, tuple[PlantedBehaviour, ...]] = {"models": models.BEHAVIOURS, "memories": memories.BEHAVIOURS}
 
 
-def choose(only: Sequence[str] = ()) -> list[tuple[str, Behaviour]]:
+def choose(only: Sequence[str] = ()) -> list[tuple[str, PlantedBehaviour]]:
     """Return behaviours with their families: all, or those whose name or family is given."""
     listed = [(family, one) for family, behaviours in FAMILIES.items() for one in behaviours]
     known = [*FAMILIES, *(one.name for _, one in listed)]
@@ -23,7 +23,7 @@ def choose(only: Sequence[str] = ()) -> list[tuple[str, Behaviour]]:
 
 
 def try_all(
-    chosen: Sequence[tuple[str, Behaviour]], command: Command, observe: Callable[[int, str], None]
+    chosen: Sequence[tuple[str, PlantedBehaviour]], command: Command, observe: Callable[[int, str], None]
 ) -> Iterator[Result]:
     """Try behaviours one after the other; `observe` is told how many are done and which comes next."""
     for done, (family, behaviour) in enumerate(chosen):

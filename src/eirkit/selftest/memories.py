@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 from eirkit.agents.memory import Item, Requirements
 from eirkit.errors import UsageError
-from eirkit.selftest.behaviour import FATE_CLAIMS, Behaviour, Check, Observed
+from eirkit.selftest.behaviour import FATE_CLAIMS, PlantedBehaviour, Check, Observed
 from eirkit.selftest.models import PERFECT, says
 from eirkit.selftest.planted import Traits
 
@@ -155,10 +155,12 @@ def own_calls(observed: Observed) -> Iterator[str]:
 _HERE = "eirkit.selftest.memories"
 
 
-def _memory(how: str, about: str, *checks: Check, case: int | None = None, traits: Traits | None = None) -> Behaviour:
+def _memory(
+    how: str, about: str, *checks: Check, case: int | None = None, traits: Traits | None = None
+) -> PlantedBehaviour:
     name = "PlantedMemory"
     chosen = f"--h 2 --memory {_HERE}:{name} --memory-set {name}.how={how}"
-    return Behaviour(f"memory-{how}", about, traits or Traits(), chosen, checks=(fates, *checks), case=case)
+    return PlantedBehaviour(f"memory-{how}", about, traits or Traits(), chosen, checks=(fates, *checks), case=case)
 
 
 BEHAVIOURS = (
@@ -174,14 +176,14 @@ BEHAVIOURS = (
     _memory("unused", "the agent never searches", traits=Traits(searches=False)),
     _memory("unwritten", "the agent never writes", traits=Traits(writes=False)),
     _memory("slips", "the agent slips in 10% of its answers", traits=Traits(slip=0.1)),
-    Behaviour(
+    PlantedBehaviour(
         "memory-raising",
         "raises once in a run",
         options=f"--h 2 --memory {_HERE}:PlantedMemory --memory-set PlantedMemory.how=raising",
         checks=(says("raises"),),
         steps=False,
     ),
-    Behaviour(
+    PlantedBehaviour(
         "memory-hanging",
         "hangs once in a run",
         options=(

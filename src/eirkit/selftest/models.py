@@ -6,17 +6,17 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eirkit.selftest.behaviour import Behaviour, Check, Observed
-from eirkit.selftest.planted import Form, Traits, Turn
+from eirkit.selftest.behaviour import PlantedBehaviour, Check, Observed
+from eirkit.selftest.planted import Form, Traits, PlantedTurn
 from eirkit.selftest.server import Said
 
-Speech = Callable[[Turn, list[str]], tuple[Said, Form]]
+Speech = Callable[[PlantedTurn, list[str]], tuple[Said, Form]]
 
 
 def _worded(word: Callable[[int, int], str]) -> Speech:
     """Return a speech that words answers in its own way, readable for a person, and commands as they are."""
 
-    def speak(turn: Turn, lines: list[str]) -> tuple[Said, Form]:
+    def speak(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
         if (found := re.fullmatch(r"ANSWER (\d+) (\d+)", lines[0])) is None:
             return Said("\n".join(lines)), "plain"
         return Said(word(int(found[1]), int(found[2]))), "plain"
@@ -36,7 +36,7 @@ def _thinks(before: str, after: str = "", *, apart: bool = False) -> Speech:
     return lambda turn, lines: (Said(f"{before}{chr(10).join(lines)}{after}"), "plain")
 
 
-def _by_tools(turn: Turn, lines: list[str]) -> tuple[Said, Form]:
+def _by_tools(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
     """Call all commands of a turn at once, as tools."""
     return Said(None, finish="tool_calls", calls=tuple(map(_as_call, lines))), "plain"
 
@@ -97,61 +97,61 @@ PERFECT = (accuracy(1.0),)
 _THOUGHT = "I add the values.\nNEXT\nDONE\nANSWER 1 0001\nThat was a draft."
 
 BEHAVIOURS = (
-    Behaviour("perfect", "a model without faults, nothing missing", checks=PERFECT),
-    Behaviour(
+    PlantedBehaviour("perfect", "a model without faults, nothing missing", checks=PERFECT),
+    PlantedBehaviour(
         "leaves-out", "a model that leaves out what it does not see", options="--h 2", checks=(accuracy(0.1, 0.9),)
     ),
-    Behaviour("guesses", "a model that guesses what it does not see", Traits(guess=True), "--h 2"),
-    Behaviour("slips", "2% arithmetic slips", Traits(slip=0.02), seeds="0:4", checks=(accuracy(0.3),)),
-    Behaviour("many-slips", "20% slips under pressure", Traits(slip=0.2), "--h 2"),
-    Behaviour(
+    PlantedBehaviour("guesses", "a model that guesses what it does not see", Traits(guess=True), "--h 2"),
+    PlantedBehaviour("slips", "2% arithmetic slips", Traits(slip=0.02), seeds="0:4", checks=(accuracy(0.3),)),
+    PlantedBehaviour("many-slips", "20% slips under pressure", Traits(slip=0.2), "--h 2"),
+    PlantedBehaviour(
         "think",
         "thoughts in <think> before the answer",
         Traits(speak=_thinks(f"<think>{_THOUGHT}</think>\n")),
         checks=PERFECT,
     ),
-    Behaviour(
+    PlantedBehaviour(
         "think-end-only",
         "thoughts that end in </think> without a start",
         Traits(speak=_thinks(f"{_THOUGHT}</think>\n")),
         checks=PERFECT,
     ),
-    Behaviour(
+    PlantedBehaviour(
         "reasoning", "thoughts in reasoning_content", Traits(speak=_thinks(_THOUGHT, apart=True)), checks=PERFECT
     ),
-    Behaviour(
+    PlantedBehaviour(
         "markdown", "**ANSWER 7 0042**", Traits(speak=_worded(lambda t, v: f"**ANSWER {t} {v:04d}**")), checks=PERFECT
     ),
-    Behaviour(
+    PlantedBehaviour(
         "fenced",
         "the answer in a code block",
         Traits(speak=_worded(lambda t, v: f"```\nANSWER {t} {v:04d}\n```")),
         checks=PERFECT,
     ),
-    Behaviour(
+    PlantedBehaviour(
         "drafts",
         "a draft, then the answer",
         Traits(speak=_worded(lambda t, v: f"ANSWER {t} 0001\nANSWER {t} {v:04d}")),
         checks=PERFECT,
     ),
-    Behaviour(
+    PlantedBehaviour(
         "padded",
         "blank lines and tabs around the answer",
         Traits(speak=_worded(lambda t, v: f"\n\n\tANSWER {t}  {v:04d}  \n\n")),
         checks=PERFECT,
     ),
-    Behaviour(
+    PlantedBehaviour(
         "tools", "parallel tool calls", Traits(speak=_by_tools), "--h 4 --condition floor --tool-calls", checks=PERFECT
     ),
-    Behaviour(
+    PlantedBehaviour(
         "drips",
         "replies that drip byte by byte",
         Traits(speak=lambda turn, lines: (Said(lines[0], drip_bytes=7), "plain")),
         checks=PERFECT,
     ),
-    Behaviour("storm", "storms of 429", Traits(serve=_refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
-    Behaviour("failing", "some requests get a 500", Traits(serve=_refusing(500, 2, 20)), checks=PERFECT),
-    Behaviour(
+    PlantedBehaviour("storm", "storms of 429", Traits(serve=_refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
+    PlantedBehaviour("failing", "some requests get a 500", Traits(serve=_refusing(500, 2, 20)), checks=PERFECT),
+    PlantedBehaviour(
         "no-usage",
         "a server that reports no tokens",
         Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")),

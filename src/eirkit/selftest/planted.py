@@ -31,7 +31,7 @@ _LIMIT = re.compile(r"At most (\d+) characters")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlantedTurn:
     """One request as the server reads it."""
 
     n: int
@@ -58,7 +58,7 @@ class Turn:
         return int.from_bytes(digest[:6], "big") / (1 << 48)
 
 
-def read_turn(body: Mapping[str, Any]) -> Turn | None:
+def read_turn(body: Mapping[str, Any]) -> PlantedTurn | None:
     """Return what a request shows; None if it is not about a task."""
     texts = [str(one.get("content")) for one in body["messages"] if one.get("role") != "assistant"]
     rules = _RULES.search("\n".join(texts))
@@ -69,7 +69,7 @@ def read_turn(body: Mapping[str, Any]) -> Turn | None:
     head, given, refs = _HEAD.search(state), _INPUT.search(state), _REFS.search(state)
     before = state[: head.start()] if head else state
     limit = _LIMIT.search(state)
-    return Turn(
+    return PlantedTurn(
         n=int(rules[1]),
         q=int(rules[2]),
         t=int(head[1]) if head else 0,
@@ -98,7 +98,7 @@ def read_values(text: str) -> dict[int, int]:
 class StepTruth:
     """What the server knows about one step."""
 
-    turn: Turn  # at the last answer
+    turn: PlantedTurn  # at the last answer
     at_first: frozenset[int]  # references shown when the step arrived
     intended: int
     slipped: bool
@@ -174,7 +174,7 @@ class PlantedRun:
             found.add("own")
         return frozenset(found)
 
-    def _sum(self, turn: Turn) -> int:
+    def _sum(self, turn: PlantedTurn) -> int:
         return (turn.input + sum(turn.shown.get(r, 0) for r in turn.refs)) % self.q
 
 
@@ -188,7 +188,7 @@ class Traits:
     note: Callable[[str, str], str] = lambda label, value: f"{label} = {value}"  # how it writes a record down
     searches: bool = True
     writes: bool = True
-    speak: Callable[[Turn, list[str]], tuple[Said, Form]] = lambda turn, lines: (Said("\n".join(lines)), "plain")
+    speak: Callable[[PlantedTurn, list[str]], tuple[Said, Form]] = lambda turn, lines: (Said("\n".join(lines)), "plain")
     serve: Callable[[int, Mapping[str, Any]], Said | None] = lambda number, body: None  # before anything is read
     memory_model: str = ""  # what it says when it is asked something that is no task
 
@@ -216,7 +216,7 @@ class PlantedAgent:
         turn = replace(turn, run=len(self.runs), ask=asked)
         return self._act(run, turn)
 
-    def _run(self, turn: Turn) -> PlantedRun:
+    def _run(self, turn: PlantedTurn) -> PlantedRun:
         """Return the run that a turn belongs to: runs come one after the other, and each begins at its first step."""
         last = self.runs[-1] if self.runs else None
         if last is None or self._begins(turn, last):
@@ -227,12 +227,12 @@ class PlantedAgent:
             last.true[turn.t] = (turn.input + sum(last.true.get(r, 0) for r in turn.refs)) % turn.q
         return last
 
-    def _begins(self, turn: Turn, last: PlantedRun) -> bool:
+    def _begins(self, turn: PlantedTurn, last: PlantedRun) -> bool:
         if "NEXT" in turn.commands:
             return turn.t == 0 and "RESULT" not in turn.text  # nothing was done yet
         return turn.t == 1 and (max(last.refs) > 1 or last.inputs[1] != turn.input)
 
-    def _act(self, run: PlantedRun, turn: Turn) -> Said:
+    def _act(self, run: PlantedRun, turn: PlantedTurn) -> Said:
         managed = "NEXT" in turn.commands
         if turn.summary is not None:
             return Said(self._summary(turn))
@@ -247,7 +247,7 @@ class PlantedAgent:
             return self._command(turn, [f"SEARCH {' '.join(f'A_{r:02d}' for r in turn.missing)}"])
         return self._answer(run, turn)
 
-    def _answer(self, run: PlantedRun, turn: Turn) -> Said:
+    def _answer(self, run: PlantedRun, turn: PlantedTurn) -> Said:
         known = {**run.given, **turn.shown} if self.traits.cheat else turn.shown
         guess = {r: int(turn.chance(f"guess {r}") * turn.q) for r in turn.refs} if self.traits.guess else {}
         value = (turn.input + sum(known.get(r, guess.get(r, 0)) for r in turn.refs)) % turn.q
@@ -260,7 +260,7 @@ class PlantedAgent:
             run.given.setdefault(turn.t, value)
         return said
 
-    def _keep(self, run: PlantedRun, turn: Turn) -> list[str]:
+    def _keep(self, run: PlantedRun, turn: PlantedTurn) -> list[str]:
         """Return the commands that keep the answer just given, where the condition has any."""
         if not self.traits.writes or turn.t not in run.given:
             return []
@@ -272,7 +272,7 @@ class PlantedAgent:
             return [f"NOTE {self.traits.note(f'A_{turn.t}', f'{run.given[turn.t]:0{width}d}')}"]
         return []
 
-    def _summary(self, turn: Turn) -> str:
+    def _summary(self, turn: PlantedTurn) -> str:
         """Return the newest records that fit, in the agent's own words."""
         kept: list[str] = []
         for label in sorted(turn.shown, reverse=True):
@@ -281,5 +281,5 @@ class PlantedAgent:
                 kept.append(line)
         return "\n".join(reversed(kept))
 
-    def _command(self, turn: Turn, lines: list[str]) -> Said:
+    def _command(self, turn: PlantedTurn, lines: list[str]) -> Said:
         return self.traits.speak(turn, lines)[0]
