@@ -7,7 +7,7 @@ from itertools import groupby
 
 from eirkit.errors import UnknownNameError
 from eirkit.selftest import memories, models
-from eirkit.selftest.behaviour import PlantedBehaviour, Command, Result, try_behaviour
+from eirkit.selftest.behaviour import Command, PlantedBehaviour, Result, try_behaviour
 
 FAMILIES: dict[str, tuple[PlantedBehaviour, ...]] = {"models": models.BEHAVIOURS, "memories": memories.BEHAVIOURS}
 

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 from eirkit.agents.memory import Item, Requirements
 from eirkit.errors import UsageError
-from eirkit.selftest.behaviour import FATE_CLAIMS, PlantedBehaviour, Check, Observed
+from eirkit.selftest.behaviour import FATE_CLAIMS, Check, Observed, PlantedBehaviour
 from eirkit.selftest.models import PERFECT, says
 from eirkit.selftest.planted import Traits
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from eirkit.selftest.behaviour import PlantedBehaviour, Check, Observed
-from eirkit.selftest.planted import Form, Traits, PlantedTurn
+from eirkit.selftest.behaviour import Check, Observed, PlantedBehaviour
+from eirkit.selftest.planted import Form, PlantedTurn, Traits
 from eirkit.selftest.server import Said
 
 Speech = Callable[[PlantedTurn, list[str]], tuple[Said, Form]]
