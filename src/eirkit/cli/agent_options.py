@@ -24,16 +24,8 @@ from eirkit.tasks.task import TaskSpec
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEFAULT = ModelOptions()
-CALL_OPTIONS = (
-    "base_url",
-    "temperature",
-    "max_tokens",
-    "timeout_seconds",
-    "retries",
-    "connections",
-    "dialect",
-    "reask",
-)
+_LIMITS = ("max_tokens", "timeout_seconds", "retries", "connections")
+CALL_OPTIONS = ("base_url", "temperature", *_LIMITS, "dialect", "reask")  # names of options, as suites have them
 
 
 class WorkloadNames(NameList):

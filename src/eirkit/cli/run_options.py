@@ -176,10 +176,6 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
 def hide_model_options(command: click.Command) -> None:
     """Leave out of a command's help how models are called: its agents are not called by eirkit."""
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name in (
-            *CALL_OPTIONS,
-            "model_seed",
-            "extra",
-            "tool_calls",
-        ):
+        named = parameter.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls")
+        if isinstance(parameter, click.Option) and named:
             parameter.hidden = True
