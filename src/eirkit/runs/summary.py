@@ -32,15 +32,8 @@ FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 _IN_WORDS = ("scratch", "scratch-lru", "compaction")  # records are recognised in texts of the agent
-_USAGE = (
-    "calls",
-    "cache_hits",
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "truncated_replies",
-    "memory_calls",
-)
+_COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
+_USAGE = (*_COUNTS, "memory_calls")
 
 
 @dataclass(frozen=True, slots=True)
