@@ -50,7 +50,8 @@ def test_the_sloppy_one_is_excluded_and_the_calculator_shows_that_it_is_the_comp
     assert not cell.passes
     assert cell.calculator_accuracy == 1.0
     assert cell.errors["computation"] > 0
-    assert cell.reason.startswith("excluded: only 0.")
+    assert cell.reason.startswith("excluded: ")
+    assert cell.skill_low < THRESHOLD
     assert cell.reason.endswith("so it is the computation")
 
 

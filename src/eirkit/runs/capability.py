@@ -212,7 +212,7 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
         skill_steps=skill.clusters,
         verdict=verdict,
         passes=verdict == "passed",
-        reason=_reason(skill, verdict, _skill(aided) if aided else None, control.threshold),
+        reason=_reason(skill, verdict, _skill(aided) if aided else None, control.threshold) if scores else NOT_SCORED,
         failures=counted_losses(results.losses([*plain, *tool]).values()),
     )
 
@@ -255,15 +255,16 @@ def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, t
     ends = f"95% interval {skill.low:.3f} to {skill.high:.3f}"
     if verdict == "passed":
         return f"may carry claims about lost information: {found} ({ends})"
-    if verdict == "undecided":
-        return f"excluded: undecided: {found} ({ends}) leaves open whether it reaches {threshold}; use more seeds"
     cause = ""
     if with_tool is not None:
         doing = "it is the computation" if with_tool.estimate >= threshold else "a calculator does not help"
         cause = f"; with a calculator {with_tool.estimate:.3f}, so {doing}"
+    if verdict == "undecided":
+        return f"excluded: undecided: {found} ({ends}) may reach {threshold} or not; use more seeds{cause}"
     return f"excluded: only {found} ({ends}), below {threshold}{cause}"
 
 
+NOT_SCORED = "excluded: no run was scored"
 GATE = Control(calculator=False)
 NO_CONTROL = "no capability control was run"
 
