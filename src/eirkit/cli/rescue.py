@@ -30,7 +30,7 @@ from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.results import Results
 from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, counted
+from eirkit.show.table import Cell, Column, Table, counted, points
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 
@@ -186,7 +186,7 @@ def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> 
 
 def _difference(one: Contrast) -> str:
     found = one.difference
-    return f"{100 * found.estimate:+.1f} points (95% interval {100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    return f"{points(found.estimate)} points (95% interval {points(found.low)} to {points(found.high)})"
 
 
 def _nothing(setup: RescueSetup) -> str:
