@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 from eirkit.agents.serving.prices import add_up
 from eirkit.cli.command import OUTPUT, Show, option, options, repeated, say
 from eirkit.cli.execution import LiveLine, engine_options
+from eirkit.cli.options import Dollars
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.measures import SPENDING_MEASURES
@@ -105,7 +107,8 @@ class RunnerOptions:
         return found.code
 
     def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
-        budget = Budget(self.limits, folder)
+        is_new = folder is not None and not (folder / FILE).exists()
+        budget = Budget(self.limits, folder, is_new=is_new)
         with SweepProgress() as progress, closing(self.engine) if self.engine else nullcontext():
             with open_plan(plan, folder, budget, progress, self.engine) as runner:
                 found = measure(runner.complete(plan))
@@ -173,16 +176,17 @@ def funds_options(command: Command) -> Command:
     """Add --dry-run, --cap-usd, --prices and --cache; the command receives `dry_run` and `funds`."""
 
     @wraps(command)
-    def with_funds(cap_usd: float | None, prices: Path | None, cache: Path | None, **given: Any) -> Any:
+    def with_funds(cap_usd: Decimal | None, prices: Path | None, cache: Path | None, **given: Any) -> Any:
         return command(funds=SpendingLimits(cap_usd, prices, cache), **given)
 
     return options(  # type: ignore[no-any-return]
         option("--dry-run", is_flag=True, group="Spending", help="Estimate calls, tokens and cost; run nothing."),
         option(
             "--cap-usd",
-            type=click.FloatRange(0),
+            type=Dollars(),
+            metavar="DOLLARS",
             group="Spending",
-            help="Stop before more than this many US dollars are spent.  [default: no cap]",
+            help="Stop before more is spent; `none` lifts the cap of a folder.  [default: the folder's, else none]",
         ),
         option("--prices", type=PATH, metavar="FILE", group="Spending", help="Prices that replace the built-in ones."),
         option("--cache", type=PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them."),

@@ -13,6 +13,7 @@ from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import Model
 from eirkit.agents.prompt import Renderer, render
+from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import Decision
 from eirkit.agents.stores.memory_factory import MemoryPool
@@ -170,14 +171,13 @@ def score_record(scored: RunScore) -> dict[str, Any]:
 def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     usages = [exchange.reply.usage for exchange in exchanges]
-    costs = [usage.cost_usd for usage in usages]
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),
         "input_tokens": sum([usage.input_tokens for usage in usages]),
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
-        "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        "cost_usd": exact_sum([usage.cost_usd for usage in usages]),
         "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
         "memory_calls": len(trace.consultations),
     }

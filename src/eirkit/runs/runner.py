@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +42,7 @@ class Progress:
     planned_cells: int
     failed: int  # in this part
     steps: int  # in this part
-    spent_usd: float
+    spent_usd: Decimal
     control: str = ""  # progress of the control of a sweep, while it runs
 
 
@@ -97,6 +98,8 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.budget.folder == self.folder:  # the control of a sweep is paid for from the sweep's folder
+            self.budget.close()
         self._inside.close()
 
     @property
@@ -148,7 +151,7 @@ class Runner:
                 if int(seed) in seeds:
                     raise _misplaced(self.store.folder, run)
                 seeds.add(int(seed))
-            self.budget.ledger.read()
+            self.budget.open()
         return self._done
 
     def refuse_unplanned(self, plan: RunPlan) -> None:
@@ -230,7 +233,8 @@ class Execution:
         others = [model for model in models if isinstance(model, Metered)]
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
-            return RunQueue(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
+            work, pool = self._work(asked, following), self.pool
+            return RunQueue(name, work, self.store, self._report, pool.for_memory, pool.budget.ledger)
 
         first = (queue("the reference agents", scripted), 0)
         return [first, *((queue(model.name, [model]), model.at_most) for model in others)]

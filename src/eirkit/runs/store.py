@@ -19,6 +19,7 @@ from typing import Any
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
 from eirkit.records import append_records, encode, read_records, sync_folder
+from eirkit.runs.journal import LEDGER, is_without_calls
 
 try:
     import fcntl
@@ -173,7 +174,12 @@ def is_unused_folder(folder: Path) -> bool:
         return True
     if not folder.is_dir():
         return False
-    return all(entry.name == LOCK or entry.name.endswith(".unfinished") for entry in folder.iterdir())
+    return all(
+        entry.name == LOCK
+        or entry.name.endswith(".unfinished")
+        or (entry.name == LEDGER and is_without_calls(entry))  # killed before its manifest was written
+        for entry in folder.iterdir()
+    )
 
 
 def _lock_folder(folder: Path) -> int:

@@ -11,9 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.serving.ledger import AGENT, MEMORY, NOTHING, exact_sum
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
@@ -21,6 +23,7 @@ from eirkit.findings.statistics import pool
 from eirkit.records import write_document
 from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
+from eirkit.runs.journal import AttemptSpend, read_journal
 from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
 from eirkit.runs.suite import Suite
 from eirkit.runs.values import UNLIMITED
@@ -54,6 +57,7 @@ class RunSummary:
     stopped: tuple[str, ...]  # why runs were left out
     scored: int
     planned: int
+    spending: Mapping[str, Any] | None = None  # None if nothing was paid for
 
     @property
     def complete(self) -> bool:
@@ -74,6 +78,7 @@ class RunSummary:
             "planned": self.planned,
             "complete": self.complete,
             "excluded": [list(entry) for entry in self.excluded],
+            "spending": self.spending,
         }
 
     def write(self, folder: Path) -> None:
@@ -112,6 +117,10 @@ class MemoryTotals:
         if record.get("floor") is not None:
             self.floors.append(record["floor"])
 
+    def spend(self, usd: Decimal) -> None:
+        """Add what the system's model cost in an attempt that did not finish."""
+        self.costs.append(float(usd))
+
     def row(self, failed: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the memory columns; None if the cell has no external memory.
 
@@ -119,7 +128,7 @@ class MemoryTotals:
             failed: failure records of runs that are not scored.
         """
         lost = Counter(str(record["message"]) for record in failed if record["kind"] == "memory")
-        if not self.runs and not lost:
+        if not self.runs and not lost and not self.costs:
             return None
         fates = {fate: sum(run[fate] for run in self.fates) for fate in FATES}
         pooled = pool_fates(self.fates)
@@ -133,7 +142,7 @@ class MemoryTotals:
             "slowest_seconds": self.slowest,
             "records": max(self.held["records"], default=None),
             "bytes": max(self.held["bytes"], default=None),
-            "cost_usd": None if None in self.costs else math.fsum(cost for cost in self.costs if cost is not None),
+            "cost_usd": exact_sum(self.costs),
             "floor": pool_floors(self.floors),
             "diagnosis": diagnose(fates, self.sums["flooded"], lost, limited=self.limited),
         }
@@ -162,10 +171,14 @@ class _CellTotals:
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
+    finished: set[int] = field(default_factory=set)  # attempts
+    ended: set[int] = field(default_factory=set)  # attempts that are recorded as finished or failed
+    unconfirmed: Decimal = NOTHING
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.scores.append(read_score(record["score"]))
         self.spend(record["usage"])
+        self.finished.add(record["usage"].get("attempt", 0))
         self.faults.update(record["faults"])
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
@@ -177,19 +190,30 @@ class _CellTotals:
         if usage:
             self.usage.update({name: usage[name] for name in _USAGE})
             self.costs.append(usage["cost_usd"])
+            self.ended.add(usage.get("attempt", 0))
+
+    def pay(self, attempts: Mapping[int, AttemptSpend]) -> None:
+        """Add what the journal has and the records have not: attempts that a kill or the cap cut short."""
+        for number, spent in attempts.items():
+            self.unconfirmed += spent.uncertain_usd
+            if number not in self.ended:
+                usage = {**dict.fromkeys(_USAGE, 0), **spent.usage, "cost_usd": float(spent.usd.get(AGENT, 0))}
+                self.spend(usage | {"attempt": number})
+            if number not in self.finished and MEMORY in spent.usd:
+                self.memory.spend(spent.usd[MEMORY])
 
     def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the row; runs that failed count as attempted."""
         scored = pool(self.scores)
         kinds = Counter(record["kind"] for record in failed.values())
-        known = [cost for cost in self.costs if cost is not None]
         return {
             **scored.as_json(),
             "faults": dict(sorted(self.faults.items())),
             "refusals": dict(sorted(self.refusals.items())),
             "behaviour": dict(sorted(self.behaviour.items())),
             **{name: self.usage[name] if self.costs else None for name in _USAGE},
-            "cost_usd": math.fsum(known) if known and len(known) == len(self.costs) else None,
+            "cost_usd": exact_sum(self.costs) if self.costs else None,
+            "unconfirmed_usd": float(self.unconfirmed),
             "suspect": self._suspect(scored.accuracy),
             "attempted": len(self.scores) + len(failed),
             "failures": dict(sorted(kinds.items())),
@@ -219,6 +243,8 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     gathering: dict[str, _CellTotals] = {}
     for failure in failures:  # failed attempts cost money too, even if the run finished later
         gathering.setdefault(failure["cell"], _CellTotals()).spend(failure["usage"])
+    journal = read_journal(folder)
+    paid = {} if journal is None else journal.by_cell()
     settled: dict[str, dict[str, Any]] = {}
     scored = 0
     for record, _ in scan_runs(folder / RUNS):
@@ -228,7 +254,10 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
         gathered.add(record)
         scored += 1
         if len(gathered.scores) == planned[name]:
+            gathered.pay(paid.pop(name, {}))
             settled[name] = gathering.pop(name).row({})
+    for name, attempts in paid.items():
+        gathering.setdefault(name, _CellTotals()).pay(attempts)
     standings = read_verdicts(folder)
     rows = tuple(
         {
@@ -239,7 +268,8 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
         for cell, seeds in suite.plan()
     )
     groups = _grouped([*failed.values(), open_failures(folder)])
-    return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()))
+    spending = None if journal is None else journal.as_json()
+    return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()), spending)
 
 
 def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from typing import Any
 
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
+from eirkit.agents.models.reference import Reference
+from eirkit.agents.serving.ledger import Ledger
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, MemoryPool, ModelMaker, make_free_model
@@ -137,6 +139,7 @@ class RunQueue:
         work: the remaining cells with their remaining seeds.
         report: called with every run once it is stored.
         make: makes the models of memory systems that call one.
+        ledger: keeps the accounts of the runs.
     """
 
     def __init__(
@@ -146,8 +149,10 @@ class RunQueue:
         store: RunStore,
         report: Report,
         make: ModelMaker = make_free_model,
+        ledger: Ledger | None = None,
     ) -> None:
         self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
+        self.ledger = ledger or Ledger()
         self.stopped: str | None = None  # why runs were left out
         self.cap: SpendCapReached | None = None  # set if the spend cap is the reason
         self.skipped: list[str] = []  # cells whose memory system kept failing
@@ -195,7 +200,7 @@ class RunQueue:
 
     async def _attempt(self, context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | None:
         try:
-            outcome = await attempt(context, task, memories)
+            outcome = await self._paid(context, task, memories)
         except SpendCapReached as reached:
             self.stopped, self.cap = str(reached), reached
             return None
@@ -204,6 +209,17 @@ class RunQueue:
             return None
         self._failures_in_a_row = 0
         return outcome
+
+    async def _paid(self, context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | Failure:
+        """Attempt a run on its own account; its record names the attempt if the journal does."""
+        if isinstance(context.model, Reference) and context.cell.memory_plan is None:
+            return await attempt(context, task, memories)  # nobody is paid
+        async with self.ledger.admit(context.cell.run_id(task.spec.seed)) as account:
+            outcome = await attempt(context, task, memories)
+        if not account.is_written:
+            return outcome
+        usage = {**outcome.record["usage"], "attempt": account.attempt}
+        return replace(outcome, record={**outcome.record, "usage": usage})
 
     def _fail(self, context: CellContext, failure: Failure) -> None:
         self.store.fail(failure.record)
