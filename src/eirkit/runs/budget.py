@@ -12,9 +12,9 @@ from eirkit.agents.model import Model, ModelOptions, canonical, close_model
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.ledger import Ledger
 from eirkit.agents.serving.metered import Metered, ReplyCache
-from eirkit.agents.serving.model_factory import make_model, preflight
+from eirkit.agents.serving.model_factory import make_model, preflight, split_model
 from eirkit.agents.serving.prices import Price, PriceList, load_prices
-from eirkit.agents.stores.memory_factory import make_memory
+from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, make_memory
 from eirkit.errors import PluginError
 from eirkit.runs.cells import Cell, RunPlan
 from eirkit.runs.journal import SpendJournal
@@ -94,6 +94,15 @@ class Budget:
 def is_scripted(model: Model) -> bool:
     """True for reference agents, which answer immediately and for free, so that concurrency gains nothing."""
     return isinstance(model, Reference)
+
+
+FREE = ("reference", "scripted", "local", "bundled")  # providers whose models cost nothing
+
+
+def asks_paid_model(cell: Cell) -> bool:
+    """True if the memory system of a cell asks a model that may cost money."""
+    plan = cell.memory_plan
+    return plan is not None and split_model(str(plan.settings.get(MODEL, EXTRACTOR)))[0] not in FREE
 
 
 class ModelPool:

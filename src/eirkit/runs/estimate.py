@@ -6,7 +6,7 @@ bounds only the former.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,8 @@ from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.model_factory import make_model, renderer_of
 from eirkit.agents.serving.prices import Estimate, Price, add_up, estimate, load_prices
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
+from eirkit.runs.cells import Cell, RunPlan, Unrecovered, coordinates, unrecovered_in
 from eirkit.runs.sessions import make_session
-from eirkit.runs.summary import coordinates
 from eirkit.tasks.generation import generate, prepare
 
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
@@ -65,6 +64,16 @@ def by_model(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
     return [{"model": model, **asdict(add_up(own))} for model, own in parts.items()]
 
 
+def estimate_run(cell: Cell, seed: int, unrecovered: Unrecovered | None, price: Price | None) -> Estimate:
+    """Return an estimate for one run.
+
+    Args:
+        unrecovered: what its control arm did not recover, for a cell that depends on the runs of another.
+    """
+    trace = wait_for(_try(cell, seed, unrecovered))
+    return _expected(trace.exchanges, 1, cell, price)
+
+
 def _expected(exchanges: Sequence[Exchange], times: int, cell: Cell, price: Price | None) -> Estimate:
     prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
     replies = sum(len(exchange.reply.text) for exchange in exchanges)
@@ -72,15 +81,15 @@ def _expected(exchanges: Sequence[Exchange], times: int, cell: Cell, price: Pric
 
 
 def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> list[Exchange]:
-    trace = wait_for(_try(cell, seed, unrecovered_by_run))
+    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
+    trace = wait_for(_try(cell, seed, unrecovered))
     unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
     return trace.exchanges
 
 
-async def _try(cell: Cell, seed: int, unrecovered_by_run: Mapping[str, Unrecovered]) -> Trace:
+async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
     spec = cell.task.with_seed(seed)
-    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
     session = make_session(
         cell.access, generate(spec), prepare(spec), intervention=cell.intervention, unrecovered=unrecovered
     )

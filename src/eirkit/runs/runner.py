@@ -23,6 +23,7 @@ from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
+from eirkit.runs.admission import Admission
 from eirkit.runs.attempt import CellContext, Failure
 from eirkit.runs.budget import Budget, ModelPool, is_scripted
 from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
@@ -180,6 +181,7 @@ class Execution:
         self.plan, self.pool, self.runner, self.store = plan, pool, runner, runner.store
         self.stopped: tuple[str, ...] = ()  # why runs were left out
         self.cap: SpendCapReached | None = None
+        self._admission = Admission(pool.budget)
         self._done = runner.recover()
         self._tried: dict[str, set[int]] = {}  # attempted by an engine and lost
         self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
@@ -233,8 +235,8 @@ class Execution:
         others = [model for model in models if isinstance(model, Metered)]
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
-            work, pool = self._work(asked, following), self.pool
-            return RunQueue(name, work, self.store, self._report, pool.for_memory, pool.budget.ledger)
+            work = self._work(asked, following)
+            return RunQueue(name, work, self.store, self._report, self.pool.for_memory, self._admission)
 
         first = (queue("the reference agents", scripted), 0)
         return [first, *((queue(model.name, [model]), model.at_most) for model in others)]

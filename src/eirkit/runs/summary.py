@@ -21,17 +21,15 @@ from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
 from eirkit.records import write_document
-from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
+from eirkit.runs.cells import coordinates
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
 from eirkit.runs.journal import AttemptSpend, read_journal
 from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
 from eirkit.runs.suite import Suite
-from eirkit.runs.values import UNLIMITED
 
 FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
-_UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 _USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
 
 
@@ -152,13 +150,6 @@ def _mean(sums: list[float], calls: int) -> float | None:
     return math.fsum(sums) / calls if calls else None
 
 
-def panel_of(access: Access) -> str:
-    """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
-    if access.memory is not None:
-        return access.panel
-    return NATIVE if access.condition in _UNBOUNDED else STRICT
-
-
 @dataclass(slots=True)
 class _CellTotals:
     """Totals of a cell while its runs are read."""
@@ -270,30 +261,6 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     groups = _grouped([*failed.values(), open_failures(folder)])
     spending = None if journal is None else journal.as_json()
     return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()), spending)
-
-
-def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
-    """Return the coordinates of a row."""
-    task, access = cell.task, cell.access
-    return {
-        "cell": cell.id,
-        "workload": task.workload,
-        "model": cell.model,
-        "condition": access.condition,
-        "policy": access.policy,
-        "memory": access.memory,
-        "memory_settings": dict(access.memory_settings),
-        "panel": panel_of(access),
-        "n": task.n,
-        "m": task.m,
-        "lookback": task.reach,
-        "fan_in": task.fan_in,
-        "h": access.h,
-        "pressure": task.m / access.h,
-        "b_oracle": UNLIMITED if access.reads is None else access.reads,
-        "b": UNLIMITED if access.recomputations is None else access.recomputations,
-        "seeds": seeds,
-    }
 
 
 def _claims(verdict: ControlVerdict | None) -> dict[str, Any]:

@@ -4,13 +4,14 @@ Every call first holds the most that it may cost. The sum of what is spent and h
 what a provider bills above the declared maximum of a call, which is counted apart and raises later holds of that model.
 
 Under a cap, runs that have begun come before others: a run starts only if the runs before it keep enough to finish, and
-only the oldest run may use what is set aside for younger ones. So few runs are cut short when the cap is reached.
+only the oldest run may use what is set aside for others. So one run at most is cut short when the cap is reached,
+unless several at once cost more than was set aside for them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
@@ -142,22 +143,30 @@ class Ledger:
         self._running: dict[int, RunAccount] = {}  # by attempt, oldest first
         self._calls, self._attempts = count(1), count(1)
         self._changed = asyncio.Event()  # replaced each time it is set
+        self._exhausted: SpendCapReached | None = None  # set once a run was cut short; no other is begun then
 
     @property
     def spent_usd(self) -> Decimal:
         return self.spending.total_usd
 
     @asynccontextmanager
-    async def admit(self, run: str, reserve_usd: Decimal | None = None) -> AsyncIterator[RunAccount]:
+    async def admit(self, run: str, reserve: Callable[[], Decimal] | None = None) -> AsyncIterator[RunAccount]:
         """Wait until a run may start, and keep its account while it runs.
 
         Args:
-            reserve_usd: what it is likely to cost at most; 0 if unknown, and then it runs alone under a cap; None to
-                start at once.
+            reserve: returns what it is likely to cost at most; 0 if that is unknown, and then it runs alone under a
+                cap. None to start at once.
+
+        Raises:
+            SpendCapReached: another run has used up the cap.
         """
-        while self.cap_usd is not None and reserve_usd is not None and not self._has_room(reserve_usd):
+        wanted = NOTHING if reserve is None else reserve()
+        while self.cap_usd is not None and reserve is not None and not self._has_room(wanted):
             await self._changed.wait()
-        account = RunAccount(next(self._attempts), run, reserve_usd or NOTHING)
+            wanted = reserve()
+        if self._exhausted is not None:
+            raise SpendCapReached(str(self._exhausted))
+        account = RunAccount(next(self._attempts), run, wanted)
         self._running[account.attempt] = account
         token = PAYER.set(Payer(account))
         try:
@@ -170,14 +179,15 @@ class Ledger:
     def _has_room(self, reserve_usd: Decimal) -> bool:
         """True if a further run can be paid for without what the running ones may still need."""
         running = self._running.values()
-        if not running:
+        if not running or self._exhausted is not None:
             return True
         if not reserve_usd or any(not account.reserve_usd for account in running):
             return False
         kept = sum((account.unspent_usd for account in running), NOTHING)
-        return self._left() >= kept + reserve_usd
+        return self.left_usd() >= kept + reserve_usd
 
-    def _left(self) -> Decimal:
+    def left_usd(self) -> Decimal:
+        """Return what a cap leaves beside what is spent and held."""
         assert self.cap_usd is not None
         return self.cap_usd - self.spent_usd - self.held_usd
 
@@ -192,7 +202,8 @@ class Ledger:
         account = payer.account if payer is not None and payer.account.attempt in self._running else None
         while self.cap_usd is not None and not self._fits(most_usd * factor, account):
             if not self._in_flight and (account is None or self._is_oldest(account)):
-                raise self._reached(most_usd * factor)
+                self._exhausted = self.reached("call may cost", most_usd * factor)
+                raise self._exhausted
             await self._changed.wait()
             factor = self.spending.factors.get(model, Decimal(1))
         hold = self._begin(Hold(next(self._calls), model, most_usd * factor, chars, factor, payer))
@@ -203,7 +214,7 @@ class Ledger:
         return hold
 
     def _fits(self, most_usd: Decimal, account: RunAccount | None) -> bool:
-        left = self._left() - most_usd
+        left = self.left_usd() - most_usd
         if left < 0 or account is None or self._is_oldest(account):
             return left >= 0
         if account.spent_usd + account.held_usd + most_usd <= account.reserve_usd:
@@ -214,12 +225,13 @@ class Ledger:
     def _is_oldest(self, account: RunAccount) -> bool:
         return next(iter(self._running.values()), account) is account
 
-    def _reached(self, most_usd: Decimal) -> SpendCapReached:
+    def reached(self, next_one: str, usd: Decimal) -> SpendCapReached:
+        """Return the error that says why nothing more can be paid for."""
         lost = self.spending.in_flight_usd
         said = f" (up to ${lost:.4f} of it in flight at a kill)" if lost else ""
         return SpendCapReached(
-            f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent{said} and the next call may cost "
-            f"${most_usd:.4f}; raise the cap and resume"
+            f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent{said} and the next {next_one} ${usd:.4f}; "
+            "raise the cap and resume"
         )
 
     def settle(self, hold: Hold, usd: Decimal, unconfirmed_usd: Decimal = NOTHING, usage: Usage | None = None) -> None:
