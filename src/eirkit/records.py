@@ -26,7 +26,7 @@ try:
 except ImportError:  # pragma: no cover - Windows has no flock; one writing process per file there
     fcntl = None  # type: ignore[assignment]
 
-SCHEMA = "schema"
+SCHEMA, SEAL = "schema", "crc32"  # the first and the last field
 _UTF8 = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _ASCII = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 _SEAL = re.compile(rb',\s*"crc32": ?(\d{1,10})\s*}\s*\Z')
@@ -138,16 +138,19 @@ def read_records(
             if not line.endswith(b"\n"):
                 return  # torn tail: this record was never completed
             if sealed:
-                check_seal(line, path, number, is_needed=True)
+                check_seal(line, f"{path}:{number}", is_needed=True)
             yield decode(line, schema, path, number)
 
 
-def write_document(path: Path, schema: str, document: Mapping[str, Any]) -> None:
+def write_document(path: Path, schema: str, document: Mapping[str, Any], *, sealed: bool = False) -> None:
     """Replace a file with one JSON document atomically: concurrent readers see the old or the new document."""
     unfinished = path.with_name(f".{path.name}.unfinished")
-    body = json.dumps({SCHEMA: schema, **document}, ensure_ascii=False, allow_nan=False, indent=1)
+    text = json.dumps({SCHEMA: schema, **document}, ensure_ascii=False, allow_nan=False, indent=1)
+    body = text.encode("utf-8", "replace")
+    if sealed:
+        body = b'%s,\n "crc32": %d\n}' % (body[:-2], zlib.crc32(body[:-2]))
     with unfinished.open("wb") as stream:
-        stream.write(body.encode("utf-8", "replace") + b"\n")
+        stream.write(body + b"\n")
         stream.flush()
         os.fsync(stream.fileno())
     unfinished.replace(path)
@@ -158,12 +161,13 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
     """Return the document in a file, without its schema.
 
     Raises:
-        InputFileError: the file is missing, damaged or of another schema.
+        InputFileError: the file is missing, damaged, changed since it was sealed, or of another schema.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
+    check_seal(content, str(path))
     return decode(content, schema, path, 1)
 
 
@@ -177,6 +181,7 @@ def decode(line: bytes, schema: str, path: Path, number: int) -> dict[str, Any]:
     if found != schema:
         raise InputFileError(f"{path}:{number}: schema {found!r}, expected {schema!r}; use the version that wrote it")
     del record[SCHEMA]
+    record.pop(SEAL, None)
     return dict(record)
 
 
@@ -186,20 +191,19 @@ def seal(line: bytes) -> bytes:
     return b'%s,"crc32":%d}\n' % (body, zlib.crc32(body))
 
 
-def check_seal(content: bytes, path: Path, number: int, *, is_needed: bool = False) -> None:
+def check_seal(content: bytes, where: str, *, is_needed: bool = False) -> None:
     """Raise InputFileError if a record or document is not what was sealed; one without a seal is accepted.
 
     Args:
+        where: file and line, for the message.
         is_needed: do not accept it without a seal either.
     """
-    found = _SEAL.search(content[-64:])
-    if found is None:
-        if is_needed:
-            raise InputFileError(f"{path}:{number}: the checksum is missing; restore the file")
-        return
-    start = len(content) - len(content[-64:]) + found.start()
-    if zlib.crc32(content[:start]) != int(found[1]):
-        raise InputFileError(f"{path}:{number}: changed since it was written (checksum); restore the file")
+    tail = content[-64:]
+    found = _SEAL.search(tail)
+    if found is None and is_needed:
+        raise InputFileError(f"{where}: the checksum is missing or damaged; restore the file")
+    if found is not None and zlib.crc32(content[: len(content) - len(tail) + found.start()]) != int(found[1]):
+        raise InputFileError(f"{where}: changed since it was written, as its checksum shows; restore the file")
 
 
 def _append_locked(descriptor: int, payload: bytes, fsync: bool) -> None:

@@ -60,7 +60,8 @@ def run_controls(suite: Suite, control: bool | None, sweep: Runner) -> tuple[str
         sweep.observe(replace(now, spent_usd=own.spent_usd, control=told))
 
     with Runner(folder, sweep.budget, show, sweep.engine) as runner:
-        write_document(folder / FILE, PLAN_SCHEMA, describe_plan(whole, sweep.budget.funds.prices, os.environ))
+        manifest = describe_plan(whole, sweep.budget.funds.prices, os.environ)
+        write_document(folder / FILE, PLAN_SCHEMA, manifest, sealed=True)
         try:
             with sweep.budget.part(FOLDER):
                 ended = runner.run(plan)

@@ -131,7 +131,7 @@ def open_plan(
     with Runner(folder, budget, observe, engine) as runner:
         if not (folder / FILE).exists():
             budget.open()
-            write_document(folder / FILE, PLAN_SCHEMA, manifest)
+            write_document(folder / FILE, PLAN_SCHEMA, manifest, sealed=True)
         yield runner
 
 
