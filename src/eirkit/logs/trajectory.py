@@ -18,6 +18,13 @@ from eirkit.registry import Registry
 Break = Literal["compaction", "clear"]
 Domain = Literal["files", "entities"]
 WriteKind = Literal["whole", "edit", "delete"]
+Evidence = Literal[
+    "prompt",  # the next request as it was sent
+    "history",  # the messages that replaced the context: replacement histories, compressed histories, visible messages
+    "preserved",  # the messages and files that the log says were kept or put back
+    "removed",  # the messages that the log says were removed; the others stayed
+    "size",  # only how large the context was before and after
+]
 
 
 @fact
@@ -85,6 +92,7 @@ class FileWrite:
     content: str | None = None  # the whole new content, if the action shows it
     removed: str | None = None  # of an edit: the removed text
     added: str | None = None  # of an edit: the added text
+    restored: bool = False  # it put the committed content back
 
 
 @fact
@@ -93,6 +101,24 @@ class Touches:
 
     reads: tuple[FileRead, ...] = ()
     writes: tuple[FileWrite, ...] = ()
+
+
+@fact
+class KeptContext:
+    """What a log says of the context right after a break, beyond the summary in `RecordedTurn.carried`.
+
+    `texts` and `turns` were in the context word for word. `is_complete` says that nothing else of the past was: what is
+    in neither of them nor in the summary is then gone. Otherwise what is not named may be gone or not.
+    """
+
+    evidence: Evidence
+    texts: tuple[str, ...] = ()  # results, messages and files, kept or put back
+    files: tuple[FileRead, ...] = ()  # of those texts, the files that the scaffold itself put back
+    turns: tuple[int, ...] = ()  # earlier turns, from 1, that stayed with the results of their calls
+    is_complete: bool = False
+    is_opaque: bool = False  # something was kept that the log holds in encrypted form only
+    tokens_before: int | None = None  # of the context, as logged
+    tokens_after: int | None = None
 
 
 @fact
@@ -106,7 +132,9 @@ class RecordedTurn:
     tokens: int | None = None  # of the turn, if the log gives them
     broken: Break | None = None  # the context was compacted or cleared just before this turn
     carried: str = ""  # what replaced the context then, such as a summary
+    kept: KeptContext | None = None  # what else was in the context then; None: the log does not say
     rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
+    asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +155,8 @@ class Recording:
     root: str | None = None  # the repository's folder, if the log says so
     exit_status: str = ""
     domain: Domain = "files"
+    agent_version: str = ""  # of the agent that wrote the log, if the log says so
+    window: int | None = None  # the model's context window in tokens, if the log says so
     details: Mapping[str, Any] = field(default_factory=dict)  # data specific to the format, such as the task's text
 
 

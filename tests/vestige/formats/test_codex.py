@@ -10,7 +10,7 @@ import pytest
 
 from eirkit.logs.formats.codex import CodexOutput, as_call, as_output
 from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording
+from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises
 
 FORMAT = "codex"
@@ -196,3 +196,14 @@ def test_damage_and_silence_are_named(tmp_path: Path) -> None:
     assert isinstance(run, Recording)
     assert isinstance(nothing, Skipped)
     assert "no reply" in nothing.reason
+
+
+def test_a_replacement_history_says_what_stayed_and_what_cannot_be_known(tmp_path: Path) -> None:
+    started = line("event_msg", type="task_started", model_context_window=258_400)
+    clear = line("compacted", message="", replacement_history=[said("user", "Go")["payload"]])
+    sealed = line("compacted", message="", replacement_history=[{"type": "compaction", "encrypted_content": "gAAA"}])
+    lines = [META, started, said("assistant", "One."), clear, said("assistant", "Two."), sealed]
+    run = only_run(FORMAT, as_lines(tmp_path / "a.jsonl", [*lines, said("assistant", "Three.")]))
+    assert (run.window, run.agent_version) == (258_400, "0.60.0")
+    assert run.turns[1].kept == KeptContext("history", ("Go",), is_complete=True)
+    assert run.turns[2].kept == KeptContext("history", is_opaque=True)

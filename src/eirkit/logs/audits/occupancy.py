@@ -1,7 +1,7 @@
 """Measures how full the model's context window was: prompt sizes, overflow errors, summaries, share of the window.
 
-Window sizes come from `windows.toml` and the user's own file; a size that neither gives stays unknown. A prompt that
-shrinks suggests that history was condensed, but does not prove it.
+Window sizes come from the log, else from the user's own file and `windows.toml`; a size that none gives stays unknown.
+A prompt that shrinks suggests that history was condensed, but does not prove it.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
     prompts = [usage.input_tokens for usage in sized]
     drops = [before - after for before, after in pairwise(prompts) if after < before]
     peak = max((usage.input_tokens + usage.output_tokens for usage in sized), default=trajectory_tokens)
-    window = window_of(windows, recording.model)
+    window = recording.window or window_of(windows, recording.model)
     return Occupancy(
         sized_calls=len(sized),
         prompt_monotone=not drops if len(prompts) > 1 else None,

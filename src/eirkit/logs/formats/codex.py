@@ -27,7 +27,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording, formats
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _SHELL_TOOLS = frozenset({"shell", "shell_command", "exec_command", "container.exec", "local_shell", "unified_exec"})
@@ -168,6 +168,7 @@ class _Rollout:
         self.meta: Item = {}
         self.model = ""
         self.folder: str | None = None
+        self.window: int | None = None
         self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
         self.users_words: list[int] = []  # for each user message, the number of turns before it
@@ -230,10 +231,15 @@ class _Rollout:
     def _take_event(self, event: Item) -> None:
         kind = event.get("type")
         if kind == "token_count":
-            self._take_usage(mapping_of(event.get("info")))
+            info = mapping_of(event.get("info"))
+            self.window = count_of(info.get("model_context_window")) or self.window
+            self._take_usage(info)
+        elif kind == "task_started":
+            self.window = count_of(event.get("model_context_window")) or self.window
         elif kind == "context_compacted":
             self._break_off()
         elif kind == "user_message":
+            self.builder.request(string_of(event.get("message")))
             self.users_words.append(self.builder.turn_count)
             self.is_open = False
         elif kind == "thread_rolled_back":
@@ -259,8 +265,11 @@ class _Rollout:
     def _take_compaction(self, payload: Item) -> None:
         self._break_off()
         history = items_of(payload.get("replacement_history"))
-        kept = "\n\n".join(filter(None, (text_of(item.get("content")) for item in history)))
-        self.builder.carry(kept or string_of(payload.get("message")))
+        texts = tuple(filter(None, map(_text, history)))
+        self.builder.carry("\n\n".join(texts) or string_of(payload.get("message")))
+        if history:
+            is_opaque = any(item.get("encrypted_content") for item in history)
+            self.builder.keep(KeptContext("history", texts, is_complete=not is_opaque, is_opaque=is_opaque))
 
     def _break_off(self) -> None:
         # One compaction is recorded by an item, an event and a line of its own.
@@ -283,12 +292,19 @@ class _Rollout:
             model=self.model,
             prompt=self.builder.prompt,
             root=string_of(self.meta.get("cwd")) or self.folder,
+            agent_version=string_of(self.meta.get("cli_version")),
+            window=self.window,
             details={
                 "session": session,
                 **({"parent_run": parent} if parent else {}),
                 **({"forked_from": forked} if forked else {}),
             },
         )
+
+
+def _text(item: Item) -> str:
+    """Return what an item of a replacement history shows the model."""
+    return text_of(item.get("content")) or as_output(item.get("output")).text
 
 
 def _parent(meta: Item) -> str:

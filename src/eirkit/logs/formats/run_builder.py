@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Break, Call, LoggedUsage, RecordedTurn, Recording
+from eirkit.logs.trajectory import Break, Call, KeptContext, LoggedUsage, RecordedTurn, Recording
 
 _INFO_FIRST = re.compile(rb'\s*\{\s*"info"\s*:')
 
@@ -37,10 +38,10 @@ class _OpenCall:
 class _OpenTurn:
     """A reply to which more may still be added."""
 
-    __slots__ = ("broken", "calls", "carried", "rejected", "texts", "usage")
+    __slots__ = ("asked", "broken", "calls", "carried", "kept", "rejected", "texts", "usage")
 
-    def __init__(self, broken: Break | None, carried: str) -> None:
-        self.broken, self.carried = broken, carried
+    def __init__(self, asked: str, broken: Break | None, carried: str, kept: KeptContext | None) -> None:
+        self.asked, self.broken, self.carried, self.kept = asked, broken, carried, kept
         self.calls: list[_OpenCall] = []
         self.texts: list[str] = []
         self.usage: LoggedUsage | None = None
@@ -53,7 +54,9 @@ class _OpenTurn:
             usage=self.usage,
             broken=self.broken,
             carried=self.carried,
+            kept=self.kept,
             rejected=self.rejected,
+            asked=self.asked,
         )
 
 
@@ -66,6 +69,8 @@ class RunBuilder:
         self._prompt: list[str] = []
         self._break: Break | None = None
         self._carried: list[str] = []
+        self._asked: list[str] = []
+        self._kept: KeptContext | None = None
 
     @property
     def turn_count(self) -> int:
@@ -92,22 +97,49 @@ class RunBuilder:
         if not self._turns:
             self._prompt.append(text)
 
+    def request(self, text: str) -> None:
+        """Add a prompt of the user, which begins a segment; unlike `hear`, never a message of the scaffold."""
+        if text not in self._prompt:  # some logs have a prompt as a message and as an event
+            self.hear(text)
+        self._asked.append(text)
+
     def break_off(self, kind: Break) -> None:
         """Record that the context is compacted or cleared before the next turn; the last of several breaks counts."""
-        self._break, self._carried = kind, []
+        self._break, self._carried, self._kept = kind, [], None
 
     def carry(self, text: str) -> None:
         """Add text that replaces the context after a break."""
         if self._break is not None:
             self._carried.append(text)
 
+    def keep(self, kept: KeptContext) -> None:
+        """Record what else is in the context after a break; several records of one break add up."""
+        if self._break is None:
+            return
+        before = self._kept
+        if before is None:
+            self._kept = kept
+            return
+        self._kept = replace(
+            before if kept.evidence == "size" else kept,
+            texts=before.texts + kept.texts,
+            files=before.files + kept.files,
+            turns=before.turns + kept.turns,
+            is_complete=before.is_complete or kept.is_complete,
+            is_opaque=before.is_opaque or kept.is_opaque,
+            tokens_before=before.tokens_before or kept.tokens_before,
+            tokens_after=before.tokens_after or kept.tokens_after,
+        )
+
     def begin(self) -> None:
         """Begin a turn; a break before the first turn is ignored, since there was nothing to lose."""
         broken = self._break if self._turns else None
-        self._turns.append(_OpenTurn(broken, "\n\n".join(filter(None, self._carried)) if broken else ""))
+        carried = "\n\n".join(filter(None, self._carried)) if broken else ""
+        asked = "\n\n".join(filter(None, self._asked))
+        self._turns.append(_OpenTurn(asked, broken, carried, self._kept if broken else None))
         if self._break is not None and not broken:
             self._prompt += self._carried
-        self._break, self._carried = None, []
+        self._break, self._carried, self._asked, self._kept = None, [], [], None
 
     def say(self, text: str) -> None:
         """Add text that the agent wrote in this turn."""
