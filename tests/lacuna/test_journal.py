@@ -28,6 +28,7 @@ from eirkit.runs.summary import RunSummary
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
 from tests.lacuna.test_metered_memory import Asking, name_of
+from tests.processes import running
 
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
 CALL_USD = Decimal("0.11")  # at that price, for the 110 tokens that the server counts
@@ -153,7 +154,7 @@ def test_what_was_in_flight_at_a_kill_counts_until_it_is_known(tmp_path, prices)
         words = ["lacuna", "run", "store-recall", "--n", STEPS, "--m", 6, "--h", 3, "--seeds", f"0:{RUNS}"]
         words += ["--model", "openai/any", "--base-url", server.url, "--connections", connections, "--max-tokens", 20]
         words += ["--prices", prices, "--cap-usd", 40, "--out", folder]
-        with subprocess.Popen([sys.executable, "-m", "eirkit", *map(str, words)], stdout=subprocess.DEVNULL) as command:
+        with running([sys.executable, "-m", "eirkit", *words], stdout=subprocess.DEVNULL) as command:
             while len(server.received) < 20 + connections:
                 time.sleep(0.01)
             command.send_signal(signal.SIGKILL)
