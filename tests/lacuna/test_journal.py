@@ -125,8 +125,9 @@ def test_a_capped_sweep_never_continues_without_a_price(tmp_path, server, prices
 
 def test_every_cent_is_in_the_rows_after_the_cap_and_after_the_resume(tmp_path, server, prices):
     folder = tmp_path / "out"
-    first = start_sweep(suite(server, connections=4), folder, SpendingLimits("4.5", prices))
-    assert not first.complete
+    first = start_sweep(suite(server, connections=4), folder, SpendingLimits("1.1", prices))
+    assert (first.scored, first.complete) == (0, False)
+    assert 0 < len(server.received) < STEPS, "the cap does not reach for a single run"
     assert in_rows(first) == counted(server)
     assert first.rows[0]["calls"] == len(server.received)
     second = resume_sweep(folder, funds=SpendingLimits(100))

@@ -11,7 +11,7 @@ from typing import Any
 from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
-from eirkit.agents.model import Model
+from eirkit.agents.model import LENGTH, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
@@ -170,15 +170,19 @@ def score_record(scored: RunScore) -> dict[str, Any]:
 
 def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
-    usages = [exchange.reply.usage for exchange in exchanges]
+    replies = [exchange.reply for exchange in exchanges]
+    usages = [reply.usage for reply in replies]
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),
         "input_tokens": sum([usage.input_tokens for usage in usages]),
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
+        "truncated": sum([reply.finish == LENGTH for reply in replies]),
+        "max_tokens": max([reply.max_tokens for reply in replies], default=0),
         "cost_usd": exact_sum([usage.cost_usd for usage in usages]),
-        "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
+        "latency_seconds": round(math.fsum([reply.latency_seconds for reply in replies]), 6),
         "memory_calls": len(trace.consultations),
     }
 
