@@ -307,9 +307,8 @@ class Bench:
         cap = None if self.rng.random() < 0.3 else (cost * self.rng.randint(2, 14) / 10).quantize(Decimal("0.01"))
         before = bills_of(self.url)
         yield one, out, cap, before
-        more = ["--cap-usd", "none"] if cap is not None else []
         began = (out / "manifest.json").exists()
-        words = one.resume(out, *more) if began else one.start(out, None)
+        words = one.resume(out, "--cap-usd", "none") if began else one.start(out, None)
         code = perform(words, self.folder / "said")
         assert code == 0, (self.folder / "said").read_text()
         check_ledger(out, bills_of(self.url) - before, None)
@@ -381,7 +380,7 @@ class Bench:
     def protect(self) -> None:
         """Resume in a folder that is read-only: nothing may be asked, and the message says what to do."""
         with self.sweep() as (one, out, _, before):
-            perform(one.start(out, Decimal("0.2")), self.folder / "said")
+            perform(one.start(out, Decimal(1)), self.folder / "said")
             asked = bills_of(self.url)
             modes = {path: path.stat().st_mode for path in [out, *out.rglob("*")]}
             for path, mode in modes.items():
