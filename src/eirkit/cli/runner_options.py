@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -25,7 +25,7 @@ from eirkit.findings.measures import SPENDING_MEASURES
 from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.cells import CellPlan
-from eirkit.runs.estimate import by_model, estimate_plan
+from eirkit.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Progress as Sweep
@@ -90,10 +90,25 @@ class RunnerOptions:
     dry_run: bool
     engine: Engine | None
 
+    def kept_budget(self) -> Budget:
+        """Return the budget of the folder with the options given now; nothing is written."""
+        return Budget(self.limits, self.resume if self.resume is not None and self.resume.is_dir() else None)
+
+    def recorded(self, runs: str = "") -> RecordedRuns | None:
+        """Return what is in the folder that is resumed, or in a folder inside."""
+        return None if self.resume is None else read_recorded(self.resume, runs)
+
+    def basis(self, estimates: Sequence[CellEstimate]) -> dict[str, Any]:
+        """Return what an estimate assumes, and what was spent before."""
+        known = self.recorded()
+        memories = dict.fromkeys(one.cell.access.memory for one in estimates if one.is_partial)
+        spent = None if known is None else float(known.journal.spending.total_usd)
+        return {"assumptions": assumptions(estimates), "not_included": list(memories), "spent_usd": spent}
+
     def run(self, plan: CellPlan, measure: Callable[[Results], CommandResult], show: Show) -> int:
         """Run what is left of a plan, show what its runs say and return the exit code."""
         if self.dry_run:
-            show(_estimate(plan, self.limits.prices))
+            show(_estimate(plan, self))
             return 0
         folder = self.resume or self.out
         try:
@@ -206,7 +221,7 @@ def estimate_document(
     )
     priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in rows]
     table = Table("estimate", "Estimated by running a reference agent in place of the model", columns, tuple(priced))
-    sections = (Section("", tuple(words), (table,)),)
+    sections = (Section("", (*words, *_assumed(data)), (table,)),)
     return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
 
 
@@ -225,11 +240,38 @@ def dollars(amount: float | None) -> str:
     return "unknown" if amount is None else f"${amount:,.2f}"
 
 
-def _estimate(plan: CellPlan, prices: Path | None) -> Document:
-    estimates = estimate_plan(plan, prices, every_seed=True)
-    rows = by_model(estimates)
-    data = {"rows": rows, **asdict(add_up([one.expected for one in estimates])), "runs": len(plan)}
+def _estimate(plan: CellPlan, runner: RunnerOptions) -> Document:
+    estimates = estimate_plan(plan, runner.kept_budget(), runner.recorded(), every_seed=True)
+    rows, runs = by_model(estimates), sum(one.seeds for one in estimates)
+    data = {
+        "rows": rows,
+        **asdict(add_up([one.expected for one in estimates])),
+        "runs": runs,
+        **runner.basis(estimates),
+    }
     return estimate_document(f"lacuna-{plan.kind}", rows, data, totals(data))
+
+
+def _assumed(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an estimate assumes about output, or what it takes from calls that were paid for."""
+    for one in data["assumptions"]:
+        output = f"{one['output_tokens']:,.0f} output tokens a call"
+        if not one["calls"]:
+            yield (
+                f"{one['model']}: assumes {output}, as a reference agent writes; a model that reasons or explains "
+                "writes more: buy a few runs (--cap-usd), then repeat with --resume DIR --dry-run"
+            )
+            continue
+        cached = f", {one['cached_share']:.0%} of the input cached" if one["cached_share"] else ""
+        yield (
+            f"{one['model']}: by the {counted(one['calls'], 'call')} that were paid for: {output}, "
+            f"{1 / one['tokens_per_char']:.1f} characters a token{cached}, {one['calls_ratio']:.2f} calls where a "
+            "reference agent makes one"
+        )
+    for memory in data["not_included"]:
+        yield f"not included: what {memory} asks of its model, which is unknown until a run has finished"
+    if data["spent_usd"]:
+        yield f"spent so far: {dollars(data['spent_usd'])}; the estimate is of what is left"
 
 
 def losses(failures: Iterable[Mapping[str, int]]) -> tuple[str, ...]:

@@ -44,6 +44,17 @@ class AttemptSpend:
 
 
 @dataclass(slots=True)
+class ModelCalls:
+    """The paid calls of one model for agents."""
+
+    calls: int = 0
+    chars: int = 0  # of prompts
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(slots=True)
 class Journal:
     """What a journal says."""
 
@@ -51,6 +62,7 @@ class Journal:
     prices: dict[PriceKey, Price | None] = field(default_factory=dict)
     spending: Spending = field(default_factory=Spending)
     attempts: dict[int, AttemptSpend] = field(default_factory=dict)
+    models: dict[str, ModelCalls] = field(default_factory=dict)
     calls: int = 0  # the last number in use
     holds: dict[int, tuple[Hold, int | None, str]] = field(default_factory=dict)  # not ended: attempt and who asked
 
@@ -145,8 +157,11 @@ def _read_end(found: Journal, record: Mapping[str, Any]) -> None:
     own.uncertain_usd += unconfirmed
     if by == AGENT and "input_tokens" in record:
         own.usage["calls"] += 1
+        model = found.models.setdefault(hold.model, ModelCalls())
+        model.calls, model.chars = model.calls + 1, model.chars + hold.chars
         for name in _COUNTS:
             own.usage[name] += record[name]
+            setattr(model, name, getattr(model, name) + record[name])
 
 
 _READERS = {"cap": _read_cap, "price": _read_price, "attempt": _read_attempt, "hold": _read_hold, "end": _read_end}

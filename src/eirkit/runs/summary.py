@@ -94,11 +94,11 @@ class MemoryTotals:
     seconds: dict[str, list[float]] = field(default_factory=lambda: {"write": [], "search": []})
     slowest: float = 0.0
     held: dict[str, list[int]] = field(default_factory=lambda: {"records": [], "bytes": []})
-    costs: list[float | None] = field(default_factory=list)
+    costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
     floors: list[Mapping[str, Any]] = field(default_factory=list)
     limited: bool = False  # limited to a number of records
 
-    def add(self, record: Mapping[str, Any] | None) -> None:
+    def add(self, record: Mapping[str, Any] | None, attempt: int = 0) -> None:
         """Add the memory section of a run record, if there is one."""
         if record is None:
             return
@@ -111,14 +111,10 @@ class MemoryTotals:
         for unit, most in self.held.items():
             if record[unit] is not None:
                 most.append(record[unit])
-        self.costs.append(record["cost_usd"])
+        self.costs[attempt or -self.runs] = record["cost_usd"]
         self.limited = record.get("limit") is not None
         if record.get("floor") is not None:
             self.floors.append(record["floor"])
-
-    def spend(self, usd: Decimal) -> None:
-        """Add what the system's model cost in an attempt that did not finish."""
-        self.costs.append(float(usd))
 
     def row(self, failed: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
         """Return the memory columns; None if the cell has no external memory.
@@ -141,7 +137,7 @@ class MemoryTotals:
             "slowest_seconds": self.slowest,
             "records": max(self.held["records"], default=None),
             "bytes": max(self.held["bytes"], default=None),
-            "cost_usd": exact_sum(self.costs),
+            "cost_usd": exact_sum(self.costs.values()),
             "floor": pool_floors(self.floors),
             "diagnosis": diagnose(fates, self.sums["flooded"], lost, limited=self.limited),
         }
@@ -151,31 +147,34 @@ def _mean(sums: list[float], calls: int) -> float | None:
     return math.fsum(sums) / calls if calls else None
 
 
+def _settle(costs: dict[int, float | None], attempt: int, usd: Decimal) -> None:
+    """Replace the cost of an attempt by that of the journal, unless some of its calls have an unknown price."""
+    if costs.get(attempt, 0.0) is not None:
+        costs[attempt] = float(usd)
+
+
 @dataclass(slots=True)
 class _CellTotals:
     """Totals of a cell while its runs are read."""
 
     scores: list[RunScore] = field(default_factory=list)
     usage: Counter[str] = field(default_factory=Counter)
-    costs: list[float | None] = field(default_factory=list)
+    costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
     faults: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
-    finished: set[int] = field(default_factory=set)  # attempts
-    ended: set[int] = field(default_factory=set)  # attempts that are recorded as finished or failed
     unconfirmed: Decimal = NOTHING
     max_tokens: int = 0  # largest limit on the tokens of a reply
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.scores.append(read_score(record["score"]))
         self.spend(record["usage"])
-        self.finished.add(record["usage"].get("attempt", 0))
         self.faults.update(record["faults"])
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
-        self.memory.add(record.get("memory"))
+        self.memory.add(record.get("memory"), record["usage"].get("attempt", 0))
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
     def spend(self, usage: Mapping[str, Any]) -> None:
@@ -183,18 +182,17 @@ class _CellTotals:
         if usage:
             self.usage.update({name: usage.get(name, 0) for name in _USAGE})  # earlier versions did not count all
             self.max_tokens = max(self.max_tokens, usage.get("max_tokens", 0))
-            self.costs.append(usage["cost_usd"])
-            self.ended.add(usage.get("attempt", 0))
+            self.costs[usage.get("attempt") or -len(self.costs) - 1] = usage["cost_usd"]
 
     def pay(self, attempts: Mapping[int, AttemptSpend]) -> None:
-        """Add what the journal has and the records have not: attempts that a kill or the cap cut short."""
+        """Take the cost of attempts from the journal, and all of those that a kill or the cap cut short."""
         for number, spent in attempts.items():
             self.unconfirmed += spent.uncertain_usd
-            if number not in self.ended:
-                usage = {**dict.fromkeys(_USAGE, 0), **spent.usage, "cost_usd": float(spent.usd.get(AGENT, 0))}
-                self.spend(usage | {"attempt": number})
-            if number not in self.finished and MEMORY in spent.usd:
-                self.memory.spend(spent.usd[MEMORY])
+            if number not in self.costs:
+                self.spend({**spent.usage, "attempt": number, "cost_usd": 0.0})
+            _settle(self.costs, number, spent.usd.get(AGENT, NOTHING))
+            if MEMORY in spent.usd:
+                _settle(self.memory.costs, number, spent.usd[MEMORY])
 
     def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the row; runs that failed count as attempted."""
@@ -207,7 +205,7 @@ class _CellTotals:
             "behaviour": dict(sorted(self.behaviour.items())),
             **{name: self.usage[name] if self.costs else None for name in _USAGE},
             "max_tokens": self.max_tokens or None,
-            "cost_usd": exact_sum(self.costs) if self.costs else None,
+            "cost_usd": exact_sum(self.costs.values()) if self.costs else None,
             "unconfirmed_usd": float(self.unconfirmed),
             "suspect": self._suspect(scored.accuracy),
             "attempted": len(self.scores) + len(failed),
