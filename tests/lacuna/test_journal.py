@@ -18,7 +18,7 @@ import pytest
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage
 from eirkit.agents.serving.ledger import exact_usd
 from eirkit.cli import run as run_command_line
-from eirkit.cli.lacuna_run import spending_remarks
+from eirkit.cli.runner_options import spending_remarks
 from eirkit.errors import InputFileError, UsageError
 from eirkit.records import append_records
 from eirkit.runs.budget import SpendingLimits

@@ -20,6 +20,7 @@ from eirkit.cli.runner_options import (
     control_option,
     estimate_document,
     runner_options,
+    spending_remarks,
     totals,
 )
 from eirkit.errors import UsageError
@@ -349,21 +350,6 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
     yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None])
     yield from spending_remarks(summary.spending)
     yield from (f"stopped: {line}" for line in summary.stopped)
-
-
-def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield what was spent, and what of it is not known exactly."""
-    if spending is None:
-        return
-    cap = "" if spending["cap_usd"] is None else f" of ${spending['cap_usd']:,.4f}"
-    yield f"spent: ${spending['spent_usd']:,.4f}{cap}"
-    if spending["in_flight_usd"]:
-        yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
-    if spending["unconfirmed_usd"]:
-        yield f"calls without a usable reply: up to ${spending['unconfirmed_usd']:,.4f}, counted as spent"
-    if spending["over_usd"]:
-        calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
-        yield f"billed above the declared maximum of {calls}: {over}; check --max-tokens and the prices"
 
 
 def _table(

@@ -274,6 +274,21 @@ def _assumed(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"spent so far: {dollars(data['spent_usd'])}; the estimate is of what is left"
 
 
+def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what was spent, and what of it is not known exactly."""
+    if spending is None:
+        return
+    cap = "" if spending["cap_usd"] is None else f" of ${spending['cap_usd']:,.4f}"
+    yield f"spent: ${spending['spent_usd']:,.4f}{cap}"
+    if spending["in_flight_usd"]:
+        yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
+    if spending["unconfirmed_usd"]:
+        yield f"calls without a usable reply: up to ${spending['unconfirmed_usd']:,.4f}, counted as spent"
+    if spending["over_usd"]:
+        calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
+        yield f"billed above the declared maximum of {calls}: {over}; check --max-tokens and the prices"
+
+
 def losses(failures: Iterable[Mapping[str, int]]) -> tuple[str, ...]:
     """Return why runs were not scored, each reason once with its number."""
     total: Counter[str] = Counter()
