@@ -236,7 +236,7 @@ class Execution:
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
             work = self._work(asked, following)
-            return RunQueue(name, work, self.store, self._report, self.pool.for_memory, self._admission)
+            return RunQueue(name, work, self.store, self._report, self.pool.budget.make, self._admission)
 
         first = (queue("the reference agents", scripted), 0)
         return [first, *((queue(model.name, [model]), model.at_most) for model in others)]

@@ -20,7 +20,7 @@ from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker, make_free_model
+from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
 from eirkit.runs.admission import Admission
@@ -146,7 +146,7 @@ class RunQueue:
         work: Iterable[tuple[CellContext, Sequence[int]]],
         store: RunStore,
         report: Report,
-        make: ModelMaker = make_free_model,
+        make: ModelMaker = make_model,
         admission: Admission | None = None,
     ) -> None:
         self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
