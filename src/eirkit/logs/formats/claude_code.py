@@ -14,8 +14,6 @@ from typing import Any
 from eirkit.logs.formats.messages import take_reply, take_results, text_of, usage_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    begins_with_info,
-    first_objects,
     items_of,
     mapping_of,
     objects_by_line,
@@ -23,7 +21,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.logs.trajectory import MARKED, Recording, formats
 
 Entry = Mapping[str, Any]
 
@@ -36,17 +34,11 @@ _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 class ClaudeCode:
     """Session files of Claude Code."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the lines have session and parent, or are the summaries that precede them."""
-        head = document.head
-        if begins_with_info(head):
-            return False
-        if not head.lstrip().startswith(b"{") or not (b'"parentUuid"' in head or b'"leafUuid"' in head):
-            return False
-        entries = list(first_objects(head, 40))
-        if not entries:  # the first line is longer than the beginning that was read
-            return b'"parentUuid"' in head and b'"sessionId"' in head and b'"isSidechain"' in head
-        return any(_is_entry(entry) or ("leafUuid" in entry and "summary" in entry) for entry in entries)
+        own = (entry for entry in document.first_records if _is_entry(entry) or _is_summary(entry))
+        first = next(own, None)
+        return 0 if first is None else MARKED
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session, then its sub-agents."""
@@ -67,7 +59,18 @@ class ClaudeCode:
 
 
 def _is_entry(entry: Entry) -> bool:
-    return "sessionId" in entry and "parentUuid" in entry and "uuid" in entry
+    # Qwen Code writes lines with the same keys, whose messages have `parts` in place of `content`.
+    return (
+        "sessionId" in entry
+        and "parentUuid" in entry
+        and "uuid" in entry
+        and "parts" not in mapping_of(entry.get("message"))
+        and "systemPayload" not in entry
+    )
+
+
+def _is_summary(entry: Entry) -> bool:
+    return "leafUuid" in entry and "summary" in entry
 
 
 def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:

@@ -17,9 +17,7 @@ from typing import Any
 from eirkit.logs.formats.messages import arguments_of, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    begins_with_info,
     count_of,
-    first_objects,
     items_of,
     mapping_of,
     objects_by_line,
@@ -27,7 +25,7 @@ from eirkit.logs.formats.run_builder import (
     string_of,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _SHELL_TOOLS = frozenset({"shell", "shell_command", "exec_command", "container.exec", "local_shell", "unified_exec"})
@@ -126,15 +124,10 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_s
 class Codex:
     """Rollout files of Codex CLI, with and without the envelope around each item."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the lines have an enveloped payload, or start with bare session metadata (older files)."""
-        head = document.head
-        if begins_with_info(head) or not head.lstrip().startswith(b"{") or b'"timestamp"' not in head:
-            return False
-        entries = list(first_objects(head, 4))
-        if not entries:  # the first line, with the instructions, is longer than the beginning read
-            return b'"session_meta"' in head and b'"payload"' in head
-        return _is_enveloped(entries[0]) or _is_bare(entries)
+        entries = document.first_records
+        return MARKED if any(map(_is_enveloped, entries)) or (entries and _is_bare(entries[0])) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the rollout's one run."""
@@ -154,8 +147,7 @@ def _is_enveloped(entry: Item) -> bool:
     return string_of(entry.get("type")) in _WRAPPED and isinstance(entry.get("payload"), dict)
 
 
-def _is_bare(entries: list[Item]) -> bool:
-    first = entries[0]
+def _is_bare(first: Item) -> bool:
     is_meta = "id" in first and "timestamp" in first and ("instructions" in first or "git" in first)
     return is_meta and "type" not in first and "payload" not in first
 

@@ -10,7 +10,6 @@ from typing import Any
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    begins_with_info,
     count_of,
     items_of,
     mapping_of,
@@ -19,7 +18,7 @@ from eirkit.logs.formats.run_builder import (
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, LoggedUsage, Recording, formats
 
 _TRAILER = re.compile(
     r"(?:\nError: \(none\))?(?:\nExit Code: (?P<code>-?\d{1,9}|\(none\)))?(?P<signal>\nSignal: [^\n]{1,40})?"
@@ -79,12 +78,11 @@ _FAILED = frozenset({"error", "cancelled"})
 class GeminiCli:
     """Session files of Gemini CLI."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the object has a session, the project's hash and messages."""
         head = document.head.lstrip()
-        if begins_with_info(head):
-            return False
-        return head.startswith(b"{") and all(key in head for key in (b'"sessionId"', b'"projectHash"', b'"messages"'))
+        keys = (b'"sessionId"', b'"projectHash"', b'"messages"')
+        return MARKED if head.startswith(b"{") and all(key in head for key in keys) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""

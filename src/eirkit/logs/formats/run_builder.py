@@ -6,7 +6,6 @@ once.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -285,15 +284,3 @@ def objects_by_line(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipp
 def begins_with_info(head: bytes) -> bool:
     """Return whether the first key of an object is `info`, as in the logs of some scaffolds."""
     return _INFO_FIRST.match(head) is not None
-
-
-def first_objects(head: bytes, most: int = 12) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects on the first complete lines of a document's beginning."""
-    for line in head.split(b"\n", most)[:most]:
-        # An incomplete last line is not JSON, and deeply nested lines are skipped.
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            yield value

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.logs.sources.first_records import first_records
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
@@ -106,6 +107,14 @@ class LogDocument(Protocol):
         ...
 
     @property
+    def first_records(self) -> Sequence[Mapping[str, Any]]:
+        """The objects on its first lines, for JSON lines; none for one JSON document of several lines.
+
+        A first line of any length is passed over or read; lines that are not JSON, such as a preamble, are left out.
+        """
+        ...
+
+    @property
     def parent(self) -> Path | None:
         """The folder that contains it, for files beside it; None inside an archive."""
         ...
@@ -149,6 +158,7 @@ class StoredDocument:
         self.section = section  # None: the whole file
         self.inner = ""  # of a member: its path in the archive
         self._head: bytes | None = None
+        self._records: tuple[Mapping[str, Any], ...] | None = None
 
     @property
     def head(self) -> bytes:
@@ -159,6 +169,14 @@ class StoredDocument:
             # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head
+
+    @property
+    def first_records(self) -> Sequence[Mapping[str, Any]]:
+        """The objects on its first lines, however long the first one is."""
+        if self._records is None:
+            is_whole = len(self.head) < HEAD_BYTES
+            self._records = first_records(self.head, is_whole, self._open, self.limits.line_bytes)
+        return self._records
 
     def json(self) -> Any:
         """Return the whole document as one JSON value."""
