@@ -131,6 +131,7 @@ def _recording(document: LogDocument, agent: str, entries: Sequence[Entry]) -> R
         model=next(iter(models), ""),
         prompt=builder.prompt,
         root=_first(chosen, "cwd") or None,
+        agent_version=_first(chosen, "version"),
         details={
             "session": session,
             "slug": _first(chosen, "slug"),
