@@ -14,9 +14,9 @@ from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
-from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
-from eirkit.logs.sources.first_records import first_records
+from eirkit.logs.sources.json_lines import first_records, parse_line, pass_blank_lines
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
@@ -201,9 +201,9 @@ class StoredDocument:
                     if not self._finds_next_line(stream, line):
                         return
                 elif line.isspace():
-                    number += _pass_blank_lines(stream)
+                    number += pass_blank_lines(stream)
                 else:
-                    yield number, _parse_line(line, self.limits.nesting)
+                    yield number, parse_line(line, self.limits.nesting)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
@@ -394,22 +394,3 @@ def _within(section: MemberRange, members: Sequence[StoredDocument]) -> list[Sto
             chosen.append(member)
         place += counts
     return chosen
-
-
-def _pass_blank_lines(stream: BufferedReader) -> int:
-    """Skip blank lines in large steps, and return how many there were."""
-    passed = 0
-    while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
-        end = waiting.rindex(b"\n") + 1
-        passed += waiting.count(b"\n", 0, end)
-        stream.read(end)
-    return passed
-
-
-def _parse_line(line: bytes, nesting: int) -> Any | Exception:
-    try:
-        return parse_json(line, nesting)
-    except MissingExtraError:
-        raise
-    except EirkitError as error:
-        return error
