@@ -14,8 +14,9 @@ from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
-from eirkit.errors import EirkitError, InputFileError, MissingExtraError
-from eirkit.logs.sources.first_records import first_records
+from eirkit.errors import InputFileError
+from eirkit.folders import DEEPEST_FOLDER
+from eirkit.logs.sources.json_lines import first_records, parse_line, pass_blank_lines
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
@@ -200,9 +201,9 @@ class StoredDocument:
                     if not self._finds_next_line(stream, line):
                         return
                 elif line.isspace():
-                    number += _pass_blank_lines(stream)
+                    number += pass_blank_lines(stream)
                 else:
-                    yield number, _parse_line(line, self.limits.nesting)
+                    yield number, parse_line(line, self.limits.nesting)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
@@ -342,13 +343,17 @@ def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:
 
 def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
     home = folder.resolve()
-    waiting = [(folder, home.name)]
+    waiting = [(folder, home.name, 0)]
     while waiting:
-        path, source = waiting.pop()
-        if path.is_symlink() and path != folder:
-            if not path.resolve().is_relative_to(home):
-                yield Skipped(as_label(source), "is a link that leads out of the folder; give its target as well")
-        elif path.is_dir():
+        path, source, depth = waiting.pop()
+        if depth and path.is_symlink():
+            if (reason := _why_not_inside(path, home)) is not None:
+                yield Skipped(as_label(source), reason)
+        elif not path.is_dir():
+            yield _document_or_reason(path, limits, source)
+        elif depth > DEEPEST_FOLDER:
+            yield Skipped(as_label(source), f"is nested in more than {DEEPEST_FOLDER} folders; give it by its own path")
+        else:
             try:
                 names = sorted(entry.name for entry in path.iterdir())
             except OSError as error:
@@ -356,9 +361,16 @@ def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDo
                 continue
             claimed = claims(path, names)
             mine = (name for name in reversed(names) if not name.startswith(".") and name not in claimed)
-            waiting += [(path / name, f"{source}/{name}") for name in mine]
-        else:
-            yield _document_or_reason(path, limits, source)
+            waiting += [(path / name, f"{source}/{name}", depth + 1) for name in mine]
+
+
+def _why_not_inside(link: Path, home: Path) -> str | None:
+    """Return why a link in a folder is reported; None if its target is in the same folder and read there."""
+    try:
+        inside = link.resolve().is_relative_to(home)
+    except (OSError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
+        return "is a link that leads back to itself; remove it"
+    return None if inside else "is a link that leads out of the folder; give its target as well"
 
 
 def _document_or_reason(path: Path, limits: ReadLimits, source: str) -> StoredDocument | Skipped:
@@ -382,22 +394,3 @@ def _within(section: MemberRange, members: Sequence[StoredDocument]) -> list[Sto
             chosen.append(member)
         place += counts
     return chosen
-
-
-def _pass_blank_lines(stream: BufferedReader) -> int:
-    """Skip blank lines in large steps, and return how many there were."""
-    passed = 0
-    while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
-        end = waiting.rindex(b"\n") + 1
-        passed += waiting.count(b"\n", 0, end)
-        stream.read(end)
-    return passed
-
-
-def _parse_line(line: bytes, nesting: int) -> Any | Exception:
-    try:
-        return parse_json(line, nesting)
-    except MissingExtraError:
-        raise
-    except EirkitError as error:
-        return error

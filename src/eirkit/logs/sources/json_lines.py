@@ -1,4 +1,4 @@
-"""Reads the first records of JSON lines, from which the format of a log is recognised."""
+"""Parses JSON lines, and reads their first records, from which the format of a log is recognised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from io import BufferedReader
 from itertools import islice
 from typing import Any
 
-from eirkit.errors import InputFileError
+from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 
 _MOST = 40
@@ -69,3 +69,23 @@ def _objects(lines: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
             continue
         if isinstance(value, dict):
             yield value
+
+
+def pass_blank_lines(stream: BufferedReader) -> int:
+    """Skip blank lines in large steps, and return how many there were."""
+    passed = 0
+    while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
+        end = waiting.rindex(b"\n") + 1
+        passed += waiting.count(b"\n", 0, end)
+        stream.read(end)
+    return passed
+
+
+def parse_line(line: bytes, nesting: int) -> Any | Exception:
+    """Return the value of a line, or the error whose text is the reason alone."""
+    try:
+        return parse_json(line, nesting)
+    except MissingExtraError:
+        raise
+    except EirkitError as error:
+        return error
