@@ -82,6 +82,11 @@ class RunBuilder:
         return self._break is not None
 
     @property
+    def is_waiting(self) -> bool:
+        """True if the last turn has calls, whose results the model has not answered yet."""
+        return bool(self._turns) and bool(self._turns[-1].calls)
+
+    @property
     def last_usage(self) -> LoggedUsage | None:
         """The usage of the last turn."""
         return self._turns[-1].usage if self._turns else None

@@ -107,12 +107,15 @@ def _from_one(call: Entry) -> Entry:
 def _compress(builder: RunBuilder, payload: Entry) -> None:
     info, history = mapping_of(payload.get("info")), payload.get("compressedHistory")
     texts = [text for message in items_of(history) for text in part_texts(message.get("parts")) if text]
+    # A context is compressed before a message is sent, so results that wait to be sent come after what stayed.
+    waiting = (builder.turn_count,) if builder.is_waiting else ()
     builder.break_off("compaction")
     builder.carry("\n\n".join(text for text in texts if "<state_snapshot>" in text))
     builder.keep(
         KeptContext(
             "history" if texts else "size",
             tuple(texts),
+            turns=waiting,
             is_complete=bool(texts),
             tokens_before=count_of(info.get("originalTokenCount")) or None,
             tokens_after=count_of(info.get("newTokenCount")) or None,
