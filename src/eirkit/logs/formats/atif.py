@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.formats.gemini_cli import shell_result
+from eirkit.logs.formats.gemini_parts import shell_result
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,

@@ -82,6 +82,11 @@ class RunBuilder:
         return self._break is not None
 
     @property
+    def is_waiting(self) -> bool:
+        """True if the last turn has calls, whose results the model has not answered yet."""
+        return bool(self._turns) and bool(self._turns[-1].calls)
+
+    @property
     def last_usage(self) -> LoggedUsage | None:
         """The usage of the last turn."""
         return self._turns[-1].usage if self._turns else None
@@ -196,6 +201,13 @@ class RunBuilder:
             call = self._turns[-1].calls[-1]
             call.output = f"{call.output}\n{output}" if call.answered and call.output else output
             call.answered, call.failed = True, call.failed or failed
+
+    def drop_summary(self, text: str) -> None:
+        """Drop the last turn if it is no more than the summary in a text, which some logs have as a reply, too."""
+        last = self._turns[-1] if self._turns else None
+        said = "\n".join(filter(None, last.texts)) if last is not None and not last.calls else ""
+        if said and said in text:
+            self._turns.pop()
 
     def drop_from(self, first: int) -> None:
         """Drop the turns from a number on, counted from 0: they were rolled back."""
