@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,12 @@ def _gemini(step: Step, project: Path) -> Call:
         part = {"start_line": step.lines[0], "end_line": step.lines[1]} if step.lines else {}
         return "read_file", {"file_path": path, **part}
     if step.kind == "edit":
-        return "replace", {"file_path": path, "instruction": "Change it", "old_string": step.old, "new_string": step.new}
+        return "replace", {
+            "file_path": path,
+            "instruction": "Change it",
+            "old_string": step.old,
+            "new_string": step.new,
+        }
     return "run_shell_command", {"command": step.text, "description": "Run it"}
 
 
@@ -164,7 +169,12 @@ def _codex_commands(model: str, *more: str) -> Callable[[Place], list[list[str]]
 def _opencode_settings(place: Place) -> None:
     model = {"name": "Bench", "limit": {"context": 100_000, "output": 8_000}, "tool_call": True}
     options = {"baseURL": f"{place.url}/v1", "apiKey": "none"}
-    provider = {"npm": "@ai-sdk/openai-compatible", "name": "Bench", "options": options, "models": {"fake-model": model}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Bench",
+        "options": options,
+        "models": {"fake-model": model},
+    }
     settings = {"autoupdate": False, "share": "disabled", "snapshot": False, "permission": "allow"}
     settings |= {"model": "bench/fake-model", "small_model": "bench/fake-model", "provider": {"bench": provider}}
     place.write(".config/opencode/opencode.json", json.dumps(settings))
@@ -177,7 +187,9 @@ def _opencode_settings(place: Place) -> None:
 
 
 def _gemini_settings(place: Place) -> None:
-    settings: dict[str, Any] = {"security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}}
+    settings: dict[str, Any] = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
+    }
     settings |= {"general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False}}
     settings |= {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
     settings |= {"model": {"compressionThreshold": 0.002}}

@@ -66,7 +66,9 @@ class Script:
     def _kind(self, body: Mapping[str, Any]) -> str:
         last, system = _last_message(body), _system(body)
         tools = _tools(body)
-        if _ASKS.search(last) or (not tools and "title" not in system[:400].lower() and _SUMMARISES.search(last + system)):
+        if _ASKS.search(last) or (
+            not tools and "title" not in system[:400].lower() and _SUMMARISES.search(last + system)
+        ):
             return "summary"
         return "step" if tools >= self.fewest_tools else "aside"
 
@@ -107,7 +109,9 @@ def _responses(number: int, body: Mapping[str, Any], reply: Reply) -> tuple[Even
         items.append({"type": "compaction", "id": f"cmp_{number}", "encrypted_content": "c2NyaXB0ZWQ="})
     elif reply.text:
         content = [{"type": "output_text", "text": reply.text, "annotations": []}]
-        items.append({"type": "message", "id": f"m{number}", "role": "assistant", "status": "completed", "content": content})
+        items.append(
+            {"type": "message", "id": f"m{number}", "role": "assistant", "status": "completed", "content": content}
+        )
     for place, (tool, arguments) in enumerate(reply.calls):
         named = {"id": f"f{number}_{place}", "call_id": f"call_{number}_{place}", "name": tool, "status": "completed"}
         if isinstance(arguments, str):
@@ -120,7 +124,9 @@ def _responses(number: int, body: Mapping[str, Any], reply: Reply) -> tuple[Even
     whole |= {"status": "completed", "usage": usage | details}
     events = [{"type": "response.created", "response": whole | {"status": "in_progress", "output": [], "usage": None}}]
     for place, item in enumerate(items):
-        events += [{"type": f"response.output_item.{when}", "output_index": place, "item": item} for when in ("added", "done")]
+        events += [
+            {"type": f"response.output_item.{when}", "output_index": place, "item": item} for when in ("added", "done")
+        ]
     events.append({"type": "response.completed", "response": whole})
     return whole, [{**event, "sequence_number": place} for place, event in enumerate(events)]
 
@@ -160,7 +166,10 @@ def _messages(number: int, body: Mapping[str, Any], reply: Reply) -> tuple[Event
         if block["type"] == "text":
             start, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
         else:
-            start, delta = {**block, "input": {}}, {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            start, delta = (
+                {**block, "input": {}},
+                {"type": "input_json_delta", "partial_json": json.dumps(block["input"])},
+            )
         events.append({"type": "content_block_start", "index": place, "content_block": start})
         events.append({"type": "content_block_delta", "index": place, "delta": delta})
         events.append({"type": "content_block_stop", "index": place})
@@ -193,7 +202,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(b"")
 
     def do_GET(self) -> None:
-        listed = {"object": "list", "models": [], "data": [{"id": "fake-model", "object": "model", "owned_by": "bench"}]}
+        listed = {
+            "object": "list",
+            "models": [],
+            "data": [{"id": "fake-model", "object": "model", "owned_by": "bench"}],
+        }
         self._send(json.dumps(listed if "/models" in self.path else {}).encode())
 
     def do_POST(self) -> None:

@@ -12,7 +12,10 @@ _WRONG, _RIGHT, _START = "    return value + 20\n", "    return value + 22\n", "
 
 
 def _calc(result: str) -> str:
-    parts = [f"def operation_{n}(value):\n{result if n == 7 else f'    return value + {3 * n}{chr(10)}'}" for n in range(1, 34)]
+    parts = [
+        f"def operation_{n}(value):\n{result if n == 7 else f'    return value + {3 * n}{chr(10)}'}"
+        for n in range(1, 34)
+    ]
     return '"""Calculator core."""\n\n' + "\n".join(parts)
 
 
@@ -64,4 +67,6 @@ def make_project(folder: Path) -> None:
         (folder / name).write_text(text)
     own = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "-A"], [*own, "commit", "-qm", "Begin"]):
-        subprocess.run(["git", *words], cwd=folder, check=True, env={"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin"})
+        subprocess.run(
+            ["git", *words], cwd=folder, check=True, env={"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin"}
+        )

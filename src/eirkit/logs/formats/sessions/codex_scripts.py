@@ -15,11 +15,16 @@ from typing import Any
 from eirkit.logs.formats.messages import text_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, string_of
 
-_TOOL = re.compile(r"\btools\s*\.\s*([A-Za-z_$][\w$]{0,100})\s*\(\s*")
-_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`|String\.raw`[^`]*`", re.DOTALL)
-_BOUND = re.compile(r"\b(?:const|let|var)\s+([A-Za-z_$][\w$]{0,100})\s*=\s*")
-_KEY = re.compile(r"\s*(?:([A-Za-z_$][\w$]{0,100})|\"([^\"\\\n]{1,100})\"|'([^'\\\n]{1,100})')\s*(?=[:,}])")
+_TOOL = re.compile(r"\btools\s{0,20}+\.\s{0,20}+([A-Za-z_$][\w$]{0,100}+)\s{0,20}+\(\s{0,100}+")
+_STRING = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\]|\\.)*+(?:`|\Z)|String\.raw`[^`]*+(?:`|\Z)", re.DOTALL
+)
+_BOUND = re.compile(r"\b(?:const|let|var)\s{1,20}+([A-Za-z_$][\w$]{0,100}+)\s{0,20}+=\s{0,100}+")
+_KEY = re.compile(
+    r"\s{0,100}+(?:([A-Za-z_$][\w$]{0,100}+)|\"([^\"\\\n]{1,100})\"|'([^'\\\n]{1,100})')\s{0,20}+(?=[:,}])"
+)
 _NAME = re.compile(r"[A-Za-z_$][\w$]{0,100}")
+_COMMA = re.compile(r"\s{0,100}+,")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?|true|false|null")
 _ESCAPE = re.compile(r"\\(u\{[0-9a-fA-F]{1,6}\}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|\r?\n|.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
@@ -170,7 +175,7 @@ def _object(source: str, place: int, constants: Mapping[str, Any]) -> tuple[dict
             value = constants.get(name)  # {cmd} is short for {cmd: cmd}
         if value is not None:
             made[name] = value
-        rest = re.compile(r"\s*,").match(source, place)
+        rest = _COMMA.match(source, place)
         if rest is None:
             break
         place = rest.end()
