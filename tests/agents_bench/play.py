@@ -19,6 +19,7 @@ from pathlib import Path
 from tests.agents_bench.agents import AGENTS, Agent, Place
 from tests.agents_bench.server import Script, serve
 from tests.agents_bench.session import make_project
+from tests.processes import completed, running
 
 SECONDS = 120  # for one process of an agent
 REQUESTS, TRANSCRIPT = "requests.json", "transcript.txt"
@@ -29,14 +30,14 @@ _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNI
 def play(agent: Agent, packages: Path, folder: Path) -> None:
     """Play the session of an agent in a new folder, in a network namespace."""
     words = [sys.executable, "-m", "tests.agents_bench.play", agent.name, str(packages), str(folder), _INSIDE]
-    subprocess.run(["unshare", "--map-root-user", "--net", *words], check=True)
+    completed(["unshare", "--map-root-user", "--net", *words], check=True)
 
 
 def can_play() -> bool:
     """Return whether this machine allows network namespaces."""
     if shutil.which("unshare") is None:
         return False
-    return subprocess.run(["unshare", "--map-root-user", "--net", "true"], capture_output=True).returncode == 0
+    return completed(["unshare", "--map-root-user", "--net", "true"]).returncode == 0
 
 
 def _raise_loopback() -> None:
@@ -65,16 +66,10 @@ def _play_inside(agent: Agent, packages: Path, folder: Path) -> None:
     start = [str(packages / agent.runtime)] if agent.runtime else []
     with (folder / TRANSCRIPT).open("wb") as transcript:
         for words in agent.commands(place):
-            subprocess.run(
-                [*start, str(packages / agent.program), *words],
-                cwd=project,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=transcript,
-                stderr=subprocess.STDOUT,
-                timeout=SECONDS,
-                check=False,
-            )
+            command = [*start, packages / agent.program, *words]
+            streams = {"stdin": subprocess.DEVNULL, "stdout": transcript, "stderr": subprocess.STDOUT}
+            with running(command, cwd=project, env=environment, **streams) as process:
+                process.wait(SECONDS)
     server.shutdown()
     (folder / REQUESTS).write_text(json.dumps(script.requests))
 
