@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -68,5 +69,4 @@ def make_project(folder: Path) -> None:
         (folder / name).write_text(text)
     own = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "-A"], [*own, "commit", "-qm", "Begin"]):
-        home = {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin"}
-        completed(["git", *words], check=True, cwd=folder, env=home)
+        completed(["git", *words], cwd=folder, check=True, env={**os.environ, "HOME": str(folder)})
