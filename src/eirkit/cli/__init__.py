@@ -144,6 +144,7 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
+        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with exact truth."),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
