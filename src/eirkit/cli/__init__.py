@@ -158,7 +158,7 @@ VESTIGE = LazyGroup(
         "analyze": ("eirkit.cli.vestige_analyze:analyze", "Read logs and write tables of what each run needed."),
         "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
-        "query": ("eirkit.cli.vestige_query:run_query", "SQL over the tables of an analysis."),
+        "query": ("eirkit.cli.vestige_cohort:run_query", "SQL over the tables of an analysis."),
         "guard": ("eirkit.cli.vestige_guard:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },

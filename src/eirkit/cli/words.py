@@ -132,7 +132,7 @@ def _document(world: World, told: tuple[Told, ...], language: Language, then: st
         "floor", "Bits that must survive each session", (Column("session", "session"), Column("bits", "bits", 1)), floor
     )
     listings = tuple(
-        Listing(f"session-{number}", f"Session {number}, {session['day']}", "\n".join(_lines(session["messages"])))
+        Listing(f"session-{number}", f"WorldSession {number}, {session['day']}", "\n".join(_lines(session["messages"])))
         for number, session in enumerate(data["sessions"], 1)
     )
     asked = Table("questions", f"Questions asked on {data['asked_on']}, with their answers", columns, rows)

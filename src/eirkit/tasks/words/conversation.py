@@ -7,13 +7,13 @@ from typing import Literal, NamedTuple
 
 from eirkit.seeds import words
 from eirkit.tasks.words.language import NEAR, Language, Listener, choose, group_of, read, subject_slot
-from eirkit.tasks.words.world import ATTRIBUTES, Question, Session, Statement, World
+from eirkit.tasks.words.world import ATTRIBUTES, Statement, World, WorldQuestion, WorldSession
 
 LONGEST_TURN = 3  # statements
 AGAIN = 2  # one in so many statements that could lean on the one before does
 
 
-class Message(NamedTuple):
+class Utterance(NamedTuple):
     """One turn of a conversation."""
 
     role: Literal["user", "assistant"]
@@ -24,7 +24,7 @@ class Told(NamedTuple):
     """One session as it was spoken: what was said, then what was asked."""
 
     day: int
-    messages: tuple[Message, ...]
+    messages: tuple[Utterance, ...]
     questions: tuple[str, ...]
 
 
@@ -33,7 +33,7 @@ def tell(world: World, language: Language) -> tuple[Told, ...]:
     return _Teller(world, language).sessions()
 
 
-def read_back(told: Iterable[Told], language: Language) -> tuple[Session, ...]:
+def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, ...]:
     """Return the statements and questions of conversations: the inverse of `tell`."""
     listener, found = Listener(), []
     for day, messages, questions in told:
@@ -43,8 +43,10 @@ def read_back(told: Iterable[Told], language: Language) -> tuple[Session, ...]:
             into = apart if message.text.startswith(language.table["here_is"]) else said
             if message.role == "user":
                 into += [one for one in read(language, message.text, day, listener) if isinstance(one, Statement)]
-        asked = [one for text in questions for one in read(language, text, day, listener) if isinstance(one, Question)]
-        found.append(Session(day, tuple(said), tuple(asked), tuple(apart)))
+        asked = [
+            one for text in questions for one in read(language, text, day, listener) if isinstance(one, WorldQuestion)
+        ]
+        found.append(WorldSession(day, tuple(said), tuple(asked), tuple(apart)))
     return tuple(found)
 
 
@@ -64,7 +66,7 @@ class _Teller:
     def sessions(self) -> tuple[Told, ...]:
         return tuple(Told(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
 
-    def messages(self, session: Session) -> Iterable[Message]:
+    def messages(self, session: WorldSession) -> Iterable[Utterance]:
         left = list(session.statements)
         talk = self.world.dials.small_talk if left else 0
         while left:
@@ -77,9 +79,9 @@ class _Teller:
         for statement in session.documents:
             yield from self.turn(self.document(statement, session.day))
 
-    def turn(self, text: str) -> Iterable[Message]:
+    def turn(self, text: str) -> Iterable[Utterance]:
         answers = self.language.table["acknowledgements"]
-        return Message("user", text), Message("assistant", answers[self.below(len(answers))])
+        return Utterance("user", text), Utterance("assistant", answers[self.below(len(answers))])
 
     def said(self, statements: Sequence[Statement], today: int) -> Iterable[str]:
         """Yield the sentences of one turn."""
@@ -137,10 +139,10 @@ class _Teller:
         sentences.insert(self.below(count + 1), self.sentence(statement, today, 1))
         return f"{self.language.table['here_is']}\n\n{' '.join(sentences)}"
 
-    def questions(self, session: Session) -> tuple[str, ...]:
+    def questions(self, session: WorldSession) -> tuple[str, ...]:
         return tuple(self.question(one, session.day) for one in session.questions)
 
-    def question(self, question: Question, today: int) -> str:
+    def question(self, question: WorldQuestion, today: int) -> str:
         form, attribute, subject, other = question
         chosen = choose(self.language.questions[group_of(attribute), form], 1, self.below(1 << 20))
         slot = {"follows": "p", "hop": "t"}.get(form, subject_slot(attribute))

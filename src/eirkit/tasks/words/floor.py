@@ -21,10 +21,10 @@ from eirkit.tasks.words.world import (
     Answer,
     Dials,
     Operation,
-    Question,
     Statement,
     Value,
     World,
+    WorldQuestion,
 )
 
 Times = frozenset[int]  # sessions after which an earlier value may be asked
@@ -166,10 +166,10 @@ class WorldContract:
         return list(product(*each))
 
     @property
-    def futures(self) -> list[Question]:
+    def futures(self) -> list[WorldQuestion]:
         return [question for one in self.asked for question in _questions(one)]
 
-    def respond(self, history: Sequence[Sequence[tuple[int, Statement]]], future: Question) -> Answer:
+    def respond(self, history: Sequence[Sequence[tuple[int, Statement]]], future: WorldQuestion) -> Answer:
         knowledge = Knowledge()
         for told in history:
             for session, statement in told:
@@ -177,14 +177,14 @@ class WorldContract:
         return knowledge.answer(future)
 
 
-def _questions(asked: Askable) -> Iterator[Question]:
+def _questions(asked: Askable) -> Iterator[WorldQuestion]:
     attribute, subject = asked.key
     form = ATTRIBUTES[attribute]
-    yield Question("all" if form == "set" else "day" if form == "date" else "now", attribute, subject)
+    yield WorldQuestion("all" if form == "set" else "day" if form == "date" else "now", attribute, subject)
     if asked.before:
-        yield Question("before", attribute, subject)
+        yield WorldQuestion("before", attribute, subject)
     for time in sorted(asked.times):
-        yield Question("as_of", attribute, subject, time - 1)  # sessions are days here, counted from 0
+        yield WorldQuestion("as_of", attribute, subject, time - 1)  # sessions are days here, counted from 0
 
 
 def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, Statement], ...]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
-from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Question, Statement, Value
+from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Statement, Value, WorldQuestion
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
 LEVELS = ("plain", "varied", "indirect")
@@ -236,7 +236,7 @@ class Listener:
         return next(iter(known))
 
 
-Spoken = Statement | Question
+Spoken = Statement | WorldQuestion
 
 
 def read(language: Language, text: str, today: int, listener: Listener) -> list[Spoken]:
@@ -289,7 +289,7 @@ def _spoken(
         "p" if sentence.op == "follows" else "t" if sentence.op == "hop" else subject_slot(attribute), USER
     )
     if sentence.kind == "question":
-        return Question(sentence.op, attribute, subject, _other(language, sentence, slots, today))
+        return WorldQuestion(sentence.op, attribute, subject, _other(language, sentence, slots, today))
     return Statement(sentence.op, attribute, subject, _value(language, sentence, attribute, slots, today, listener))  # type: ignore[arg-type]
 
 
@@ -315,7 +315,7 @@ def _value(
     return value
 
 
-def show_answer(language: Language, question: Question, answer: Answer) -> str:
+def show_answer(language: Language, question: WorldQuestion, answer: Answer) -> str:
     """Return an answer as text: a value, a list, a number, a date, or that it is unknown."""
     table = language.table
     if answer is None:

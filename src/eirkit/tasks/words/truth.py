@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from eirkit.tasks.words.world import ATTRIBUTES, Ability, Answer, Question, Session, Statement, Value, World
+from eirkit.tasks.words.world import ATTRIBUTES, Ability, Answer, Statement, Value, World, WorldQuestion, WorldSession
 
 Key = tuple[str, str]  # attribute and subject
 
@@ -46,7 +46,7 @@ class Knowledge:
         found = self.versions.get((attribute, subject))
         return found[-1][1] if found else None
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: WorldQuestion) -> Answer:
         """Return the true answer; None where it is unknown."""
         form, attribute, subject, other = question
         key = attribute, subject
@@ -87,7 +87,7 @@ def _of_days(form: str, one: tuple[str, Value], other: tuple[str, Value]) -> Ans
     return None if day == later else first if day < later else second
 
 
-def answers(world: World) -> Iterator[tuple[Question, Answer, Ability]]:
+def answers(world: World) -> Iterator[tuple[WorldQuestion, Answer, Ability]]:
     """Yield every question with its true answer and the ability it tests, in the order of asking."""
     knowledge, apart = Knowledge(), set[Key]()
     for session in world.sessions:
@@ -99,12 +99,12 @@ def answers(world: World) -> Iterator[tuple[Question, Answer, Ability]]:
             yield question, answer, _ability(question, answer, knowledge, apart)
 
 
-def statements_of(session: Session) -> Iterable[Statement]:
+def statements_of(session: WorldSession) -> Iterable[Statement]:
     """Return what is said in a session, in documents last."""
     return (*session.statements, *session.documents)
 
 
-def _ability(question: Question, answer: Answer, knowledge: Knowledge, apart: set[Key]) -> Ability:
+def _ability(question: WorldQuestion, answer: Answer, knowledge: Knowledge, apart: set[Key]) -> Ability:
     form, attribute, subject, _ = question
     key = attribute, subject
     if form == "follows":

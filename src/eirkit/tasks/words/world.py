@@ -45,7 +45,7 @@ class Statement(NamedTuple):
     value: Value
 
 
-class Question(NamedTuple):
+class WorldQuestion(NamedTuple):
     """One thing that is asked.
 
     `form` is now, before, as_of, all, how_many, member, day, first, between, hop or follows.
@@ -57,12 +57,12 @@ class Question(NamedTuple):
     other: Value = None  # the day of as_of, the item of member, the second project of first and between
 
 
-class Session(NamedTuple):
+class WorldSession(NamedTuple):
     """What is said and then asked on one day."""
 
     day: int  # as `date.toordinal` counts
     statements: tuple[Statement, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[WorldQuestion, ...]
     documents: tuple[Statement, ...] = ()  # each said in the middle of a long document
 
 
@@ -115,7 +115,7 @@ class World:
 
     seed: int
     dials: Dials
-    sessions: tuple[Session, ...]
+    sessions: tuple[WorldSession, ...]
 
 
 def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
@@ -149,7 +149,7 @@ class _Maker:
         self.row, self.at, self.used = row, 0, 0  # words of the stream, the next one, and those used up before
         self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
         self.said: list[list[Statement]] = [[] for _ in range(dials.sessions)]
-        self.asked: list[Question] = []
+        self.asked: list[WorldQuestion] = []
 
     def below(self, bound: int) -> int:
         """Return a whole number from 0 to bound − 1."""
@@ -191,17 +191,17 @@ class _Maker:
                 versions = self.tell(attribute, person, self.some(1 + dials.updates), names)
                 if not ask:
                     continue
-                self.asked.append(Question("now", attribute, person))
+                self.asked.append(WorldQuestion("now", attribute, person))
                 if attribute == "seat":
-                    self.asked.append(Question("follows", "door", person))
+                    self.asked.append(WorldQuestion("follows", "door", person))
                 if len(versions) > 1 and self.below(2):
-                    self.asked.append(Question("before", attribute, person))
+                    self.asked.append(WorldQuestion("before", attribute, person))
                 elif len(versions) > 1:
                     self.asked.append(
-                        Question("as_of", attribute, person, self.day(versions[0]) + self.below(dials.gap + 1))
+                        WorldQuestion("as_of", attribute, person, self.day(versions[0]) + self.below(dials.gap + 1))
                     )
             if ask and len(told) < count and not self.below(3):
-                self.asked.append(Question("now", PERSONAL[(offset + dials.facts) % count], person))  # never said
+                self.asked.append(WorldQuestion("now", PERSONAL[(offset + dials.facts) % count], person))  # never said
             if dials.candidates and not self.below(2):
                 self.allergies(person, ask=ask)
 
@@ -215,7 +215,7 @@ class _Maker:
                 self.say(added + 1 + self.below(sessions - added - 1), Statement("remove", "allergies", person, item))
         if ask:
             form = ("all", "how_many", "member")[self.below(3)]
-            self.asked.append(Question(form, "allergies", person, items[0] if form == "member" else None))
+            self.asked.append(WorldQuestion(form, "allergies", person, items[0] if form == "member" else None))
 
     def group_facts(
         self, people: Sequence[str], teams: Sequence[str], places: Sequence[str], projects: Sequence[str]
@@ -223,12 +223,12 @@ class _Maker:
         dials = self.dials
         for team in teams:
             self.tell("lead", team, self.some(1 + dials.updates), people)
-            self.asked += [Question("now", "lead", team), Question("hop", HOPS[self.below(2)], team)]
+            self.asked += [WorldQuestion("now", "lead", team), WorldQuestion("hop", HOPS[self.below(2)], team)]
         for place in places:
             versions = self.tell("door", place, self.some(1 + dials.updates))
             if not self.below(4) and versions[-1] + 1 < dials.sessions:
                 self.say(dials.sessions - 1, Statement("forget", "door", place, None))
-            self.asked.append(Question("now", "door", place))
+            self.asked.append(WorldQuestion("now", "door", place))
             self.boxes(place)
         dated: set[tuple[str, str]] = set()
         for number, project in enumerate(projects):
@@ -240,7 +240,7 @@ class _Maker:
                     dated.add((event, named))
                     session, day = self.below(dials.sessions), FIRST_DAY + self.below(DAYS)
                     self.say(session, Statement("set", event, named, day))
-            self.asked.append(Question(form, event, project, other))
+            self.asked.append(WorldQuestion(form, event, project, other))
 
     def boxes(self, place: str) -> None:
         first, *later = self.some(1 + self.dials.updates)
@@ -253,7 +253,7 @@ class _Maker:
                 op = "replace"
             total = amount if op == "replace" else total + amount * (1 if op == "raise" else -1)
             self.say(session, Statement(op, "boxes", place, amount))
-        self.asked.append(Question("now", "boxes", place))
+        self.asked.append(WorldQuestion("now", "boxes", place))
 
     def tell(self, attribute: str, subject: str, sessions: list[int], names: Sequence[str] | None = None) -> list[int]:
         """Say a fact and its changes in these sessions, and perhaps withdraw it; return the sessions that were used."""
@@ -299,10 +299,10 @@ class _Maker:
             while left and said and said[-1].attribute in PERSONAL and len(apart) * dials.sessions < dials.documents:
                 apart.append(said.pop())
                 left -= 1
-            sessions.append(Session(self.day(number), tuple(said), (), tuple(apart)))
+            sessions.append(WorldSession(self.day(number), tuple(said), (), tuple(apart)))
         self.shuffle(self.asked)
         asked = tuple(self.asked[: dials.questions])
-        return World(self.seed, dials, (*sessions, Session(self.day(dials.sessions), (), asked)))
+        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)))
 
     def shuffle(self, items: list[Any]) -> None:
         for end in range(len(items) - 1, 0, -1):
