@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from eirkit.tasks.words.world import ATTRIBUTES, Ability, Answer, Statement, Value, World, WorldQuestion, WorldSession
+from eirkit.tasks.words.world import (
+    ATTRIBUTES,
+    Ability,
+    Answer,
+    Value,
+    World,
+    WorldQuestion,
+    WorldSession,
+    WorldStatement,
+)
 
 Key = tuple[str, str]  # attribute and subject
 
@@ -19,7 +28,7 @@ class Knowledge:
     counts: dict[Key, int] = field(default_factory=dict)
     withdrawn: set[Key] = field(default_factory=set)
 
-    def hear(self, statement: Statement, day: int) -> None:
+    def hear(self, statement: WorldStatement, day: int) -> None:
         """Take a statement into account."""
         op, attribute, subject, value = statement
         key, form = (attribute, subject), ATTRIBUTES[attribute]
@@ -99,7 +108,7 @@ def answers(world: World) -> Iterator[tuple[WorldQuestion, Answer, Ability]]:
             yield question, answer, _ability(question, answer, knowledge, apart)
 
 
-def statements_of(session: WorldSession) -> Iterable[Statement]:
+def statements_of(session: WorldSession) -> Iterable[WorldStatement]:
     """Return what is said in a session, in documents last."""
     return (*session.statements, *session.documents)
 
