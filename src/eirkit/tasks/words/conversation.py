@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from eirkit.seeds import words
 from eirkit.tasks.words.language import NEAR, Language, Listener, choose, group_of, read, subject_slot
-from eirkit.tasks.words.world import ATTRIBUTES, World, WorldQuestion, WorldSession, WorldStatement
+from eirkit.tasks.words.world import ATTRIBUTES, Saying, World, WorldQuestion, WorldSession
 
 LONGEST_TURN = 3  # statements
 AGAIN = 2  # one in so many statements that could lean on the one before does
@@ -37,12 +37,12 @@ def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, .
     """Return the statements and questions of conversations: the inverse of `tell`."""
     listener, found = Listener(), []
     for day, messages, questions in told:
-        said: list[WorldStatement] = []
-        apart: list[WorldStatement] = []
+        said: list[Saying] = []
+        apart: list[Saying] = []
         for message in messages:
             into = apart if message.text.startswith(language.table["here_is"]) else said
             if message.role == "user":
-                into += [one for one in read(language, message.text, day, listener) if isinstance(one, WorldStatement)]
+                into += [one for one in read(language, message.text, day, listener) if isinstance(one, Saying)]
         asked = [
             one for text in questions for one in read(language, text, day, listener) if isinstance(one, WorldQuestion)
         ]
@@ -83,7 +83,7 @@ class _Teller:
         answers = self.language.table["acknowledgements"]
         return Utterance("user", text), Utterance("assistant", answers[self.below(len(answers))])
 
-    def said(self, statements: Sequence[WorldStatement], today: int) -> Iterable[str]:
+    def said(self, statements: Sequence[Saying], today: int) -> Iterable[str]:
         """Yield the sentences of one turn."""
         last = None
         for statement in statements:
@@ -96,7 +96,7 @@ class _Teller:
                 yield self.sentence(statement, today, self.level)
             last = statement
 
-    def sentence(self, statement: WorldStatement, today: int, level: int) -> str:
+    def sentence(self, statement: Saying, today: int, level: int) -> str:
         op, attribute, subject, value = statement
         known = self.language.statements[group_of(attribute), op]
         days = int(value) - today if ATTRIBUTES[attribute] == "date" and isinstance(value, int) else 0
@@ -133,7 +133,7 @@ class _Teller:
     def filled(self, texts: Sequence[str]) -> str:
         return texts[self.below(len(texts))].format(v=_noise(self.below(1 << 30)), n=2 + self.below(97))
 
-    def document(self, statement: WorldStatement, today: int) -> str:
+    def document(self, statement: Saying, today: int) -> str:
         texts, count = self.language.table["document"], self.world.dials.sentences
         sentences = [self.filled(texts) for _ in range(count)]
         sentences.insert(self.below(count + 1), self.sentence(statement, today, 1))

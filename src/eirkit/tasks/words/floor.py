@@ -21,10 +21,10 @@ from eirkit.tasks.words.world import (
     Answer,
     Dials,
     Operation,
+    Saying,
     Value,
     World,
     WorldQuestion,
-    WorldStatement,
 )
 
 Times = frozenset[int]  # sessions after which an earlier value may be asked
@@ -161,7 +161,7 @@ class WorldContract:
     cut: int
 
     @property
-    def histories(self) -> list[tuple[tuple[tuple[int, WorldStatement], ...], ...]]:
+    def histories(self) -> list[tuple[tuple[tuple[int, Saying], ...], ...]]:
         each = [list(_histories(one.key, size, self.cut)) for one, size in zip(self.asked, self.sizes, strict=True)]
         return list(product(*each))
 
@@ -169,7 +169,7 @@ class WorldContract:
     def futures(self) -> list[WorldQuestion]:
         return [question for one in self.asked for question in _questions(one)]
 
-    def respond(self, history: Sequence[Sequence[tuple[int, WorldStatement]]], future: WorldQuestion) -> Answer:
+    def respond(self, history: Sequence[Sequence[tuple[int, Saying]]], future: WorldQuestion) -> Answer:
         knowledge = Knowledge()
         for told in history:
             for session, statement in told:
@@ -187,7 +187,7 @@ def _questions(asked: Askable) -> Iterator[WorldQuestion]:
         yield WorldQuestion("as_of", attribute, subject, time - 1)  # sessions are days here, counted from 0
 
 
-def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, WorldStatement], ...]]:
+def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, Saying], ...]]:
     """Yield every way in which one fact can have been told in some sessions; of a set, each member by itself."""
     if ATTRIBUTES[key[0]] == "set":
         each = [list(_told(key, [("add", f"item {i}"), ("remove", f"item {i}")], size, cut)) for i in range(size)]
@@ -198,10 +198,10 @@ def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, World
 
 def _told(
     key: Key, moves: Sequence[tuple[Operation, Value]], size: int, cut: int
-) -> Iterator[tuple[tuple[int, WorldStatement], ...]]:
+) -> Iterator[tuple[tuple[int, Saying], ...]]:
     choices = [None, *moves]
     for chosen in product(choices, repeat=cut):
-        told = [(n, WorldStatement(move[0], *key, move[1])) for n, move in enumerate(chosen) if move is not None]
+        told = [(n, Saying(move[0], *key, move[1])) for n, move in enumerate(chosen) if move is not None]
         if _is_possible(ATTRIBUTES[key[0]], [statement for _, statement in told], size):
             yield tuple(told)
 
@@ -218,7 +218,7 @@ def _moves(attribute: str, size: int) -> Iterator[tuple[Operation, Value]]:
         yield ("forget", None)
 
 
-def _is_possible(form: str, told: Sequence[WorldStatement], size: int) -> bool:
+def _is_possible(form: str, told: Sequence[Saying], size: int) -> bool:
     """Return whether a world can say this: what is first set is then replaced, and amounts stay within bounds."""
     if form == "set":
         held: set[Value] = set()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
-from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Value, WorldQuestion, WorldStatement
+from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying, Value, WorldQuestion
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
 LEVELS = ("plain", "varied", "indirect")
@@ -236,7 +236,7 @@ class Listener:
         return next(iter(known))
 
 
-Spoken = WorldStatement | WorldQuestion
+Spoken = Saying | WorldQuestion
 
 
 def read(language: Language, text: str, today: int, listener: Listener) -> list[Spoken]:
@@ -258,7 +258,7 @@ def read(language: Language, text: str, today: int, listener: Listener) -> list[
         if sentence.kind != "filler":
             spoken = _spoken(language, sentence, match.groupdict(), today, listener, last)
             found.append(spoken)
-            last = spoken if isinstance(spoken, WorldStatement) else None
+            last = spoken if isinstance(spoken, Saying) else None
         position = match.end() + 1
     return found
 
@@ -274,14 +274,14 @@ def _spoken(
     slots: dict[str, str],
     today: int,
     listener: Listener,
-    last: WorldStatement | None,
+    last: Saying | None,
 ) -> Spoken:
     people: dict[str, str] = {slot: listener.resolve(slots[slot]) for slot in ("p", "w") if slot in slots}
     slots = {**slots, **people}
     if sentence.kind == "again":
         if last is None:
             raise ValueError("a sentence refers to one before it, and there is none")
-        return WorldStatement(last.op, last.attribute, slots["p"], slots["v"])
+        return Saying(last.op, last.attribute, slots["p"], slots["v"])
     attribute = sentence.attribute
     if attribute == "event":
         attribute = next(name for name, said in language.table["events"].items() if said == slots["e"])
@@ -290,9 +290,7 @@ def _spoken(
     )
     if sentence.kind == "question":
         return WorldQuestion(sentence.op, attribute, subject, _other(language, sentence, slots, today))
-    return WorldStatement(
-        sentence.op, attribute, subject, _value(language, sentence, attribute, slots, today, listener)
-    )  # type: ignore[arg-type]
+    return Saying(sentence.op, attribute, subject, _value(language, sentence, attribute, slots, today, listener))  # type: ignore[arg-type]
 
 
 def _other(language: Language, sentence: Sentence, slots: Mapping[str, str], today: int) -> Value:

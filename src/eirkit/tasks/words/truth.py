@@ -9,11 +9,11 @@ from eirkit.tasks.words.world import (
     ATTRIBUTES,
     Ability,
     Answer,
+    Saying,
     Value,
     World,
     WorldQuestion,
     WorldSession,
-    WorldStatement,
 )
 
 Key = tuple[str, str]  # attribute and subject
@@ -28,7 +28,7 @@ class Knowledge:
     counts: dict[Key, int] = field(default_factory=dict)
     withdrawn: set[Key] = field(default_factory=set)
 
-    def hear(self, statement: WorldStatement, day: int) -> None:
+    def hear(self, statement: Saying, day: int) -> None:
         """Take a statement into account."""
         op, attribute, subject, value = statement
         key, form = (attribute, subject), ATTRIBUTES[attribute]
@@ -108,7 +108,7 @@ def answers(world: World) -> Iterator[tuple[WorldQuestion, Answer, Ability]]:
             yield question, answer, _ability(question, answer, knowledge, apart)
 
 
-def statements_of(session: WorldSession) -> Iterable[WorldStatement]:
+def statements_of(session: WorldSession) -> Iterable[Saying]:
     """Return what is said in a session, in documents last."""
     return (*session.statements, *session.documents)
 

@@ -36,7 +36,7 @@ DAYS = 365  # possible days of an event
 MOST_BOXES = 1000
 
 
-class WorldStatement(NamedTuple):
+class Saying(NamedTuple):
     """One thing that the user says."""
 
     op: Operation
@@ -61,9 +61,9 @@ class WorldSession(NamedTuple):
     """What is said and then asked on one day."""
 
     day: int  # as `date.toordinal` counts
-    statements: tuple[WorldStatement, ...]
+    statements: tuple[Saying, ...]
     questions: tuple[WorldQuestion, ...]
-    documents: tuple[WorldStatement, ...] = ()  # each said in the middle of a long document
+    documents: tuple[Saying, ...] = ()  # each said in the middle of a long document
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class _Maker:
         self.seed, self.dials = seed, dials
         self.row, self.at, self.used = row, 0, 0  # words of the stream, the next one, and those used up before
         self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
-        self.said: list[list[WorldStatement]] = [[] for _ in range(dials.sessions)]
+        self.said: list[list[Saying]] = [[] for _ in range(dials.sessions)]
         self.asked: list[WorldQuestion] = []
 
     def below(self, bound: int) -> int:
@@ -177,7 +177,7 @@ class _Maker:
         self.people_facts(people, teams, places)
         self.group_facts(people[: dials.people], teams, places, projects)
         for person, nickname in zip(people, self.distinct(min(dials.nicknames, len(people)), 6), strict=False):
-            self.say(self.below(dials.sessions), WorldStatement("set", "nickname", person, nickname))
+            self.say(self.below(dials.sessions), Saying("set", "nickname", person, nickname))
         self.tell("signature", USER, self.some(3))
         return self.divided()
 
@@ -210,11 +210,9 @@ class _Maker:
         items = [self.token(block, i) for i in range(self.dials.candidates)]
         for item in items[: 1 + self.below(len(items))]:
             added = self.below(sessions)
-            self.say(added, WorldStatement("add", "allergies", person, item))
+            self.say(added, Saying("add", "allergies", person, item))
             if added + 1 < sessions and not self.below(3):
-                self.say(
-                    added + 1 + self.below(sessions - added - 1), WorldStatement("remove", "allergies", person, item)
-                )
+                self.say(added + 1 + self.below(sessions - added - 1), Saying("remove", "allergies", person, item))
         if ask:
             form = ("all", "how_many", "member")[self.below(3)]
             self.asked.append(WorldQuestion(form, "allergies", person, items[0] if form == "member" else None))
@@ -229,7 +227,7 @@ class _Maker:
         for place in places:
             versions = self.tell("door", place, self.some(1 + dials.updates))
             if not self.below(4) and versions[-1] + 1 < dials.sessions:
-                self.say(dials.sessions - 1, WorldStatement("forget", "door", place, None))
+                self.say(dials.sessions - 1, Saying("forget", "door", place, None))
             self.asked.append(WorldQuestion("now", "door", place))
             self.boxes(place)
         dated: set[tuple[str, str]] = set()
@@ -241,20 +239,20 @@ class _Maker:
                 if named is not None and (event, named) not in dated:
                     dated.add((event, named))
                     session, day = self.below(dials.sessions), FIRST_DAY + self.below(DAYS)
-                    self.say(session, WorldStatement("set", event, named, day))
+                    self.say(session, Saying("set", event, named, day))
             self.asked.append(WorldQuestion(form, event, project, other))
 
     def boxes(self, place: str) -> None:
         first, *later = self.some(1 + self.dials.updates)
         total = 2 + self.below(MOST_BOXES // 2)  # never one, which would need another plural
-        self.say(first, WorldStatement("set", "boxes", place, total))
+        self.say(first, Saying("set", "boxes", place, total))
         for session in later:
             op: Operation = ("raise", "lower", "replace")[self.below(3)]
             amount = 2 + self.below(MOST_BOXES // 2)
             if (op == "lower" and amount > total) or (op == "raise" and total + amount > MOST_BOXES):
                 op = "replace"
             total = amount if op == "replace" else total + amount * (1 if op == "raise" else -1)
-            self.say(session, WorldStatement(op, "boxes", place, amount))
+            self.say(session, Saying(op, "boxes", place, amount))
         self.asked.append(WorldQuestion("now", "boxes", place))
 
     def tell(self, attribute: str, subject: str, sessions: list[int], names: Sequence[str] | None = None) -> list[int]:
@@ -267,17 +265,17 @@ class _Maker:
                 value = self.number(block, self.below(self.dials.values))
             if value in used:
                 continue  # a version is told once, so that its value tells which version it is
-            self.say(session, WorldStatement("replace" if used else "set", attribute, subject, value))
+            self.say(session, Saying("replace" if used else "set", attribute, subject, value))
             used[value] = session
         last = sessions[-1]
         if attribute in ("phone", "signature") and last + 1 < self.dials.sessions and not self.below(4):
             self.say(
                 last + 1 + self.below(self.dials.sessions - last - 1),
-                WorldStatement("forget", attribute, subject, None),
+                Saying("forget", attribute, subject, None),
             )
         return list(used.values())
 
-    def say(self, session: int, statement: WorldStatement) -> None:
+    def say(self, session: int, statement: Saying) -> None:
         self.said[session].append(statement)
 
     def some(self, most: int) -> list[int]:
@@ -298,7 +296,7 @@ class _Maker:
         sessions = []
         for number, said in enumerate(self.said):
             self.shuffle(said)
-            apart: list[WorldStatement] = []
+            apart: list[Saying] = []
             while left and said and said[-1].attribute in PERSONAL and len(apart) * dials.sessions < dials.documents:
                 apart.append(said.pop())
                 left -= 1
