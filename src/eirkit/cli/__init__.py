@@ -14,6 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from eirkit import __version__
+from eirkit.cli.boundary import CleanStream
 from eirkit.errors import EirkitError
 from eirkit.show.table import clean
 
@@ -213,6 +214,7 @@ def main(arguments: list[str] | None = None) -> None:
         # handler of the C locale.
         if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = CleanStream(sys.stdout), CleanStream(sys.stderr)
     sys.exit(run(arguments))
 
 

@@ -14,6 +14,7 @@ from eirkit.logs.actions.tools import tool_named
 from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
 from eirkit.logs.shell.effects import remember, shell_touches
 from eirkit.logs.shell.state import ShellState
+from eirkit.logs.time_limits import check_time
 from eirkit.logs.tokens import CachedCounter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
@@ -60,6 +61,7 @@ def initial_state(recording: Recording, count: Callable[[str], int] = len) -> Sh
 
 def touches_of(call: Call, state: ShellState) -> Touches:
     """Return what one call touched, and update `state` for later calls."""
+    check_time()
     began, command = state.folder, _command(call)
     if command is not None and call.failed and call.output.startswith(_REFUSED):
         return NOTHING_TOUCHED

@@ -12,6 +12,7 @@ from eirkit.facts import fact
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
 from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
+from eirkit.logs.time_limits import check_time
 from eirkit.logs.trajectory import FileWrite, WriteKind
 
 _MOST_STEPS = 2000  # most commands interpreted in one call
@@ -100,6 +101,7 @@ class Walk:
         """Interpret a command given by its words, as run by `xargs` or `sudo`."""
         if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
             return OTHER
+        check_time()
         name = words[0].rpartition("/")[2]
         self.steps += 1
         self.last_step = self.steps
