@@ -14,8 +14,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from eirkit import __version__
-from eirkit.cli.boundary import CleanStream
 from eirkit.errors import EirkitError
+from eirkit.show.boundary import CleanStream
 from eirkit.show.table import clean
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
