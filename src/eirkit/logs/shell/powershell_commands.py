@@ -20,7 +20,7 @@ _CMDLET = re.compile(
     r"(?i)(?:^|[\s;|&{(])(?:(?:get|set|add|clear)-content|select-string|out-file|tee-object|(?:new|remove|copy|move)-item"
     r"|select-object|get-childitem|foreach-object)(?=[\s;|)}]|$)"
 )
-_HERE_STRING = re.compile(r"@(['\"])\r?\n((?:(?!\1@)[^\0])*+)\r?\n\1@")
+_OPENING = re.compile(r"@(['\"])\r?\n")
 _FLAGS = frozenset(
     {"-raw", "-force", "-recurse", "-append", "-nonewline", "-wait", "-noclobber", "-quiet", "-list", "-simplematch"}
     | {
@@ -41,19 +41,26 @@ def as_shell(command: str) -> str:
     """Return a PowerShell line as a line of a shell: slashes in paths, here-strings as quoted words."""
     if not _CMDLET.search(command):
         return command
-    command = _HERE_STRING.sub(lambda found: f"Write-Output '{_quoted(found[2])}'", command)
-    parts = command.split("'")
+    parts = _with_here_strings(command.replace("\r\n", "\n")).split("'")
     # Quoted texts stay as they are unless they are paths; a backtick ends a line that goes on.
     for place in range(0, len(parts), 2):
-        parts[place] = parts[place].replace("`\n", " ").replace("`\r\n", " ").replace("\\", "/")
+        parts[place] = parts[place].replace("`\n", " ").replace("\\", "/")
     for place in range(1, len(parts), 2):
         if "\\" in parts[place] and " " not in parts[place] and "\n" not in parts[place]:
             parts[place] = parts[place].replace("\\", "/")
     return "'".join(parts)
 
 
-def _quoted(text: str) -> str:
-    return text.replace("'", "'\\''")
+def _with_here_strings(command: str) -> str:
+    """Return a line with `@'…'@` as a command that prints it."""
+    done, at = "", 0
+    while found := _OPENING.search(command, at):
+        end = command.find(f"\n{found[1]}@", found.end() - 1)
+        if end < 0:
+            break
+        text = command[found.end() : end].replace("'", """'"'"'""")
+        done, at = f"{done}{command[at : found.start()]}Write-Output '{text}'", end + 3
+    return done + command[at:]
 
 
 class _Options(NamedTuple):
