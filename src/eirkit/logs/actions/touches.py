@@ -72,7 +72,7 @@ def initial_state(recording: Recording, count: Callable[[str], int] = len) -> Sh
 def touches_of(call: Call, state: ShellState) -> Touches:
     """Return what one call touched, and update `state` for later calls."""
     check_time()
-    began, command = state.folder, _command(call)
+    began, command = state.folder, command_of(call)
     if _was_refused(call):
         return NOTHING_TOUCHED
     if call.working_folder and call.working_folder != began:
@@ -96,7 +96,7 @@ def _was_refused(call: Call) -> bool:
     return told and (call.failed or len(call.output) < _REFUSAL_CHARACTERS)
 
 
-def _command(call: Call) -> str | None:
+def command_of(call: Call) -> str | None:
     """Return the shell command of a call; a Python program becomes input of its interpreter."""
     if call.tool in SHELLS or call.tool.lower() in SHELLS:
         command = call.arguments.get("command", call.arguments.get("cmd"))
