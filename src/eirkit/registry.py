@@ -134,6 +134,13 @@ class Registry(Generic[T]):
         """All names, sorted; no plug-in is loaded."""
         return sorted({*self._built_in(), *self._known, *(point.name for point in entry_points(group=self.group))})
 
+    def is_foreign(self, name: str) -> bool:
+        """True if a plug-in comes from a user's file or another package, and not from here or the running program."""
+        module, colon, _ = name.rpartition(":")
+        if colon:
+            return module.split(".")[0] != self.package.split(".")[0]
+        return name not in self._built_in() and bool(entry_points(group=self.group, name=name))
+
     def loaded(self) -> list[str]:
         """The names of the plug-ins that are already loaded, sorted."""
         return sorted(self._known)
@@ -209,7 +216,7 @@ def attribute(side: Side, name: str, verb: str, error: BaseException) -> NoRetur
     """Raise an error of a plug-in's method as a PluginError; attributed errors and interrupts are raised unchanged."""
     if _passes(side, error):
         raise error
-    raise PluginError(side, name, verb, describe(error), _place_in_user_file(error)) from error
+    raise PluginError(side, name, verb, describe(error), place_in_user_file(error)) from error
 
 
 def guard_verbs(kind: type, side: Side, verbs: Iterable[str]) -> None:
@@ -257,7 +264,7 @@ def _is_cancelled_from_outside(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _place_in_user_file(error: BaseException) -> str | None:
+def place_in_user_file(error: BaseException) -> str | None:
     """Return `file.py:line` of the last frame inside a user's `file.py:Name`; used for the location only."""
     trace, place = error.__traceback__, None
     while trace is not None:

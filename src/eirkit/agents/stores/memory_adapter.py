@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
-from eirkit.agents.memory_calls import start_call
+from eirkit.agents.memory_values import start_call
 
 T = TypeVar("T")
 
