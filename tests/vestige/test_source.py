@@ -7,7 +7,6 @@ import io
 import json
 import os
 import socket
-import subprocess
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, find_documents, open_document
 from eirkit.logs.sources.json_parser import is_deeper, parse_json
 from tests.lacuna.running import eirkit
+from tests.processes import completed
 
 ROWS = [{"run": 1, "text": "é"}, {"run": 2, "text": "🙂"}]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
@@ -173,7 +173,7 @@ def nested(folder: Path, levels: int) -> Iterator[None]:
         yield
     finally:
         os.chdir(folder)
-        subprocess.run(["rm", "-r", "d"], check=True)
+        completed(["rm", "-r", "d"], check=True)
         os.chdir(before)
 
 

@@ -92,6 +92,7 @@ class FileWrite:
     content: str | None = None  # the whole new content, if the action shows it
     removed: str | None = None  # of an edit: the removed text
     added: str | None = None  # of an edit: the added text
+    restored: bool = False  # it put the committed content back
 
 
 @fact
@@ -133,6 +134,7 @@ class RecordedTurn:
     carried: str = ""  # what replaced the context then, such as a summary
     kept: KeptContext | None = None  # what else was in the context then; None: the log does not say
     rejected: bool = False  # the scaffold rejected the reply: none of its calls was executed
+    asked: str = ""  # what the user asked just before this turn, which begins a segment of the session
 
 
 @dataclass(frozen=True, slots=True)

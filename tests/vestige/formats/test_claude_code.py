@@ -294,3 +294,19 @@ def test_recorded_breaks_are_found(name: str, broken: str) -> None:
     run = only_run(FORMAT, recorded("claude-code") / f"{name}.jsonl")
     assert [turn.broken for turn in run.turns] == [None, broken]
     assert bool(run.turns[1].carried) == (broken == "compaction")
+
+
+def test_segments_begin_at_what_the_user_wrote(tmp_path: Path) -> None:
+    lines = [
+        user("u1", None, "Fix it"),
+        reply("a1", "u1", "m1", use("c1", "Bash", command="ls")),
+        user("r1", "a1", result("c1", "a.py")),
+        user("n1", "r1", "<local-command-stdout>done</local-command-stdout>"),
+        user("n2", "n1", "[Request interrupted by user]"),
+        user("n3", "n2", "A hidden note", isMeta=True),
+        reply("a2", "n3", "m2", text("Stopped.")),
+        user("u2", "a2", "Now the docs"),
+        reply("a3", "u2", "m3", text("Done.")),
+    ]
+    run = only_run(FORMAT, as_lines(tmp_path / "s.jsonl", lines))
+    assert [turn.asked for turn in run.turns] == ["Fix it", "", "Now the docs"]

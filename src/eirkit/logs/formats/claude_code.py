@@ -29,6 +29,11 @@ Entry = Mapping[str, Any]
 
 _CLEAR = "<command-name>/clear</command-name>"
 _COMMAND = "<command-"  # prefix of the record of a slash command; users may quote one
+# How lines of type `user` begin that no user wrote; a command of the user's own, with a message, is a prompt.
+_NOT_PROMPTS = (
+    *("<command-name>", "<local-command-", "<bash-", "<system-reminder>", "<task-notification>", "<user-prompt-submit"),
+    *("[Request interrupted", "Caveat: "),
+)
 _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 
 
@@ -249,8 +254,17 @@ def _take_user(builder: RunBuilder, entry: Entry) -> None:
     elif _CLEAR in text and text.lstrip().startswith(_COMMAND):
         builder.break_off("clear")
     else:
-        builder.hear(text)
+        if _is_prompt(entry, text):
+            builder.request(text)
+        else:
+            builder.hear(text)
         take_results(builder, content, mapping_of(entry.get("toolUseResult")))
+
+
+def _is_prompt(entry: Entry, text: str) -> bool:
+    """Return whether a line of type `user` is what the user wrote, not a result or a notice of the scaffold."""
+    is_own = entry.get("isMeta") is not True and not _answers(entry)
+    return is_own and bool(text.strip()) and not text.lstrip().startswith(_NOT_PROMPTS)
 
 
 def _first(entries: Iterable[Entry], field: str) -> str:

@@ -239,6 +239,7 @@ class _Rollout:
         elif kind == "context_compacted":
             self._break_off()
         elif kind == "user_message":
+            self.builder.request(string_of(event.get("message")))
             self.users_words.append(self.builder.turn_count)
             self.is_open = False
         elif kind == "thread_rolled_back":

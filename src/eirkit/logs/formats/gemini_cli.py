@@ -97,7 +97,7 @@ class GeminiCli:
             if message.get("type") == "gemini":
                 _take_reply(builder, message)
             elif message.get("type") == "user":
-                builder.hear(text_of(message.get("content")))
+                builder.request(text_of(message.get("content")))
         if not builder.turn_count:
             yield skipped(document, "holds no reply of the agent; leave it out")
             return

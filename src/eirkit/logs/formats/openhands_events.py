@@ -184,7 +184,8 @@ def _act(
         builder.carry(string_of(arguments.get("summary")))
         return ""
     if kind == "system" or (kind == "message" and event.get("source") == "user"):
-        builder.hear(text_of(arguments.get("content")) or string_of(event.get("message")))
+        told = text_of(arguments.get("content")) or string_of(event.get("message"))
+        (builder.hear if kind == "system" else builder.request)(told)
         return response
     if kind in _SILENT or event.get("source") == "user":
         return response

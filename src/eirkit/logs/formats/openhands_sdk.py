@@ -88,6 +88,8 @@ class _Telling:
         text = _texts(mapping_of(event.get("llm_message")).get("content"))
         if event.get("source") == "agent":
             self._begin(event, text)
+        elif event.get("source") == "user":
+            self.builder.request(text)
         else:
             self.builder.hear(text)
 

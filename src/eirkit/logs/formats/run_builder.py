@@ -38,10 +38,10 @@ class _OpenCall:
 class _OpenTurn:
     """A reply to which more may still be added."""
 
-    __slots__ = ("broken", "calls", "carried", "kept", "rejected", "texts", "usage")
+    __slots__ = ("asked", "broken", "calls", "carried", "kept", "rejected", "texts", "usage")
 
-    def __init__(self, broken: Break | None, carried: str, kept: KeptContext | None) -> None:
-        self.broken, self.carried, self.kept = broken, carried, kept
+    def __init__(self, asked: str, broken: Break | None, carried: str, kept: KeptContext | None) -> None:
+        self.asked, self.broken, self.carried, self.kept = asked, broken, carried, kept
         self.calls: list[_OpenCall] = []
         self.texts: list[str] = []
         self.usage: LoggedUsage | None = None
@@ -56,6 +56,7 @@ class _OpenTurn:
             carried=self.carried,
             kept=self.kept,
             rejected=self.rejected,
+            asked=self.asked,
         )
 
 
@@ -68,6 +69,7 @@ class RunBuilder:
         self._prompt: list[str] = []
         self._break: Break | None = None
         self._carried: list[str] = []
+        self._asked: list[str] = []
         self._kept: KeptContext | None = None
 
     @property
@@ -94,6 +96,12 @@ class RunBuilder:
         """Add a message of a user or scaffold; it is part of the prompt until the first turn begins."""
         if not self._turns:
             self._prompt.append(text)
+
+    def request(self, text: str) -> None:
+        """Add a prompt of the user, which begins a segment; unlike `hear`, never a message of the scaffold."""
+        if text not in self._prompt:  # some logs have a prompt as a message and as an event
+            self.hear(text)
+        self._asked.append(text)
 
     def break_off(self, kind: Break) -> None:
         """Record that the context is compacted or cleared before the next turn; the last of several breaks counts."""
@@ -127,10 +135,11 @@ class RunBuilder:
         """Begin a turn; a break before the first turn is ignored, since there was nothing to lose."""
         broken = self._break if self._turns else None
         carried = "\n\n".join(filter(None, self._carried)) if broken else ""
-        self._turns.append(_OpenTurn(broken, carried, self._kept if broken else None))
+        asked = "\n\n".join(filter(None, self._asked))
+        self._turns.append(_OpenTurn(asked, broken, carried, self._kept if broken else None))
         if self._break is not None and not broken:
             self._prompt += self._carried
-        self._break, self._carried, self._kept = None, [], None
+        self._break, self._carried, self._asked, self._kept = None, [], [], None
 
     def say(self, text: str) -> None:
         """Add text that the agent wrote in this turn."""

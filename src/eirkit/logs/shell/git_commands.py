@@ -126,7 +126,7 @@ def _undo(walk: Walk, call: Invocation, paths: Iterable[str]) -> None:
     """Record that files are restored from the last commit; files that the run created stay as they are."""
     for path in paths:
         if path not in walk.state.created:
-            walk.write_path(call, path, "edit")
+            walk.write_path(call, path, restored=True)
             walk.cleaned[path] = None
 
 
@@ -143,7 +143,7 @@ def _put_back(walk: Walk, call: Invocation, word: str) -> bool:
     if below or not looks_like_file or word.endswith("/"):
         return bool(below)
     for path in paths:
-        walk.write_path(call, path, "edit")
+        walk.write_path(call, path, restored=True)
     return True
 
 
@@ -201,7 +201,7 @@ def _take_back(walk: Walk, call: Invocation) -> None:
     files = walk.state.committed.pop() if walk.state.committed else ()
     walk.state.unresolved += not files
     for path in files:
-        walk.write_path(call, path, "edit")
+        walk.write_path(call, path, restored=True)
         walk.cleaned[path] = None
 
 

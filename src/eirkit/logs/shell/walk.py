@@ -147,9 +147,18 @@ class Walk:
                 change = FileWrite(path, kind, content=content, added=added)
                 self.written.append(ShellWrite(change, call.step, call.name, word, firm, line))
 
-    def write_path(self, call: Invocation, path: str, kind: WriteKind = "edit", content: str | None = None) -> None:
-        """Record that a command writes a file with a known path."""
-        self.written.append(ShellWrite(FileWrite(path, kind, content=content), call.step, call.name, path))
+    def write_path(
+        self,
+        call: Invocation,
+        path: str,
+        kind: WriteKind = "edit",
+        content: str | None = None,
+        *,
+        restored: bool = False,
+    ) -> None:
+        """Record that a command writes a file with a known path, or puts its committed content back."""
+        change = FileWrite(path, kind, content=content, restored=restored)
+        self.written.append(ShellWrite(change, call.step, call.name, path))
 
     def paths(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the files that words name."""
