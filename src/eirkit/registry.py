@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from functools import wraps
@@ -248,7 +250,27 @@ def _passes(side: Side, error: BaseException) -> bool:
         return side == "memory"
     if isinstance(error, Exception):
         return False
-    return isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_cancelled_from_outside(error)
+    if isinstance(error, KeyboardInterrupt):
+        return not _interrupts_cancel()
+    return isinstance(error, GeneratorExit) or _is_cancelled_from_outside(error)
+
+
+def _interrupts_cancel() -> bool:
+    """True where Ctrl-C cancels the main task and raises nothing: a KeyboardInterrupt is then the plug-in's own.
+
+    An event loop replaces the handler for its time, and signals are delivered to the main thread only. A second Ctrl-C
+    does raise KeyboardInterrupt; by then the task is being cancelled.
+    """
+    import asyncio  # not needed by commands without an event loop
+
+    if threading.current_thread() is not threading.main_thread():
+        return True
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop runs in this thread
+        return False
+    is_replaced = signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, signal.SIG_DFL, signal.SIG_IGN)
+    return is_replaced and (task is None or task.cancelling() == 0)
 
 
 def _is_cancelled_from_outside(error: BaseException) -> bool:

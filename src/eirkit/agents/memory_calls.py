@@ -84,8 +84,8 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
     """Call a method of a memory system with a time limit and return its result.
 
     Raises:
-        StoreError: it takes too long, has the wrong signature, is not awaitable, or raises SystemExit.
-        PluginError: it raises any other error.
+        StoreError: it takes too long, has the wrong signature, or is not awaitable.
+        PluginError: it raises an error.
     """
     try:
         work = start_call(verb, method, arguments)
@@ -101,10 +101,6 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
     except TimeoutError as error:
         raise StoreError(
             f"the memory system did not finish {verb} within {seconds:g} s; raise timeout_seconds"
-        ) from error
-    except SystemExit as error:
-        raise StoreError(
-            f"the memory system's {verb} raised SystemExit: {error}; raise another error instead"
         ) from error
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
         owner = getattr(method, "__self__", method)
