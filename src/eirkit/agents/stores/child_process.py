@@ -24,7 +24,7 @@ from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
-from eirkit.agents.stores.keeper import GRACE_SECONDS, KILL_SECONDS, SOCKETS
+from eirkit.agents.stores.keeper import GRACE_SECONDS, KILL_SECONDS, NOW, SOCKETS
 from eirkit.agents.stores.line_socket import LineSocket
 from eirkit.errors import PluginError, StoreError, UsageError
 from eirkit.registry import locate
@@ -134,6 +134,8 @@ class KeptProcess:
         self._lines.close()
         try:
             with suppress(OSError):
+                if self.is_busy:
+                    self._life.send(NOW)
                 self._life.shutdown(socket.SHUT_WR)
             await self._wait()
         finally:
@@ -169,10 +171,10 @@ class KeptProcess:
             async with asyncio.timeout(GRACE_SECONDS + KILL_SECONDS):
                 await self._receive_report()
         report = self._reported()
-        said = report.get("said") or self._report.decode("utf-8", "replace").splitlines()
+        said = report["said"] if report else self._report.decode("utf-8", "replace").splitlines()
         last = next((str(line).strip()[:300] for line in reversed(said) if str(line).strip()), "no output")
         status = report.get("status")
-        return last if status is None or last != "no output" else f"exit code {status}, {last}"
+        return last if status is None else f"exit code {status}, {last}"
 
 
 def _path_of(python: Path) -> str:

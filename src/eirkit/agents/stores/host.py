@@ -18,8 +18,8 @@ from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, find_memory
 from eirkit.agents.memory_values import check_passages, check_read, check_usage, start_call
-from eirkit.agents.stores.keeper import SOCKETS
-from eirkit.agents.stores.line_socket import LineSocket
+from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
+from eirkit.agents.stores.line_socket import LONGEST_LINE, LineSocket
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, facts_of, settings_of
 from eirkit.errors import EirkitError, PluginError, StoreError, UsageError, describe
 from eirkit.registry import place_in_user_file, relocate
@@ -100,6 +100,8 @@ async def serve(host: Host, lines: LineSocket) -> None:
         verb, *arguments = json.loads(line)
         try:
             text = json.dumps(["done", await host.answer(verb, arguments)])
+            if len(text) > LONGEST_LINE:
+                raise StoreError(f"the memory system's {verb} returned {len(text) >> 20} MiB; return less")
         except BaseException as error:  # noqa: BLE001 - reported to eirkit
             text = json.dumps(explain(error))
         await lines.send(text.encode())
@@ -107,6 +109,7 @@ async def serve(host: Host, lines: LineSocket) -> None:
 
 async def main() -> None:
     """Serve eirkit over the inherited socket."""
+    adopt_orphans()  # so that a system can end what its servers leave behind
     calls, _ = os.environ.pop(SOCKETS).split()
     host = Host()
     try:

@@ -17,11 +17,13 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 
 SOCKETS = "EIRKIT_BRIDGE"  # environment variable with the descriptors of the two connections to eirkit
 GRACE_SECONDS = 3.0  # for the system to close what it has open once eirkit is gone
+NOW = b"now"  # sent to the keeper of a system that hangs
 KILL_SECONDS = 10.0  # a process that survives this is stuck in the kernel
 LOOK_SECONDS = 0.01
 SAID_LINES = 20
@@ -46,13 +48,13 @@ def children() -> list[int]:
     return found
 
 
-def kill_children(seconds: float = KILL_SECONDS) -> int:
+def kill_children(spared: Container[int] = (), seconds: float = KILL_SECONDS) -> int:
     """Kill the children, and those that become ours because their parents were killed; return how many are left.
 
     Only children are killed: the number of one cannot belong to another process before we have waited for it.
     """
     end = time.monotonic() + seconds
-    while left := children():
+    while left := [pid for pid in children() if pid not in spared]:
         for pid in left:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -96,7 +98,7 @@ class Keeper:
             signal.signal(number, lambda *_: None)
         while self.status is None and not self._look(None):
             self._reap()
-        end = time.monotonic() + GRACE_SECONDS
+        end = time.monotonic() + (0 if self._is_urgent() else GRACE_SECONDS)
         while self.status is None and (left := end - time.monotonic()) > 0:
             self._look(left, wait_for_order=False)
             self._reap()
@@ -122,7 +124,13 @@ class Keeper:
                 if any(number != signal.SIGCHLD for number in os.read(self._wakes, 256)):
                     return True
         self._hear()
-        return self.life in ready  # nothing is ever sent to us, so this is the end of the connection
+        return self.life in ready  # the end of the connection, or the word not to wait for the system
+
+    def _is_urgent(self) -> bool:
+        """True if eirkit has said that the system is not worth waiting for, because it hangs."""
+        with suppress(OSError):
+            return self.life.recv(len(NOW), socket.MSG_DONTWAIT) == NOW
+        return False
 
     def _hear(self) -> None:
         """Read the error output, so that the system never waits for us, and keep its last lines."""
