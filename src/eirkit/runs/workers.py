@@ -76,15 +76,17 @@ def run_batch(share: CellBatch) -> list[FinishedRun | Failure]:
     return wait_for(_perform(share))
 
 
+_memories = MemoryPool()  # of this worker: starting a process for each batch would take longer than its runs
+
+
 async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
     model = make_model(share.cell.model, share.cell.options)
     context = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
-    memories = MemoryPool()
     try:
-        runs = (attempt(context, task, memories) for task in generate_many(share.cell.task, share.seeds))
+        runs = (attempt(context, task, _memories) for task in generate_many(share.cell.task, share.seeds))
         return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
     finally:
-        await memories.close()
+        await _memories.close(keep_processes=True)
         await close_model(model)
 
 

@@ -320,7 +320,9 @@ TEARDOWN_SECONDS = 30.0
 
 
 class MemoryPool:
-    """Open memory systems; use `scope` for each run and `close` at the end.
+    """The memory system that is open; use `scope` for each run and `close` at the end.
+
+    Runs come cell by cell, so a system is closed when a run asks for another one.
 
     Args:
         make: makes the models of systems that call one.
@@ -335,10 +337,8 @@ class MemoryPool:
         """Yield a system with an empty scope for one run."""
         key = json.dumps([plan.name, dict(plan.settings), plan.limit], sort_keys=True)
         memory = self._open.get(key)
-        if memory is not None and sees_truth(plan.name):
-            await self._leave(key)  # a system that may see the answers of a task is made for each task
-            memory = None
-        if memory is None:
+        if memory is None or sees_truth(plan.name):  # what may see the answers of a task is made for each task
+            await self.close()
             memory = self._open[key] = make_memory(plan, _truth(task), self.make)
             await self._set_up(key, memory)
         try:
@@ -361,9 +361,15 @@ class MemoryPool:
         with suppress(Exception):  # the original error is already being raised
             await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
-    async def close(self) -> None:
-        for key in list(self._open):
-            await self._leave(key)  # its runs are already stored
+    async def close(self, *, keep_processes: bool = False) -> None:
+        """Close what is open.
+
+        Args:
+            keep_processes: leave a system in a process of its own open, which the next event loop can go on using.
+        """
+        for key, memory in list(self._open.items()):
+            if not (keep_processes and isinstance(memory, ProcessMemory)):
+                await self._leave(key)  # its runs are already stored
 
 
 def _leaves_it_unsound(error: BaseException) -> bool:
