@@ -58,6 +58,10 @@ def _turn(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
+        if left := asyncio.all_tasks(loop):  # asyncio complains about tasks that are dropped
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.wait(left, timeout=1))
     finally:
         loop.close()
 
