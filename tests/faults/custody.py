@@ -24,12 +24,12 @@ from pathlib import Path
 
 from eirkit.runs.store import RUNS, scan_runs
 from tests.faults.hostile import FAULTS
-from tests.processes import running
+from tests.processes import running, wait_until
 
 HERE = Path(__file__).parent
 MARK = "LC_EIRKIT_TRIAL"  # variables of the locale are inherited by every process of a store
 GONE_SECONDS = 5.0  # after the end of a command, within which no process of it may be alive
-LATEST_SECONDS = 6.0  # after its start, at which a command is ended
+LATEST_SECONDS = 4.0  # at which a command is ended
 PATIENCE_SECONDS = 240.0
 AT_ONCE = 4
 SEEDS = 3
@@ -46,8 +46,9 @@ class Trial:
 
     memory: str  # the name of a class in hostile.py, or `mcp` for the hostile server
     end: str
-    seconds: float  # after the start
+    seconds: float  # after the processes of the system are there, or after the start if `early`
     workers: int  # 0: in one process
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Verdict:
 
     trial: Trial
     faults: tuple[str, ...]
+    alive: int  # processes of the memory system when the command was ended
     slowest: float  # seconds until nothing was left
 
 
@@ -67,6 +69,11 @@ def marked(mark: str) -> dict[int, str]:
             if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes().split(b"\0"):
                 found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     return found
+
+
+def keepers(mark: str) -> int:
+    """Return how many processes of the memory system of a trial are alive."""
+    return sum("stores.keeper" in command for command in marked(mark).values())
 
 
 def command_of(trial: Trial, out: Path) -> list[str]:
@@ -88,33 +95,39 @@ def command_of(trial: Trial, out: Path) -> list[str]:
 
 def perform(trial: Trial, mark: str, folder: Path) -> Verdict:
     """Run a command to its end and return what is wrong afterwards."""
-    out = folder / "out"
     environment = {**os.environ, MARK: mark, "ECHOED_SECRET": SECRET, "TMPDIR": str(folder)}
+    streams = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
     with (
         (folder / "said").open("wb") as said,
-        running(command_of(trial, out), env=environment, stdin=subprocess.DEVNULL, stdout=said, stderr=said) as process,
+        running(command_of(trial, folder / "out"), env=environment, stdout=said, **streams) as process,
     ):
+        if not trial.early:
+            wait_until(lambda: keepers(mark) or process.poll() is not None, "the memory system has a process")
         with suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE_SECONDS if trial.end == "none" else trial.seconds)
-        for _ in range(2 if "twice" in trial.end else 1):
-            if process.poll() is None and trial.end != "none":
-                process.send_signal(getattr(signal, trial.end.split()[0]))
-                time.sleep(0.2)
-        faults = []
+        alive = keepers(mark)
+        send_end(trial, process)
         try:
             code = process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             code = None
-            faults.append(f"did not end within {PATIENCE_SECONDS:g} s")
         ended = time.monotonic()
         while (left := marked(mark)) and time.monotonic() - ended < GONE_SECONDS:
             time.sleep(0.02)
         took = time.monotonic() - ended
-    faults += [f"alive: {command}" for command in left.values()]
     for pid in left:  # not to disturb the next trial
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    return Verdict(trial, (*faults, *wrong_in(folder, code)), took)
+    late = [f"did not end within {PATIENCE_SECONDS:g} s"] if code is None else []
+    return Verdict(trial, (*late, *(f"alive: {one}" for one in left.values()), *wrong_in(folder, code)), alive, took)
+
+
+def send_end(trial: Trial, process: subprocess.Popen[bytes]) -> None:
+    """Send the signals of a trial."""
+    for _ in range(2 if "twice" in trial.end else 1):
+        if process.poll() is None and trial.end != "none":
+            process.send_signal(getattr(signal, trial.end.split()[0]))
+            time.sleep(0.2)
 
 
 def wrong_in(folder: Path, code: int | None) -> Iterator[str]:
@@ -137,8 +150,9 @@ def trials(count: int, seed: int) -> list[Trial]:
         Trial(
             names[number % len(names)],
             draw.choice(ENDS),
-            draw.uniform(0.05, LATEST_SECONDS),
+            draw.uniform(0.0, LATEST_SECONDS),
             draw.choice((0, 0, 2)),
+            draw.random() < 0.3,
         )
         for number in range(count)
     ]
@@ -161,11 +175,12 @@ def main(count: int = 200, seed: int = 0) -> int:
         Counter(one.trial.end for one in verdicts),
         Counter(one.trial.end for one in verdicts if not one.faults),
     )
-    print("end            tried  held  longest until nothing is left")
+    print("end           tried  memory alive  held  nothing left after, at most")
     for end in ENDS:
-        longest = max((one.slowest for one in verdicts if one.trial.end == end), default=0.0)
-        print(f"{end:<14} {tried[end]:>5} {held[end]:>5}  {longest:.1f} s")
-    print(f"{'all':<14} {count:>5} {sum(held.values()):>5}")
+        these = [one for one in verdicts if one.trial.end == end]
+        alive, longest = sum(bool(one.alive) for one in these), max((one.slowest for one in these), default=0.0)
+        print(f"{end:<13} {tried[end]:>5} {alive:>13} {held[end]:>5} {longest:>18.1f} s")
+    print(f"{'all':<13} {count:>5} {sum(bool(one.alive) for one in verdicts):>13} {sum(held.values()):>5}")
     for verdict in verdicts:
         for fault in verdict.faults:
             print(f"{verdict.trial}: {fault}")

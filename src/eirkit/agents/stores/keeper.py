@@ -22,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 
 SOCKETS = "EIRKIT_BRIDGE"  # environment variable with the descriptors of the two connections to eirkit
-GRACE_SECONDS = 3.0  # for the system to close what it has open once eirkit is gone
+GRACE_SECONDS = 2.0  # for the system to close what it has open once eirkit is gone
 NOW = b"now"  # sent to the keeper of a system that hangs
 KILL_SECONDS = 10.0  # a process that survives this is stuck in the kernel
 LOOK_SECONDS = 0.01
