@@ -28,7 +28,7 @@ from eirkit.tasks.workloads import StepwiseSum
 
 SOURCE = Path(__file__).parents[1] / "src" / "eirkit"
 HERE = __name__
-HOW = ("plain", "library", "chained", "exits", "cancels", "panics", "infrastructure")
+HOW = ("plain", "library", "chained", "exits", "cancels", "interrupts", "panics", "infrastructure")
 
 
 class Panic(BaseException):
@@ -50,6 +50,8 @@ def go_wrong(how: str) -> None:
         sys.exit(3)
     if how == "cancels":
         raise asyncio.CancelledError("had enough")
+    if how == "interrupts":
+        raise KeyboardInterrupt("pretended")
     if how == "panics":
         raise Panic("index out of bounds")
     if how == "infrastructure":
@@ -62,6 +64,7 @@ SAID = {
     "chained": "LookupError: no record",
     "exits": "SystemExit: 3",
     "cancels": "CancelledError: had enough",
+    "interrupts": "KeyboardInterrupt: pretended",
     "panics": "Panic: index out of bounds",
     "infrastructure": "the server is on fire",
 }

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from multiprocessing import parent_process
 from typing import Any
 
 from eirkit.agents.driver import wait_for
@@ -86,7 +87,8 @@ async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
         runs = (attempt(context, task, _memories) for task in generate_many(share.cell.task, share.seeds))
         return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
     finally:
-        await _memories.close(keep_processes=True)
+        # A worker of Ray may outlive the sweep, and must not keep anything open.
+        await _memories.close(keep_processes=parent_process() is not None)
         await close_model(model)
 
 
