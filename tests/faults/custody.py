@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import eirkit
 from eirkit.runs.store import RUNS, scan_runs
 from tests.faults.hostile import FAULTS
 from tests.processes import running, wait_until
@@ -37,6 +38,7 @@ SECRET = "correct-horse-battery-staple"
 ENDS = ("none", "SIGINT", "SIGINT twice", "SIGTERM", "SIGKILL")
 MCP = "mcp"
 HANGING = ("HangsInWrite", "BlocksInSearch", "Stops")  # systems whose calls never return
+OURS = f"{Path(eirkit.__file__).parent}{os.sep}"  # in the frames of tracebacks
 UNWANTED = ("Traceback (most recent call last)", "Event loop is closed", "Task was destroyed", "never retrieved")
 
 
@@ -133,7 +135,8 @@ def send_end(trial: Trial, process: subprocess.Popen[bytes]) -> None:
 def wrong_in(folder: Path, code: int | None) -> Iterator[str]:
     """Yield what is wrong with the output and the records of a sweep that ended with this code."""
     text = (folder / "said").read_text("utf-8", "replace")
-    yield from (f"said: {words}" for words in UNWANTED if words in text)
+    if OURS in text:  # an interrupt before anything of ours is imported is the interpreter's own affair
+        yield from (f"said: {words}: {text[-600:]}" for words in UNWANTED if words in text)
     runs = folder / "out" / RUNS
     scored = sum(1 for _ in scan_runs(runs)) if runs.exists() else 0
     if code == 0 and scored < SEEDS:
