@@ -40,6 +40,12 @@ test-inspect: $(TOOLS)
 	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py \
 		tests/bridges/test_inspect.py tests/bridges/test_same_telemetry.py tests/test_docs.py -k inspect
 
+# The providers' own SDKs, against servers on loopback.
+test-native: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/native
+	$(VENV)/native/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[openai,anthropic,google,vestige]'
+	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py
+
 # Harbor's own models read what we export; they need Python 3.12.
 HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
 	if $$python --version > /dev/null 2>&1; then echo $$python; break; fi; done)
