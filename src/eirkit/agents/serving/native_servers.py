@@ -7,7 +7,7 @@ reasoning. The SDKs send the requests; the replies are read here, as strictly as
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
+from importlib.metadata import requires
 from typing import Any
 
 from eirkit.agents.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, Message, Reply, Request, ToolCall, Usage
@@ -174,9 +174,10 @@ class GeminiServer(ChatServer):
     def _connect(self) -> None:
         if self._client is not None:
             return
-        sdk = load_vendor(self.package, self.feature, self.extra)
-        key = self._unlock()
-        web = load_vendor("httpx2" if find_spec("httpx2") else "httpx", self.feature, self.extra)
+        named = (self.feature, self.extra)
+        sdk, key = load_vendor(self.package, *named), self._unlock()
+        required = requires("google-genai") or []  # which HTTP package it wants depends on its version
+        web = load_vendor("httpx2" if any(line.startswith("httpx2") for line in required) else "httpx", *named)
         self._http = web.AsyncClient(event_hooks={"response": [bound_body]}, follow_redirects=False)
         options = {
             "base_url": self._base_url(),
