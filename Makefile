@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -81,6 +81,17 @@ test-memories-quick: $(TOOLS)
 	$(PIP) 'mcp>=2.3,<3'
 	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,mcp --json > $(VENV)/doctor.json
 	$(MEMORIES) $(BIN)/pytest tests/memories/test_mem0.py tests/memories/test_mcp.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
+
+# Real coding agents, offline: they play a scripted session, and what VESTIGE makes of their logs is compared with it.
+AGENTS := $(CURDIR)/$(VENV)/agents
+test-agents: $(TOOLS)
+	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench
+
+# Claude Code and Codex, for every push.
+test-agents-quick: $(TOOLS)
+	$(BIN)/python -m tests.agents_bench.install $(AGENTS) claude-code codex
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench -k "claude-code or codex"
 
 # Kills sweeps at so many random points and resumes them, then analyses.
 POINTS ?= 1000
