@@ -40,6 +40,12 @@ test-inspect: $(TOOLS)
 	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py \
 		tests/bridges/test_inspect.py tests/bridges/test_same_telemetry.py tests/test_docs.py -k inspect
 
+# The providers' own SDKs, against servers on loopback.
+test-native: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/native
+	$(VENV)/native/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[openai,anthropic,google,vestige]'
+	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py
+
 # Harbor's own models read what we export; they need Python 3.12.
 HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
 	if $$python --version > /dev/null 2>&1; then echo $$python; break; fi; done)
@@ -93,9 +99,12 @@ soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
 	$(BIN)/python -m tests.soak_analysis $(POINTS)
 
-# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count.
+# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count. Then ends
+# sweeps with hostile memory systems at random moments, and looks for processes that outlive them.
+ENDS ?= 200
 test-faults: $(TOOLS)
 	$(BIN)/python -m tests.faults.money $(POINTS)
+	$(BIN)/python -m tests.faults.custody $(ENDS)
 
 # Breaks small logs of every format in random ways and reads them.
 SECONDS ?= 60
