@@ -25,7 +25,7 @@ SMALL = ("files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "ga
 GOALS = {
     "gold": "from the reference patch",
     "log": "from the log",
-    "own-edits": "the files that the run edited last; no goal was given",
+    "own-edits": "what the run itself edited; no goal was given",
 }
 
 

@@ -12,7 +12,12 @@ LOG_MEASURES = MeasureGroup(
             "failed", "failure rate", "runs that did not succeed", "share", "runs with a known outcome", better="less"
         ),
         Measure(
-            "goal_accessed", "goal reached", "runs that read or wrote a goal file", "share", "runs over files", "more"
+            "goal_accessed",
+            "goal file touched",
+            "runs that read or wrote a goal file, whether they succeeded or not",
+            "share",
+            "runs over files",
+            "more",
         ),
         Measure(
             "rework",
@@ -106,7 +111,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "dead_read_tokens",
             "tokens read in vain",
-            "tokens read and used by nothing that leads to the goal, in runs that reached it",
+            "tokens read and used by nothing that leads to the goal, where the goal is known",
             "tokens",
             better="less",
             pooled="sum",
@@ -116,7 +121,7 @@ READING_MEASURES = MeasureGroup(
             "read in vain",
             "read and used by nothing that leads to the goal",
             "share",
-            "tokens read by runs that reached a goal file",
+            "tokens read where the goal is known",
             better="less",
             pooled="sum",
         ),
@@ -176,7 +181,7 @@ COHORT_MEASURES = MeasureGroup(
         Measure(
             "covered_failure_auc",
             "failure AUC",
-            "probability that a failed run needed more than a successful one, ties half, over runs that reached a goal "
+            "probability that a failed run needed more than a successful one, ties half, over runs that touched a goal "
             "file",
             "probability",
             pooled="cohort",

@@ -36,7 +36,7 @@ from eirkit.logs.corpus.rows import (
 )
 from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
 from eirkit.logs.demand.gold_patches import GoldPatches, Patch
-from eirkit.logs.demand.graph import Goal, OwnEdits, goal_of
+from eirkit.logs.demand.graph import DemandRule, Goal, OwnEdits, goal_of, session_goal
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
@@ -68,7 +68,8 @@ class AnalysisOptions:
     windows: ContextWindows  # context windows of models
     visibility: Visibility = "seen"
     goal_tests: bool = False  # count test files of a reference patch as goal files
-    own_edits: OwnEdits = "last"  # the goal where neither a patch nor the log names one
+    own_edits: OwnEdits = "last"  # by the paper's rule, the goal where neither a patch nor the log names one
+    rule: DemandRule = "edit-aware"  # what an edit uses, and the goal of a session for which nobody named one
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +86,15 @@ def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions,
     trajectory = interpret(recording, count)
     if recording.domain == "entities":
         return analyze_entities(trajectory, options, count)
-    goal = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
-    return analyze(trajectory, goal, options, count)
+    return analyze(trajectory, patch, options, count)
 
 
-def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count: Counter) -> Analysis:
+def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
     """Return the analysis of a run over files."""
-    measured = measure_touches(trajectory, goal, count)
+    by_paper = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
+    is_named = by_paper.source != "own-edits"
+    goal = by_paper if is_named or options.rule == "paper" else session_goal(trajectory)
+    measured = measure_touches(trajectory, goal, count, None if options.rule == "paper" else by_paper)
     waits = intervals(trajectory, goal.paths)
     events = anomalies(trajectory)
     clips = clipped_views(trajectory, goal.paths)

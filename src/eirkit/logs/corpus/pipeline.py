@@ -342,5 +342,6 @@ def _options(options: AnalysisOptions) -> dict[str, Any]:
         "visibility": options.visibility,
         "goal_tests": options.goal_tests,
         "own_edits": options.own_edits,
+        "rule": options.rule,
         "windows_dated": options.windows.dated,
     }

@@ -47,6 +47,8 @@ class RunRow:
     peak_cut: int | None  # the first cut at which the peak is reached
     peak_seen_tokens: int | None
     peak_environment_tokens: int | None
+    peak_paper_tokens: int | None  # by the paper's rule: an edit uses nothing, and without a goal the last edit is it
+    segments: int | None  # parts of a session without a named goal, one for each prompt of the user; else None
     later_used_peak: int  # in the run's unit, counting every later use, whatever its purpose
     later_used_peak_cut: int | None
     later_used_peak_files: int  # files, or entities
@@ -54,6 +56,7 @@ class RunRow:
     repeat_tokens: int | None  # tokens shown again although unchanged
     dead_reads: int
     dead_read_tokens: int | None  # tokens read that no action leading to the goal used
+    judged_read_tokens: int | None  # tokens read in segments whose goal is known, of which these are a part
     necessary_actions: int
     actions: int
     peak_context_tokens: int | None  # largest prompt with its reply
@@ -134,12 +137,15 @@ _OF_FILES = (
     "peak_cut",
     "peak_seen_tokens",
     "peak_environment_tokens",
+    "peak_paper_tokens",
+    "segments",
     "gold_files",
     "gold_additions",
     "gold_deletions",
     "read_tokens",
     "repeat_tokens",
     "dead_read_tokens",
+    "judged_read_tokens",
 )
 
 
@@ -161,6 +167,8 @@ def needs(goal: Goal, run: MeasuredRun, visibility: Visibility) -> dict[str, Any
         "peak_cut": shown.peak_cut,
         "peak_seen_tokens": run.seen.peak,
         "peak_environment_tokens": run.environment.peak,
+        "peak_paper_tokens": run.paper_peak,
+        "segments": len(goal.segments) or None,
         "gold_files": None if goal.patch is None else len(goal.files),
         "gold_additions": None if goal.patch is None else goal.patch.additions,
         "gold_deletions": None if goal.patch is None else goal.patch.deletions,
@@ -195,8 +203,11 @@ def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
         "later_used_peak_files": max(run.later_used.live, default=0),
         "read_tokens": sum(use.read_tokens for use in run.files),
         "repeat_tokens": sum(use.repeat_tokens for use in run.files),
-        "dead_reads": reads - needed_reads,
+        "dead_reads": sum(use.dead_reads for use in run.files),
         "dead_read_tokens": sum(use.dead_tokens for use in run.files),
+        "judged_read_tokens": sum(
+            sum(tokens) for tokens, is_judged in zip(run.shown.read_tokens, run.judged, strict=True) if is_judged
+        ),
         "necessary_actions": needed_reads + sum(run.needed.needed_writes),
         "actions": actions,
     }

@@ -93,9 +93,10 @@ class AnalysisSummary:
             peak=run.peak_demand_tokens or 0,
             seen=run.peak_seen_tokens or 0,
             environment=run.peak_environment_tokens or 0,
+            paper=run.peak_paper_tokens or 0,
         )
         if run.goal_accessed:  # without goal access no read can be called unused
-            self._measured.update(read=run.read_tokens or 0, dead=run.dead_read_tokens or 0)
+            self._measured.update(read=run.judged_read_tokens or 0, dead=run.dead_read_tokens or 0)
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
@@ -130,6 +131,8 @@ class AnalysisSummary:
             "mean_peak_covered_tokens": _share(self._measured["peak"], covered),  # runs without coverage have demand 0
             "mean_peak_seen_tokens": _share(self._measured["seen"], runs),
             "mean_peak_environment_tokens": _share(self._measured["environment"], runs),
+            "mean_peak_paper_tokens": _share(self._measured["paper"], runs),
+            "judged_read_tokens": self._measured["read"],  # of covered runs, in segments whose goal is known
             "covered_runs": covered,
             "goal_runs": runs,  # runs over files, which can have a goal
             "goal_sources": dict(sorted(self._goals.items())),

@@ -15,7 +15,7 @@ from eirkit.show.table import Column, Table, counted, number, share
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
-    "own-edits": "none given: files that the run itself edited",
+    "own-edits": "none given: what each part of a session edited and kept",
 }
 OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
 
@@ -103,7 +103,7 @@ def goal_section(found: Analysed) -> Section | None:
     rows = [
         (LOG_MEASURES["goal_accessed"].label, f"{document['covered_runs']:,} runs ({share(document['goal_access'])})"),
         (f"mean {peak}, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
-        (f"mean {peak}, runs that reached a goal", f"{number(document['mean_peak_covered_tokens'])} tokens"),
+        (f"mean {peak}, runs that touched a goal file", f"{number(document['mean_peak_covered_tokens'])} tokens"),
         (
             f"mean {peak} if all of the environment is visible",
             f"{number(document['mean_peak_environment_tokens'])} tokens",
@@ -116,7 +116,7 @@ def goal_section(found: Analysed) -> Section | None:
     columns = (Column("figure", "figure"), Column("value", "value"))
     table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))
     words = "Without a touched goal file demand is 0 in these means: missing coverage, which is not lack of need."
-    return Section("Goals, and who reached them", (words,), (table,))
+    return Section("Goals, and who touched them", (words,), (table,))
 
 
 Document = Mapping[str, Any]
