@@ -40,6 +40,11 @@ def test_equals_numpys_philox(seed, name, count):
     assert words([seed], count, *name)[0].tolist() == independent.random_raw(count).tolist()
 
 
+@given(st.lists(seeds, max_size=3), st.integers(0, 40), st.integers(0, 40))
+def test_words_from_a_start_are_those_of_the_stream(many, start, count):
+    assert words(many, count, "x", start=start).tolist() == words(many, start + count, "x")[:, start:].tolist()
+
+
 @given(st.lists(seeds, max_size=6), st.integers(0, 20))
 def test_a_batch_is_its_rows(many, count):
     batch = words(many, count, "x")

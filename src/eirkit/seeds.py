@@ -37,16 +37,16 @@ def name_key(*names: str | int) -> int:
     return int.from_bytes(sha256(f"eirkit/stream/1\x1f{text}".encode()).digest()[:8], "little")
 
 
-def words(seeds: Sequence[int] | NDArray[Any], count: int, *names: str | int) -> Words:
-    """Return an array of shape (seeds, count): the first words of the named stream of every seed."""
+def words(seeds: Sequence[int] | NDArray[Any], count: int, *names: str | int, start: int = 0) -> Words:
+    """Return an array of shape (seeds, count): words of the named stream of every seed, from word `start` on."""
     key_seed = _as_words(seeds)
-    out = np.empty((len(key_seed), (count + 3) // 4 * 4), dtype=np.uint64)
+    first, skipped = divmod(start, 4)
+    out = np.empty((len(key_seed), (skipped + count + 3) // 4 * 4), dtype=np.uint64)
     key_name = name_key(*names)
     rows = max(1, _BLOCK_WORDS // max(1, out.shape[1]))
-    for start in range(0, len(key_seed), rows):
-        chunk = key_seed[start : start + rows]
-        out[start : start + rows] = _philox(key_name, chunk, out.shape[1] // 4)
-    return out[:, :count]
+    for row in range(0, len(key_seed), rows):
+        out[row : row + rows] = _philox(key_name, key_seed[row : row + rows], first, out.shape[1] // 4)
+    return out[:, skipped : skipped + count]
 
 
 def below(drawn: Words, bound: int | NDArray[Any]) -> NDArray[np.int64]:
@@ -77,10 +77,10 @@ def _as_words(seeds: Sequence[int] | NDArray[Any]) -> Words:
     return np.array(seeds, dtype=np.uint64)
 
 
-def _philox(key_name: int, key_seed: Words, blocks: int) -> Words:
+def _philox(key_name: int, key_seed: Words, first: int, blocks: int) -> Words:
     shape = (len(key_seed), blocks)
     # Counting starts at 1 as in numpy.random.Philox, so that tests can compare with it.
-    x0 = np.broadcast_to(np.arange(1, blocks + 1, dtype=np.uint64), shape)
+    x0 = np.broadcast_to(np.arange(first + 1, first + blocks + 1, dtype=np.uint64), shape)
     x1 = x2 = x3 = np.zeros(shape, dtype=np.uint64)
     for round_number in range(_ROUNDS):
         k0 = np.uint64((key_name + round_number * _WEYL[0]) & _MASK)

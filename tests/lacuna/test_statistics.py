@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from itertools import permutations, product
 
 import numpy as np
@@ -72,6 +73,48 @@ def test_sampled_sign_flips_are_near_the_exact_ones():
     assert abs(exact.p - longer.p) < SAMPLING
     assert longer == sign_flip([*differences, 0.0])
     assert longer.p != sign_flip([*differences, 0.0], seed=1).p
+
+
+@pytest.mark.parametrize("test", ["sign flip", "difference", "spearman"])
+def test_the_normal_limit_is_near_the_sampled_p(test, monkeypatch):
+    def measured():
+        drawn = np.random.default_rng(3)
+        one, other = drawn.gamma(2, size=400), drawn.gamma(2.2, size=300)
+        if test == "sign flip":
+            return sign_flip((one[:300] - other).tolist())
+        if test == "difference":
+            return permuted_difference(one.tolist(), other.tolist())
+        return spearman(one[:300].tolist(), (other + 0.1 * one[:300]).tolist())
+
+    sampled = measured()
+    monkeypatch.setattr(statistics, "LARGEST_SAMPLED", 100)
+    limit = measured()
+    assert (sampled.method, limit.method) == ("sampled", "normal")
+    assert limit.estimate == sampled.estimate
+    assert abs(limit.p - sampled.p) < SAMPLING
+
+
+def test_blocks_change_no_result(monkeypatch):
+    values = np.random.default_rng(4).normal(0.1, size=37).tolist()
+
+    def measured():
+        return sign_flip(values), spearman(values, values[::-1]), bootstrap_mean(values, range(37))
+
+    whole = measured()
+    monkeypatch.setattr(statistics, "BLOCK_WORDS", 100)
+    assert measured() == whole
+
+
+def test_memory_is_bounded_however_many_observations():
+    values = np.random.default_rng(5).normal(size=30_000).tolist()
+    tracemalloc.start()
+    try:
+        bootstrap_mean(values, range(len(values)))
+        sign_flip(values), spearman(values, values[::-1]), permuted_difference(values, values[:9_000])
+        # 2,000 resamples of 30,000 values at once are 480 MB; a block of words and what is made of it are 16 MB each.
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()
 
 
 @settings(max_examples=40)

@@ -1,14 +1,15 @@
 """Hypothesis tests, bootstrap intervals, and the pooled scores of a cell's runs.
 
-A small null distribution is enumerated and the p-value is exact; a large one is sampled from a named stream of
-`eirkit.seeds`, so that equal input gives equal output. All tests are two-sided.
+A small null distribution is enumerated and the p-value is exact; a larger one is sampled from a named stream of
+`eirkit.seeds`, so that equal input gives equal output, and one over thousands of observations is replaced by its normal
+limit with its exact variance. All tests are two-sided. Memory is bounded whatever the number of observations.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import permutations
 from typing import Any, Literal
@@ -18,14 +19,16 @@ from numpy.typing import NDArray
 
 from eirkit.errors import SpecError
 from eirkit.findings.causes import CAUSES, Cause, Kind, RunScore
-from eirkit.seeds import below, words
+from eirkit.seeds import Words, below, words
 
-Method = Literal["exact", "sampled"]
+Method = Literal["exact", "sampled", "normal"]
 
 LARGEST_EXACT_SIGNS = 16  # pairs; 65,536 sign patterns
 LARGEST_EXACT_ORDERS = 8  # observations; 40,320 orders
 DRAWS = 9_999  # with the observed order 10,000, so that p is a round number
+LARGEST_SAMPLED = 5_000  # observations; beyond, the normal limit is closer than 9,999 draws are
 RESAMPLES = 2_000
+BLOCK_WORDS = 1 << 21  # random words held at once, 16 MB
 # Statistics that differ by rounding alone are equal: the sums here have a few thousand terms of size one.
 ROUNDING = 1e-12
 
@@ -84,8 +87,10 @@ def sign_flip(differences: Sequence[float], *, seed: int = 0) -> TestResult:
         patterns = np.arange(1 << n)[:, None] >> np.arange(n) & 1
         p = _share_at_least((1 - 2 * patterns) @ given, observed)
         return TestResult(float(given.mean()), p, n, "exact")
-    coins = 1 - 2 * below(words([seed], DRAWS * n, "sign flip"), 2).reshape(DRAWS, n)
-    return TestResult(float(given.mean()), _sampled_p(coins @ given, observed), n, "sampled")
+    if n > LARGEST_SAMPLED:
+        return TestResult(float(given.mean()), _normal_p(observed, float(given @ given)), n, "normal")
+    found = np.concatenate([(1 - 2 * below(block, 2)) @ given for block in _drawn(seed, DRAWS, n, "sign flip")])
+    return TestResult(float(given.mean()), _sampled_p(found, observed), n, "sampled")
 
 
 def permuted_difference(first: Sequence[float], second: Sequence[float], *, seed: int = 0) -> TestResult:
@@ -103,7 +108,9 @@ def permuted_difference(first: Sequence[float], second: Sequence[float], *, seed
         found: Floats = shuffled[:, :size].mean(axis=1) - shuffled[:, size:].mean(axis=1)
         return found
 
-    return _over_orders(difference, n, seed, "difference")
+    # The variance of the difference of means when n values are dealt at random into the two groups.
+    variance = float(together.var(ddof=1)) * n / (size * (n - size)) if n > 1 else 0.0
+    return _over_orders(difference, n, seed, "difference", variance)
 
 
 def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 0) -> TestResult:
@@ -120,7 +127,7 @@ def spearman(first: Sequence[float], second: Sequence[float], *, seed: int = 0) 
         found: Floats = (b[orders] @ a) / scale
         return found
 
-    return _over_orders(correlation, len(a), seed, "spearman")
+    return _over_orders(correlation, len(a), seed, "spearman", 1 / (len(a) - 1))
 
 
 def bootstrap(
@@ -133,8 +140,8 @@ def bootstrap(
     """
     if trajectories < 1:
         raise SpecError("no trajectory to resample; give at least one")
-    drawn = below(words([seed], RESAMPLES * trajectories, "bootstrap"), trajectories).reshape(RESAMPLES, trajectories)
-    resampled = np.array([statistic(row) for row in drawn.tolist()])
+    blocks = _drawn(seed, RESAMPLES, trajectories, "bootstrap")
+    resampled = np.array([statistic(row) for block in blocks for row in below(block, trajectories).tolist()])
     low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
     return Interval(statistic(range(trajectories)), float(low), float(high), level, trajectories)
 
@@ -150,7 +157,7 @@ def bootstrap_mean(
         counts[order[cluster]] += 1
 
     def pooled(rows: Sequence[int]) -> float:
-        chosen = list(rows)
+        chosen = np.asarray(rows)
         return float(sums[chosen].sum() / counts[chosen].sum())
 
     return bootstrap(pooled, len(order), seed=seed, level=level)
@@ -158,10 +165,8 @@ def bootstrap_mean(
 
 def ranks(values: Sequence[float]) -> Floats:
     """Return ranks from 1; equal values share the mean of their ranks."""
-    given = np.asarray(values, dtype=float)
-    below_it = (given[None, :] < given[:, None]).sum(axis=1)
-    equal = (given[None, :] == given[:, None]).sum(axis=1)
-    shared: Floats = below_it + (equal + 1) / 2
+    _, which, equal = np.unique(np.asarray(values, dtype=float), return_inverse=True, return_counts=True)
+    shared: Floats = (np.cumsum(equal) - (equal - 1) / 2)[which]
     return shared
 
 
@@ -171,15 +176,35 @@ def _centred_ranks(values: Sequence[float]) -> Floats:
     return centred
 
 
-def _over_orders(statistic: Callable[[NDArray[Any]], Floats], n: int, seed: int, name: str) -> TestResult:
-    """Compare a statistic of the given order with all orders, or with many drawn ones."""
+def _over_orders(
+    statistic: Callable[[NDArray[Any]], Floats], n: int, seed: int, name: str, variance: float
+) -> TestResult:
+    """Compare a statistic of the given order with all orders, with many drawn ones, or with their normal limit.
+
+    Args:
+        variance: of the statistic over all orders.
+    """
     observed = float(statistic(np.arange(n)[None, :])[0])
     if n <= LARGEST_EXACT_ORDERS:
         everyone = statistic(np.array(list(permutations(range(n)))))
         return TestResult(observed, _share_at_least(everyone, abs(observed)), n, "exact")
+    if n > LARGEST_SAMPLED:
+        return TestResult(observed, _normal_p(abs(observed), variance), n, "normal")
     # Sorting random words gives a uniform order; ties between 64-bit words are negligible.
-    orders = np.argsort(words([seed], DRAWS * n, "order", name).reshape(DRAWS, n), axis=1)
-    return TestResult(observed, _sampled_p(statistic(orders), abs(observed)), n, "sampled")
+    found = np.concatenate([statistic(np.argsort(block, axis=1)) for block in _drawn(seed, DRAWS, n, "order", name)])
+    return TestResult(observed, _sampled_p(found, abs(observed)), n, "sampled")
+
+
+def _drawn(seed: int, rows: int, n: int, *names: str) -> Iterator[Words]:
+    """Yield blocks of rows of n random words; together they are the first rows × n words of the stream."""
+    step = max(1, BLOCK_WORDS // n)
+    for row in range(0, rows, step):
+        some = min(step, rows - row)
+        yield words([seed], some * n, *names, start=row * n).reshape(some, n)
+
+
+def _normal_p(observed: float, variance: float) -> float:
+    return math.erfc(observed / math.sqrt(2 * variance)) if variance else 1.0
 
 
 def _share_at_least(found: Floats, observed: float) -> float:

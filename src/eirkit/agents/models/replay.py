@@ -15,6 +15,7 @@ from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage, m
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.errors import InputFileError, ModelError
 from eirkit.event_files import read_lines
+from eirkit.folders import files_below
 from eirkit.records import decode, encode
 
 SCHEMA = "event/1"
@@ -73,7 +74,7 @@ def event_files(source: Path) -> Iterator[Path]:
         yield source
         return
     found = False
-    for path in sorted([*source.rglob("*.jsonl"), *source.rglob("*.jsonl.zst")]):
+    for path in sorted(path for path in files_below(source) if path.name.endswith((".jsonl", ".jsonl.zst"))):
         if next(read_lines(path), b"").startswith(_HEAD):
             found = True
             yield path
