@@ -153,3 +153,21 @@ def test_a_file_compacted_away_and_edited_blind_is_lost_though_another_was_edite
     assert (breaks["dropped_tokens"], breaks["overwritten_tokens"]) == ([tokens], [tokens])
     paper = analyze(of_turns(turns), None, replace(OPTIONS, rule="paper"), estimating_counter()).tables["breaks"]
     assert paper["dropped_tokens"] == [0]  # where an edit uses nothing, as in the paper
+
+
+def test_what_a_break_dropped_is_what_had_been_shown_before_it() -> None:
+    # 6 of 10 lines were shown before the compaction, all of them after it.
+    lines = {n: f"line number {n} of the file" for n in range(1, 11)}
+    part = {n: line for n, line in lines.items() if n <= 6}
+    turns = [
+        replace(step(1), reads=(FileRead("a", lines=part),)),
+        step(2, broken="compaction", carried="Working on a."),
+        replace(step(3), reads=(FileRead("a", lines=lines),)),
+        step(4, "", edit("a")),
+    ]
+    count = estimating_counter()
+    tables = analyze(of_turns(turns), None, OPTIONS, count).tables
+    shown = count("\n".join(part.values()))
+    assert (tables["breaks"]["live_tokens"], tables["breaks"]["dropped_tokens"]) == ([shown], [shown])
+    assert tables["breaks"]["reread_dropped_tokens"] == [shown]
+    assert max(tables["files"]["peak_tokens"]) > shown

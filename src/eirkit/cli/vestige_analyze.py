@@ -29,7 +29,7 @@ from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
 from eirkit.show.logs.needs import SIGNATURES
-from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
+from eirkit.show.logs.sentences import break_columns, break_counts, goal_is_known, goal_runs, later_runs
 from eirkit.show.showing import FORMS
 from eirkit.show.table import Cell, Column, Table, counted
 
@@ -304,7 +304,7 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
     if breaks["unmeasured"] == total:
         return
-    for one in BREAK_MEASURES:
+    for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
         yield one.label, f"{counted(breaks[one.id], 'token')}: {one.meaning}"
 
 
@@ -339,7 +339,7 @@ def _breaks(breaks: list[dict[str, Any]]) -> Table:
         Column("run_id", "run", role="name"),
         Column("kind", "what"),
         Column("cut", "turn"),
-        *(Column.of(one) for one in BREAK_MEASURES),
+        *break_columns(breaks),
     )
     rows = tuple(one for one in breaks if one["measured"])
     return Table("breaks", "Where context was lost, in tokens of files", columns, rows)

@@ -188,6 +188,7 @@ def _break_line(cost: Mapping[str, Any]) -> str:
         f"{counted(cost['reread_tokens'], 'token')}",
         f"{_of_files(cost, 'overwritten_files', 'overwritten_tokens')} edited without rereading",
         f"{_of_files(cost, 'never_reread_files', 'never_reread_tokens')} never read again",
+        *((f"unknown for {counted(cost['unknown_tokens'], 'token')}",) if cost.get("unknown_tokens") else ()),
     )
     return "; ".join((needed, *fates))
 

@@ -143,7 +143,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "dropped_tokens",
             "dropped",
-            "still needed and not carried over: the sum of the next three",
+            "still needed and not in the context afterwards: the sum of the next three",
             "tokens",
             better="less",
             pooled="sum",
@@ -151,7 +151,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "reread_dropped_tokens",
             "dropped, read again",
-            "dropped, in files that were read again",
+            "dropped, in lines that were shown again",
             "tokens",
             better="less",
             pooled="sum",
@@ -167,9 +167,16 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "never_reread_tokens",
             "dropped, never read again",
-            "dropped, in files that were neither read again nor edited first",
+            "dropped, in lines that were neither shown again nor edited first",
             "tokens",
             better="less",
+            pooled="sum",
+        ),
+        Measure(
+            "unknown_tokens",
+            "unknown",
+            "still needed, where the log does not show whether it stayed in the context",
+            "tokens",
             pooled="sum",
         ),
     ),

@@ -17,7 +17,7 @@ from eirkit.errors import EirkitError, MissingExtraError
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
-from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
+from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, dropped_states
 from eirkit.logs.audits.occupancy import ContextWindows, occupancy
 from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
 from eirkit.logs.corpus.rows import (
@@ -99,7 +99,7 @@ def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOption
     events = anomalies(trajectory)
     clips = clipped_views(trajectory, goal.paths)
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
-    dropped = dropped_states(trajectory, _live_at_breaks(trajectory, goal, measured), count)
+    dropped = dropped_states(trajectory, _live_at_breaks(goal, measured), count)
     tables = {
         **graph_tables(measured, goal, options.visibility),
         "rereads": columns_of(RereadInterval, waits),
@@ -152,15 +152,15 @@ def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
     return run.needed.sinks > 0
 
 
-def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
-    """Return what was live at each compaction.
+def _live_at_breaks(goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
+    """Return what was live at each compaction, in tokens that had been shown before it.
 
-    Where the goal is only the run's last edit, every later use counts, because a long session serves many goals.
+    Where the goal is only what the run edited, every later use counts, because a long session serves many goals.
     """
     needed = run.used if goal.source == "own-edits" else run.needed
     return {
-        cut: {run.graph.paths[state]: run.shown.costs[state] for state in live_at(run.graph, needed, cut, "seen")}
-        for cut in break_cuts(trajectory)
+        cut: {run.graph.paths[state]: costs[state] for state in live_at(run.graph, needed, cut, "seen")}
+        for cut, costs in run.shown.at_breaks.items()
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from eirkit.logs.audits.anomalies import Anomaly, Signature
 from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
-from eirkit.logs.audits.occupancy import Occupancy
+from eirkit.logs.audits.occupancy import Occupancy, WindowSource
 from eirkit.logs.demand.entities import EntityDemand
 from eirkit.logs.demand.graph import Goal, GoalSource
 from eirkit.logs.demand.live_states import MeasuredRun, Visibility
@@ -62,6 +62,7 @@ class RunRow:
     peak_context_tokens: int | None  # largest prompt with its reply
     context_measured: bool  # False: the log gives no prompt sizes, so this is the total of the run
     window_tokens: int | None
+    window_source: WindowSource | None  # where the size of the window comes from
     peak_context_share: float | None
     prompt_monotone: bool | None
     prompt_drops: int
@@ -223,6 +224,7 @@ def context(found: Occupancy) -> dict[str, Any]:
         "peak_context_tokens": found.peak_tokens,
         "context_measured": found.measured,
         "window_tokens": found.window_tokens,
+        "window_source": found.window_source,
         "peak_context_share": found.peak_share,
         "prompt_monotone": found.prompt_monotone,
         "prompt_drops": found.prompt_drops,

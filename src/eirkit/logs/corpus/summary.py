@@ -47,6 +47,7 @@ _BREAK_SUMS = (
     "never_reread_tokens",
     "reread_dropped_tokens",
     "overwritten_tokens",
+    "unknown_tokens",
 )
 
 

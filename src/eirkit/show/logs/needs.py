@@ -9,7 +9,7 @@ from typing import Any
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
-from eirkit.show.logs.sentences import break_words, goal_is_known
+from eirkit.show.logs.sentences import break_columns, break_words, goal_is_known
 from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {
@@ -200,13 +200,14 @@ def breaks_section(document: Document) -> Section | None:
     words = (break_words(breaks),)
     if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
-    amounts = ", ".join(f"{one.label} {number(breaks.get(one.id))}" for one in BREAK_MEASURES)
+    shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks.get(one.id))
+    amounts = ", ".join(f"{one.label} {number(breaks.get(one.id))}" for one in shown)
     fates = f"In tokens of files: {amounts}."
     columns = (
         Column("run_id", "run"),
         Column("kind", "kind"),
         Column("cut", "before turn"),
-        *map(Column.of, BREAK_MEASURES),
+        *break_columns(document["costliest_breaks"]),
     )
     rows = tuple(one for one in document["costliest_breaks"] if one.get("measured", True))
     table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)

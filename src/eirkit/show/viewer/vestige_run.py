@@ -194,7 +194,8 @@ def _break(row: Mapping[str, Any]) -> str:
     if not row["live_files"]:
         return f"{row['kind']}: nothing that was still needed was in the context"
     needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} still needed"
-    return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these not carried over"
+    unknown = f", {row['unknown_tokens']:,} unknown" if row.get("unknown_tokens") else ""
+    return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these dropped{unknown}"
 
 
 def _anomaly(row: Mapping[str, Any]) -> str:
