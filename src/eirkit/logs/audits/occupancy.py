@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -85,14 +85,20 @@ def read_windows(path: Path | None = None) -> ContextWindows:
 
 
 def window_of(windows: ContextWindows, model: str) -> int | None:
-    """Return a model's window; the longest matching name wins."""
-    parts = _plain(model).split("-")
-    found: list[tuple[int, int]] = []
+    """Return a model's window."""
+    name = name_in(windows.sizes, model)
+    return None if name is None else windows.sizes[name]
+
+
+def name_in(names: Container[str], model: str) -> str | None:
+    """Return the name by which a collection of normalized names has a model; the longest one wins."""
+    parts = plain_name(model).split("-")
+    found: list[tuple[int, str]] = []
     for first in range(min(len(parts), _VENDOR_PARTS + 1)):
         for end in range(len(parts), first, -1):
-            tokens = windows.sizes.get("-".join(parts[first:end]))
-            if tokens is not None and _VARIANT.fullmatch("".join(f"-{part}" for part in parts[end:])):
-                found.append((end - first, tokens))
+            name = "-".join(parts[first:end])
+            if name in names and _VARIANT.fullmatch("".join(f"-{part}" for part in parts[end:])):
+                found.append((end - first, name))
     return max(found, default=(0, None))[1]
 
 
@@ -161,7 +167,8 @@ def _summarised(turn: RecordedTurn) -> bool:
     return turn.text.startswith(_SUMMARY)
 
 
-def _plain(model: str) -> str:
+def plain_name(model: str) -> str:
+    """Return a model's name without its provider, with one separator."""
     name = model[-_NAME_CHARACTERS:].lower().rpartition("/")[2]
     return re.sub(r"[._:@ ]+", "-", name)
 
@@ -175,4 +182,4 @@ def _parsed(path: Path) -> ContextWindows:
     sizes = content.get("windows", {})
     if not isinstance(sizes, dict) or not all(type(size) is int and size > 0 for size in sizes.values()):
         raise InputFileError(f"{path}: a window must be a positive number of tokens; {remedy}")
-    return ContextWindows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})
+    return ContextWindows(str(content.get("dated", "")), {plain_name(name): size for name, size in sizes.items()})

@@ -18,6 +18,7 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, dropped_states
+from eirkit.logs.audits.instructions import InstructionFate, instruction_fates
 from eirkit.logs.audits.occupancy import ContextWindows, occupancy
 from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
 from eirkit.logs.corpus.rows import (
@@ -57,6 +58,7 @@ TABLES: Mapping[str, type] = {
     "anomalies": Anomaly,
     "breaks": BreakCost,
     "dropped": DroppedState,
+    "instructions": InstructionFate,
     "entities": EntityDemand,
 }
 
@@ -110,6 +112,7 @@ def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOption
         "anomalies": columns_of(Anomaly, events),
         "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured))),
         "dropped": columns_of(DroppedState, dropped),
+        "instructions": columns_of(InstructionFate, instruction_fates(trajectory)),
     }
     audits = {**anomaly_counts(events), **clip_counts(clips, hidden)}
     return Analysis(_row(trajectory, measured, needs(goal, measured, options.visibility), audits, options), tables)

@@ -72,6 +72,8 @@ class FileUse:
     read_tokens: int = 0
     repeat_reads: int = 0  # reads that showed part of a version again
     repeat_tokens: int = 0  # tokens that they showed again
+    repeat_turn: int | None = None  # the turn that showed most of it again
+    most_repeated: int = 0  # tokens that it showed again
     needed_reads: int = 0  # reads in the slice
     dead_reads: int = 0  # reads outside the slice, in segments whose goal is known
     dead_tokens: int = 0  # tokens that they showed
@@ -194,7 +196,10 @@ def file_uses(
     for turn, tokens, repeated, kept, is_judged in zip(*columns, strict=True):
         for position, read in enumerate(turn.reads):
             is_dead = is_judged and not kept[position]
-            _add_read(uses[read.path], tokens[position], repeated[position], kept[position], is_dead)
+            use = uses[read.path]
+            _add_read(use, tokens[position], kept[position], is_dead)
+            if repeated[position]:
+                _add_repeat(use, turn.number, round(tokens[position] * repeated[position]))
         for write in turn.writes:
             uses[write.path].writes += 1
     return list(uses.values())
@@ -211,12 +216,16 @@ def _add_state(use: FileUse, graph: ActionGraph, needed: Slice, costs: Sequence[
         use.live_cuts += last - first + 1
 
 
-def _add_read(use: FileUse, tokens: int, share: float, kept: bool, is_dead: bool) -> None:
+def _add_repeat(use: FileUse, turn: int, tokens: int) -> None:
+    use.repeat_reads += 1
+    use.repeat_tokens += tokens
+    if tokens > use.most_repeated:
+        use.repeat_turn, use.most_repeated = turn, tokens
+
+
+def _add_read(use: FileUse, tokens: int, kept: bool, is_dead: bool) -> None:
     use.reads += 1
     use.read_tokens += tokens
-    if share:
-        use.repeat_reads += 1
-        use.repeat_tokens += round(tokens * share)
     use.needed_reads += kept
     if is_dead:
         use.dead_reads += 1
