@@ -28,8 +28,16 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
+from eirkit.show.logs.advice import advice_rows
 from eirkit.show.logs.needs import SIGNATURES
-from eirkit.show.logs.sentences import break_columns, break_counts, goal_is_known, goal_runs, later_runs
+from eirkit.show.logs.sentences import (
+    break_columns,
+    break_counts,
+    goal_is_known,
+    goal_runs,
+    instruction_words,
+    later_runs,
+)
 from eirkit.show.showing import FORMS
 from eirkit.show.table import Cell, Column, Table, counted
 
@@ -200,13 +208,15 @@ def analyze(
         else:
             with closing(engine):
                 data = analyze_in_parts(corpus, out, options, engine, **how, progress=progress)
-    show(_document({**data, "visibility": visibility}, options))
+    show(_document({**data, "visibility": visibility, "advice": advice_rows(data)}, options))
 
 
 def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     found = facts("summary", "What these runs needed and lost", list(_lines(data, options)))
     tables = (found, _largest(data["largest"]), _breaks(data["costliest_breaks"]), _repeated(data["repeated_files"]))
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
+    if advice := tuple(_advice(data)):
+        sections.insert(0, Section("What to do", advice))
     if skipped := tuple(_skipped(data["skipped"])):
         sections.append(Section("", skipped))
     first = data["largest"][0]["run_id"] if data["largest"] else None
@@ -214,6 +224,15 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     then = f"eirkit report {out}" if first is None else f"eirkit vestige show {out} {quote(str(first))}"
     title = f"Analysis in {data['out']}"
     return Document("vestige-analyze", title, _answer(data), data, tuple(sections), next=then)
+
+
+def _advice(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what to act on, with its cost and the turn to look at."""
+    for number, one in enumerate(data["advice"], 1):
+        tokens = "" if one["tokens"] is None else f"{counted(one['tokens'], 'token')}"
+        money = "" if one["usd"] is None else f"at least ${one['usd']:.2f}"
+        place = f"turn {one['turn']} of {one['run_id']}"
+        yield f"{number}. {one['words']} [{'; '.join(filter(None, (tokens, money, place)))}]"
 
 
 def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -293,6 +312,8 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if document["clipped_views"]:
         goal_views = document["clipped_goal_views"]
         yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
+    if any(document["instructions"].values()):
+        yield "instructions", instruction_words(document["instructions"])
     found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
     if found:
         yield "signatures", ", ".join(found)

@@ -46,6 +46,8 @@ def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
         raise UsageError(_unknown(folder, run_id))
     cuts = _without_run(read_rows(folder, "cuts", run_id))
     tables = {name: _without_run(read_rows(folder, name, run_id)) for name in SMALL}
+    is_old = not (folder / "instructions.parquet").exists()  # an analysis of an earlier version
+    tables["instructions"] = [] if is_old else _without_run(read_rows(folder, "instructions", run_id))
     at_peak = _live(read_rows(folder, "states", run_id), found[0], visibility)
     return {**found[0], "visibility": visibility, "cuts": cuts, "live_at_peak": at_peak, **tables}
 
@@ -167,6 +169,11 @@ def _file_table(run: Mapping[str, Any]) -> Table:
 def _losses(run: Mapping[str, Any]) -> Iterator[str]:
     for cost in run["breaks"]:
         yield f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}"
+    for one in (one for one in run["instructions"] if one["survival"] == "gone"):
+        broken = (
+            "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"
+        )
+        yield f"{one['kind']} lost before turn {one['cut']}: {one['text']}{broken}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
         yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"

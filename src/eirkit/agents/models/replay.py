@@ -99,7 +99,11 @@ def _reply(record: Mapping[str, Any], path: Path) -> Reply:
         raise InputFileError(f"{path} was recorded without texts; record the run with texts to replay it")
     try:
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in record.get("calls", ()))
-        usage = Usage(record["input_tokens"], record["output_tokens"], record["cached_tokens"])
-        return Reply(record["reply"], calls, usage, record["latency_seconds"])
+        reasoning_tokens = record.get("reasoning_tokens", 0)
+        usage = Usage(
+            record["input_tokens"], record["output_tokens"], record["cached_tokens"], reasoning_tokens=reasoning_tokens
+        )
+        told = {name: record[name] for name in ("finish", "reasoning", "max_tokens") if name in record}
+        return Reply(record["reply"], calls, usage, record["latency_seconds"], **told)
     except (KeyError, TypeError) as error:
         raise InputFileError(f"{path} contains a damaged exchange ({error}); restore the file") from error

@@ -48,7 +48,7 @@ class RepeatedFile:
 
 
 @dataclass(slots=True)
-class Findings:
+class CorpusAdvice:
     """What the runs added so far have to act on."""
 
     instructions: Tally[str] = field(default_factory=Tally)  # at breaks, by what became of them; and broken ones

@@ -121,6 +121,7 @@ class ActionRow:
     version: int  # version that was read or made
     tokens: int | None  # tokens that a read showed
     necessary: bool  # it is in the slice
+    judged: bool  # the goal of its segment is known, so that an action outside the slice led nowhere
     sink: bool  # it reads or writes a goal file
     carried_to: int | None  # of a read: the turn of the write action that depends on it
 

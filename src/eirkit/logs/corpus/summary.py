@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
-from eirkit.logs.corpus.advice import Findings, RepeatedFile
+from eirkit.logs.corpus.advice import CorpusAdvice, RepeatedFile
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
@@ -67,7 +67,7 @@ class AnalysisSummary:
     _later: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # by unit: peaks in that unit and in files
     _shares: list[float] = field(default_factory=list)  # peak shares of context windows
     _files: dict[str, RepeatedFile] = field(default_factory=dict)  # by path
-    _advice: Findings = field(default_factory=Findings)
+    _advice: CorpusAdvice = field(default_factory=CorpusAdvice)
     _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: units are never compared
     _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
 

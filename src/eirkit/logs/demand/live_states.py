@@ -150,7 +150,7 @@ def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) ->
         "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
         "states": state_columns(run),
         "files": columns_of(FileUse, run.files),
-        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal)),
+        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal), run.judged),
     }
 
 
@@ -233,18 +233,22 @@ def _add_read(use: FileUse, tokens: int, kept: bool, is_dead: bool) -> None:
 
 
 def action_columns(
-    graph: ActionGraph, needed: Slice, tokens: Sequence[Sequence[int]], goal: frozenset[str]
+    graph: ActionGraph,
+    needed: Slice,
+    tokens: Sequence[Sequence[int]],
+    goal: frozenset[str],
+    judged: Sequence[bool],
 ) -> Mapping[str, Sequence[object]]:
     """Return the table of actions: every read, and every file of a write action; necessary means in the slice."""
-    rows: list[tuple[int, str, str, int, int | None, bool, bool, int | None]] = []
+    rows: list[tuple[int, str, str, int, int | None, bool, bool, bool, int | None]] = []
     for place in range(graph.turns):
         turn, carrier = place + 1, needed.carriers[place] or None
         for state, size, kept in zip(graph.reads[place], tokens[place], needed.needed_reads[place], strict=True):
             path = graph.paths[state]
-            rows.append((turn, "read", path, graph.versions[state], size, kept, path in goal, carrier))
+            rows.append((turn, "read", path, graph.versions[state], size, kept, judged[place], path in goal, carrier))
         for state in dict.fromkeys(graph.writes[place]):
             path, kept = graph.paths[state], needed.needed_writes[place]
-            rows.append((turn, "write", path, graph.versions[state], None, kept, path in goal, None))
-    names = ("turn", "kind", "path", "version", "tokens", "necessary", "sink", "carried_to")
+            rows.append((turn, "write", path, graph.versions[state], None, kept, judged[place], path in goal, None))
+    names = ("turn", "kind", "path", "version", "tokens", "necessary", "judged", "sink", "carried_to")
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return dict(zip(names, columns, strict=True))

@@ -55,7 +55,7 @@ def _words(thing: Mapping[str, Any]) -> str:
         again = f"{subject} was shown again {counted(thing['count'], 'time')}{runs} though unchanged"
         return f"{again}: note what matters of it in the agent's memory file, or split it."
     if thing["kind"] == "compaction":
-        again = f"; reading it again took {thing['count']:,}" if thing["count"] else ""
+        again = f"; reading them again took {counted(thing['count'], 'token')}" if thing["count"] else ""
         return f"A {subject} dropped files that were still needed{again}: compact between tasks, or name what to keep."
     if thing["kind"] == "instruction":
         lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"

@@ -9,7 +9,7 @@ from typing import Any
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
-from eirkit.show.logs.sentences import break_columns, break_words, goal_is_known
+from eirkit.show.logs.sentences import break_columns, break_words, goal_is_known, instruction_words
 from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {
@@ -197,7 +197,9 @@ def breaks_section(document: Document) -> Section | None:
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None
-    words = (break_words(breaks),)
+    fates = document.get("instructions", {})
+    told = (f"Rules, decisions and open to-dos at these: {instruction_words(fates)}.",) if any(fates.values()) else ()
+    words = (break_words(breaks), *told)
     if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
     shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks.get(one.id))

@@ -10,6 +10,7 @@ from typing import Any
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
+from eirkit.show.logs.advice import advice_section
 from eirkit.show.logs.analysed import Analysed, read_analysed
 from eirkit.show.logs.needs import (
     breaks_section,
@@ -167,6 +168,7 @@ def page_of(found: Analysed, where: str) -> Page:
 
 
 def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
+    yield advice_section(found.document)
     yield demand_section(found)
     yield goal_section(found)
     yield from cohort_sections(found, where)

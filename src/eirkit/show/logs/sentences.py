@@ -80,6 +80,18 @@ def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
     return tuple(Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
 
 
+def instruction_words(fates: Mapping[str, int]) -> str:
+    """Return what became of rules, decisions and open to-dos at compactions and clears."""
+    names = {
+        "verbatim": "kept word for word",
+        "substance": "kept in substance",
+        "gone": "gone",
+        "unknown": "unknown",
+        "broken": "gone and then broken",
+    }
+    return ", ".join(f"{fates[key]:,} {words}" for key, words in names.items() if fates.get(key))
+
+
 def break_counts(breaks: Mapping[str, Any]) -> str:
     """Return `1 compaction and 4 clears`."""
     counts = (("compaction", breaks["compactions"]), ("clear", breaks["clears"]))
