@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz studies check format bench bench-check wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -86,6 +86,10 @@ soak: $(TOOLS)
 SECONDS ?= 60
 fuzz: $(TOOLS)
 	$(BIN)/python -m tests.fuzz_formats $(SECONDS)
+
+# What eirkit says about models, memories and agents with known faults, compared step by step with what is true.
+selftest: $(TOOLS)
+	$(BIN)/eirkit selftest
 
 # Draws cohorts with planted effects, analyses them from disk and says how often the intervals hold.
 COHORTS ?= 200

@@ -158,7 +158,7 @@ VESTIGE = LazyGroup(
         "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
         "query": ("eirkit.cli.vestige_query:run_query", "SQL over the tables of an analysis."),
-        "guard": ("eirkit.cli.vestige_guard:guard", "Watch a live agent and report what its context drops."),
+        "guard": ("eirkit.cli.watch:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
 )
@@ -199,6 +199,7 @@ ROOT = LazyGroup(
         "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),
         "export": EXPORT,
         "mcp": MCP,
+        "selftest": ("eirkit.cli.selftest:selftest", "Check what eirkit says about models with known faults."),
         "doctor": ("eirkit.cli.doctor:doctor", "What is usable here, what is missing, and how to install it."),
         "completion": ("eirkit.cli.doctor:completion", "Print a completion script for your shell."),
     },

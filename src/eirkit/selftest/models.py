@@ -1,0 +1,160 @@
+"""Models that misbehave: what they say, how they say it, and what their servers do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from eirkit.selftest.behaviour import Check, Observed, PlantedBehaviour
+from eirkit.selftest.planted import Form, PlantedTurn, Traits
+from eirkit.selftest.server import Said
+
+Speech = Callable[[PlantedTurn, list[str]], tuple[Said, Form]]
+
+
+def _worded(word: Callable[[int, int], str]) -> Speech:
+    """Return a speech that words answers in its own way, readable for a person, and commands as they are."""
+
+    def speak(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
+        if (found := re.fullmatch(r"ANSWER (\d+) (\d+)", lines[0])) is None:
+            return Said("\n".join(lines)), "plain"
+        return Said(word(int(found[1]), int(found[2]))), "plain"
+
+    return speak
+
+
+def _sometimes(share: float, said: Said, form: Form) -> Speech:
+    """Return a speech that says this in a share of its turns, and otherwise what is meant."""
+    return lambda turn, lines: (said, form) if turn.chance("speech") < share else (Said("\n".join(lines)), "plain")
+
+
+def _thinks(before: str, after: str = "", *, apart: bool = False) -> Speech:
+    """Return a speech with thoughts around or beside what is meant."""
+    if apart:
+        return lambda turn, lines: (Said("\n".join(lines), reasoning=before), "plain")
+    return lambda turn, lines: (Said(f"{before}{chr(10).join(lines)}{after}"), "plain")
+
+
+def _by_tools(turn: PlantedTurn, lines: list[str]) -> tuple[Said, Form]:
+    """Call all commands of a turn at once, as tools."""
+    return Said(None, finish="tool_calls", calls=tuple(map(_as_call, lines))), "plain"
+
+
+def _as_call(line: str) -> tuple[str, dict[str, object]]:
+    word, _, rest = line.partition(" ")
+    if word == "ANSWER":
+        t, value = rest.split()
+        return "answer", {"t": int(t), "values": [int(value)]}
+    if word in ("WRITE", "READ", "DROP"):
+        return word.lower(), {"t": int(rest)}
+    return word.lower(), {"text": rest} if rest else {}
+
+
+def _refusing(status: int, *numbers: int) -> Callable[[int, Mapping[str, Any]], Said | None]:
+    """Return a server that refuses some of its requests, by number."""
+    said = Said(status=status, error="planted", headers=(("Retry-After", "0"),))
+    return lambda number, body: said if number in numbers else None
+
+
+def _no_system(number: int, body: Mapping[str, Any]) -> Said | None:
+    roles = [one["role"] for one in body["messages"]]
+    return Said(status=400, error="system role not supported") if "system" in roles else None
+
+
+def accuracy(least: float, most: float = 1.0) -> Check:
+    """Return a check that the accuracy lies in a range, so that a behaviour cannot pass by failing altogether."""
+
+    def check(observed: Observed) -> Iterator[str]:
+        if not least <= observed.row["accuracy"] <= most:
+            yield f"accuracy is {observed.row['accuracy']:.3f}; {least:.2f} to {most:.2f} was planted"
+
+    return check
+
+
+def says(pattern: str, where: str = "text") -> Check:
+    """Return a check that the terminal (`text`) or the `page` contains a pattern."""
+
+    def check(observed: Observed) -> Iterator[str]:
+        if not re.search(pattern, " ".join(str(getattr(observed, where)).split()), re.IGNORECASE):
+            yield f"the {'terminal' if where == 'text' else where} does not say {pattern!r}"
+
+    return check
+
+
+def silent_on(pattern: str) -> Check:
+    """Return a check that neither terminal nor page contains a pattern, whose claim would be false."""
+
+    def check(observed: Observed) -> Iterator[str]:
+        for place, text in (("terminal", observed.text), ("page", observed.page)):
+            if found := re.search(pattern, " ".join(text.split()), re.IGNORECASE):
+                yield f"the {place} says {found[0]!r}, which is false"
+
+    return check
+
+
+PERFECT = (accuracy(1.0),)
+_THOUGHT = "I add the values.\nNEXT\nDONE\nANSWER 1 0001\nThat was a draft."
+
+BEHAVIOURS = (
+    PlantedBehaviour("perfect", "a model without faults, nothing missing", checks=PERFECT),
+    PlantedBehaviour(
+        "leaves-out", "a model that leaves out what it does not see", options="--h 2", checks=(accuracy(0.1, 0.9),)
+    ),
+    PlantedBehaviour("guesses", "a model that guesses what it does not see", Traits(guess=True), "--h 2"),
+    PlantedBehaviour("slips", "2% arithmetic slips", Traits(slip=0.02), seeds="0:4", checks=(accuracy(0.3),)),
+    PlantedBehaviour("many-slips", "20% slips under pressure", Traits(slip=0.2), "--h 2"),
+    PlantedBehaviour(
+        "think",
+        "thoughts in <think> before the answer",
+        Traits(speak=_thinks(f"<think>{_THOUGHT}</think>\n")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "think-end-only",
+        "thoughts that end in </think> without a start",
+        Traits(speak=_thinks(f"{_THOUGHT}</think>\n")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "reasoning", "thoughts in reasoning_content", Traits(speak=_thinks(_THOUGHT, apart=True)), checks=PERFECT
+    ),
+    PlantedBehaviour(
+        "markdown", "**ANSWER 7 0042**", Traits(speak=_worded(lambda t, v: f"**ANSWER {t} {v:04d}**")), checks=PERFECT
+    ),
+    PlantedBehaviour(
+        "fenced",
+        "the answer in a code block",
+        Traits(speak=_worded(lambda t, v: f"```\nANSWER {t} {v:04d}\n```")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "drafts",
+        "a draft, then the answer",
+        Traits(speak=_worded(lambda t, v: f"ANSWER {t} 0001\nANSWER {t} {v:04d}")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "padded",
+        "blank lines and tabs around the answer",
+        Traits(speak=_worded(lambda t, v: f"\n\n\tANSWER {t}  {v:04d}  \n\n")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "tools", "parallel tool calls", Traits(speak=_by_tools), "--h 4 --condition floor --tool-calls", checks=PERFECT
+    ),
+    PlantedBehaviour(
+        "drips",
+        "replies that drip byte by byte",
+        Traits(speak=lambda turn, lines: (Said(lines[0], drip_bytes=7), "plain")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour("storm", "storms of 429", Traits(serve=_refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
+    PlantedBehaviour("failing", "some requests get a 500", Traits(serve=_refusing(500, 2, 20)), checks=PERFECT),
+    PlantedBehaviour(
+        "no-usage",
+        "a server that reports no tokens",
+        Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")),
+        checks=PERFECT,
+    ),
+)
