@@ -127,8 +127,12 @@ def _split(region: _Region) -> list[tuple[Flow, str]] | None:
     if lines and not lines[-1]:
         lines.pop()
     sizes = [_size(flow) for flow in flows]
-    if None not in sizes and sum(size or 0 for size in sizes) == len(lines):
+    left = len(lines) - sum(size or 0 for size in sizes)
+    if None not in sizes and left == 0:
         return _dealt(flows, lines, [size or 0 for size in sizes])
+    if sizes.count(None) == 1 and left > 0 and _shows_a_whole_file(flows[sizes.index(None)]):
+        # The ranges beside it have as many lines as they name, unless their file ends before.
+        return _dealt(flows, lines, [left if size is None else size for size in sizes])
     if all(flow.numbering == "tab" for flow in flows):
         runs = _runs(lines)
         if len(runs) == len(flows):
@@ -140,6 +144,10 @@ def _size(flow: Flow) -> int | None:
     if flow.kind != "files" or flow.chosen or flow.headed or flow.last is None or len(flow.files) != 1:
         return None
     return max(0, flow.last - flow.first + 1)
+
+
+def _shows_a_whole_file(flow: Flow) -> bool:
+    return flow.kind == "files" and not (flow.chosen or flow.headed) and flow.last is None and len(flow.files) == 1
 
 
 def _dealt(flows: Sequence[Flow], lines: list[str], sizes: Sequence[int]) -> list[tuple[Flow, str]]:
