@@ -29,6 +29,7 @@ from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
 from eirkit.show.logs.advice import advice_rows
+from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent
 from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import (
     break_columns,
@@ -217,6 +218,8 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
     if advice := tuple(_advice(data)):
         sections.insert(0, Section("What to do", advice))
+    if warnings := tuple(coverage_warnings(data)):
+        sections.append(Section("", warnings))
     if skipped := tuple(_skipped(data["skipped"])):
         sections.append(Section("", skipped))
     first = data["largest"][0]["run_id"] if data["largest"] else None
@@ -237,6 +240,8 @@ def _advice(data: Mapping[str, Any]) -> Iterator[str]:
 
 def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
     runs = f"{counted(data['runs'], 'run')} analysed; tables in {data['out']}."
+    if is_silent(data):
+        return ("No call was understood, so what these runs needed is not known.", runs)
     if not data["goal_access"]:
         return (runs,)
     covered = data["mean_peak_covered_tokens"] or 0
@@ -248,6 +253,7 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
     outcomes = ", ".join(f"{count} {name}" for name, count in document["outcomes"].items() if count)
     yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
+    yield from coverage_facts(document)
     for source, count in document["goal_sources"].items():
         by_paper = source == "own-edits" and options.rule == "paper"
         said = f"none given: {PAPER_EDITS[options.own_edits]}" if by_paper else GOALS[source]

@@ -26,7 +26,7 @@ from eirkit.show.table import Cell, Column, Table, counted
 def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
     """Run one SELECT over the tables of the analysis in DIR.
 
-    Tables: runs, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
+    Tables: runs, calls, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
     dropped, entities; the first column of each is run_id. To see the columns of one: SELECT * FROM cuts LIMIT 1.
     """
     answer = query(folder, sql, rows)
