@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from tests.processes import completed
 
 CALC = "calc.py"
 _WRONG, _RIGHT, _START = "    return value + 20\n", "    return value + 22\n", "    return value + 21\n"
@@ -66,6 +69,4 @@ def make_project(folder: Path) -> None:
         (folder / name).write_text(text)
     own = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
     for words in (["init", "-q"], ["add", "-A"], [*own, "commit", "-qm", "Begin"]):
-        subprocess.run(
-            ["git", *words], cwd=folder, check=True, env={"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin"}
-        )
+        completed(["git", *words], cwd=folder, check=True, env={**os.environ, "HOME": str(folder)})
