@@ -20,7 +20,17 @@ from eirkit.logs.trajectory import NAMED, FileRead, FileWrite, LoggedUsage, Reco
 _BEGINNING = b'{"schema":"run/1","run":'
 _RUNS = "runs.jsonl"
 _OTHERS = frozenset(
-    {EVENTS, PLAIN_EVENTS, "manifest.json", "summary.json", "failures.jsonl", "control.json", "control"}
+    {
+        EVENTS,
+        PLAIN_EVENTS,
+        "manifest.json",
+        "summary.json",
+        "failures.jsonl",
+        "ledger.jsonl",
+        "spent.jsonl",
+        "control.json",
+        "control",
+    }
 )
 _NESTING = 50
 
