@@ -45,7 +45,7 @@ def input_cost(thing: Mapping[str, Any]) -> float | None:
 @cache
 def _prices() -> dict[str, float]:
     listed = load_prices().built_in
-    return {plain_name(name): price.input for name, price in listed.items() if not name.endswith("*")}
+    return {plain_name(name): float(price.input) for name, price in listed.items() if not name.endswith("*")}
 
 
 def _words(thing: Mapping[str, Any]) -> str:
