@@ -86,10 +86,11 @@ soak: $(TOOLS)
 test-faults: $(TOOLS)
 	$(BIN)/python -m tests.faults.money $(POINTS)
 
-# Breaks small logs of every format in random ways and reads them.
+# Breaks small logs of every format in random ways and reads them, then searches for the slowest log of a megabyte.
 SECONDS ?= 60
 fuzz: $(TOOLS)
 	$(BIN)/python -m tests.fuzz_formats $(SECONDS)
+	$(BIN)/python -m tests.fuzz_slow $(SECONDS)
 
 # What eirkit says about models, memories and agents with known faults, compared step by step with what is true.
 selftest: $(TOOLS)

@@ -42,7 +42,7 @@ from eirkit.logs.demand.graph import Goal, OwnEdits, goal_of
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
-from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
+from eirkit.logs.time_limits import RECORD_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
@@ -95,13 +95,17 @@ def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions,
 
 def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count: Counter) -> Analysis:
     """Return the analysis of a run over files."""
+    check_time()
     measured = measure_touches(trajectory, goal, count)
+    check_time()
     waits = intervals(trajectory, goal.paths)
     events = anomalies(trajectory)
     clips = clipped_views(trajectory, goal.paths)
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
+    check_time()
     dropped = dropped_states(trajectory, _live_at_breaks(trajectory, goal, measured), count)
     tools = coverage_of(trajectory.recording)
+    check_time()
     tables = {
         **graph_tables(measured, goal, options.visibility),
         "calls": columns_of(ToolCoverage, tools),
