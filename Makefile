@@ -84,6 +84,7 @@ soak: $(TOOLS)
 
 # Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count.
 test-faults: $(TOOLS)
+	$(PIP) libfaketime
 	$(BIN)/python -m tests.faults.money $(POINTS)
 
 # Breaks small logs of every format in random ways and reads them.

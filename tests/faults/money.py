@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -39,7 +40,7 @@ from eirkit.event_files import EVENTS
 from eirkit.runs.journal import LEDGER, Journal, read_journal
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
-from tests.processes import running, wait_until
+from tests.processes import completed, running, wait_until
 
 HERE = "tests.faults.money"
 PRICE = "{ input = 1000, output = 1000, as_of = 2026-01-01 }"
@@ -406,6 +407,28 @@ class Bench:
             assert bills_of(self.url) == asked, "a call was made that could not be recorded"
             check_ledger(out, asked - before, None)
 
+    def set_back(self) -> None:
+        """Kill a command and resume it two days earlier."""
+        with self.sweep() as (one, out, cap, before):
+            self.tried["clock set back"] += 1
+            child = self.begun(one, out, cap)
+            time.sleep(self.rng.uniform(0, 0.3 * self.whole[one.name][2]))
+            os.kill(child, signal.SIGKILL)
+            end(child)
+            clock = {"LD_PRELOAD": str(faketime()), "FAKETIME": "-2d", "DONT_FAKE_MONOTONIC": "1"}
+            words = [sys.executable, "-m", "eirkit", *one.resume(out)]
+            done = completed(words, cwd=Path(__file__).parents[2], env={**os.environ, **clock})
+            assert done.returncode in (0, 1), done.stderr
+            check_ledger(out, bills_of(self.url) - before, cap)
+
+
+def faketime() -> Path | None:
+    """Return the library that sets the clock of a process, if its package is installed."""
+    found = find_spec("libfaketime")
+    if found is None or found.origin is None:
+        return None
+    return next(Path(found.origin).parent.rglob("libfaketime.so.1"), None)
+
 
 def _as_nobody() -> None:
     if os.getuid() == 0:
@@ -435,6 +458,10 @@ def main(arguments: list[str]) -> int:
         bench = Bench(folder, url, random.Random(seed), Counter(), Counter(), {})
         bench.prepare()
         others = [bench.stop, bench.resume_twice, bench.fill, bench.protect]
+        if faketime() is None:
+            print("clock set back: not tried, since libfaketime is not installed")
+        else:
+            others.append(bench.set_back)
         for fault in others * max(1, kills // 40):
             bench.attempt(fault)
         while bench.tried["kill -9"] < kills:
