@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from eirkit import __version__
 from eirkit.errors import EirkitError
+from eirkit.show.boundary import CleanStream
 from eirkit.show.table import clean
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -210,11 +212,14 @@ click.version_option(__version__, message="eirkit %(version)s")(ROOT)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check or the infrastructure failed, 2 wrong usage or input."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         # A terminal whose encoding lacks a character gets a question mark, not a traceback. "surrogateescape" is the
         # handler of the C locale.
         if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = CleanStream(sys.stdout), CleanStream(sys.stderr)
     sys.exit(run(arguments))
 
 
