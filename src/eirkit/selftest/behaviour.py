@@ -25,6 +25,7 @@ from eirkit.selftest.server import LoopbackServer, Served
 
 Command = Callable[[list[str]], int]  # the command line: arguments to exit code
 MODEL = "openai/planted"
+PRICES = (100.0, 400.0)  # US dollars for a million tokens of input and of output
 # What each cause claims, in the words of `planted.Class`; a cause that claims nothing is always allowed.
 CLAIMS: dict[str, frozenset[str]] = {
     "state_supply": frozenset({"lost"}),
@@ -54,7 +55,8 @@ class Observed:
     events: tuple[tuple[Mapping[str, Any], ...], ...]  # of each run
     agent: PlantedAgent
     log: tuple[Served, ...]
-    folder: Path
+    before: str = ""  # stdout of the command before
+    then: str = ""  # stdout of the command after
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -91,6 +93,8 @@ class PlantedBehaviour:
     checks: tuple[Check, ...] = ()
     case: int | None = None  # the case of the issue that it reproduces
     steps: bool = True  # compare every step; False where the command has no run records of its own
+    before: str = ""  # a command that is run first
+    then: str = ""  # a command that is run afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +120,16 @@ def try_behaviour(behaviour: PlantedBehaviour, family: str, command: Command) ->
 def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Observed:
     """Run the command of a behaviour against its server and gather what was said."""
     agent, folder = PlantedAgent(behaviour.traits), parent / "runs"
+    (parent / "prices.toml").write_text(
+        f'[prices]\n"{MODEL}" = {{ input = {PRICES[0]}, output = {PRICES[1]}, as_of = 2026-01-01 }}\n', "utf-8"
+    )
     with LoopbackServer(agent) as server:
-        given = f"{behaviour.command} stepwise-sum {behaviour.task} --seeds {behaviour.seeds} {behaviour.options}"
-        where = ["--model", MODEL, "--base-url", server.url, "--connections", "1", "--out", str(folder)]
-        code, text, errors = call(command, [*given.split(), *where])
+        places = {"parent": str(parent), "folder": str(folder), "url": server.url}
+        given = f"{behaviour.command} stepwise-sum --connections 1 {behaviour.task} --seeds {behaviour.seeds}"
+        where = ["--model", MODEL, "--base-url", server.url, "--out", str(folder)]
+        before = _also(command, behaviour.before, places)
+        code, text, errors = call(command, [*f"{given} {behaviour.options}".format(**places).split(), *where])
+        then = _also(command, behaviour.then, places)
         page = parent / "page.html"
         if (folder / "summary.json").exists():
             call(command, ["report", str(folder), "--out", str(page)])
@@ -134,8 +144,14 @@ def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Obse
         tuple(tuple(read_events(folder, record["events"])) for record in records),
         agent,
         tuple(server.log),
-        folder,
+        before,
+        then,
     )
+
+
+def _also(command: Command, words: str, places: Mapping[str, str]) -> str:
+    """Return the stdout of a further command; empty if there is none."""
+    return call(command, words.format(**places).split())[1] if words else ""
 
 
 def call(command: Command, arguments: list[str]) -> tuple[int, str, str]:

@@ -27,6 +27,7 @@ _REFS = re.compile(r"^REFS (.+)$", re.MULTILINE)
 _RULES = re.compile(r"WORKLOAD stepwise-sum n=(\d+) q=(\d+)")
 _VALUE = re.compile(r"A_0*(\d+)\b[^\d\n]{1,40}?(\d[\d,]*)(?!\d)")
 _REVERSED = re.compile(r"(\d+) (?:is|was) the answer of A_0*(\d+)\b")
+_RESTORED = re.compile(r"^RESTORED\n(?:A_.*\n)*", re.MULTILINE)
 _LIMIT = re.compile(r"At most (\d+) characters")
 
 
@@ -41,6 +42,7 @@ class PlantedTurn:
     input: int
     refs: tuple[int, ...]
     shown: Mapping[int, int]  # what the prompt says an earlier answer was; the first of several
+    retained: Mapping[int, int]  # the same, without what an intervention restored
     commands: frozenset[str]  # that the rules explain
     summary: int | None  # characters of the summary that is asked for
     tools: bool
@@ -77,6 +79,7 @@ def read_turn(body: Mapping[str, Any]) -> PlantedTurn | None:
         input=int(given[1]) if given else 0,
         refs=tuple(int(one) for one in re.findall(r"A_0*(\d+)", refs[1])) if refs else (),
         shown=read_values(before),
+        retained=read_values(_RESTORED.sub("", before)),
         commands=frozenset(re.findall(r"^([A-Z]+)\b[^\n]*:", text, re.MULTILINE)),
         summary=int(limit[1]) if limit else None,
         tools=bool(body.get("tools")),
@@ -99,7 +102,7 @@ class StepTruth:
     """What the server knows about one step."""
 
     turn: PlantedTurn  # at the last answer
-    at_first: frozenset[int]  # references shown when the step arrived
+    at_first: Mapping[int, int]  # what was retained when the step arrived
     intended: int
     slipped: bool
     form: Form
@@ -124,9 +127,12 @@ class PlantedRun:
         return t in self.given and self.given[t] == self.true.get(t)
 
     def is_missed(self, t: int) -> bool:
-        """True if a reference that the agent had answered was not shown when the step arrived."""
+        """True if a reference that the agent had answered was not retained, with that answer, when the step arrived."""
         step = self.steps.get(t)
-        return step is not None and any(r in self.given and r not in step.at_first for r in self.refs[t])
+        return step is not None and any(r in self.given and not self._retained(step, r) for r in self.refs[t])
+
+    def _retained(self, step: StepTruth, r: int) -> bool:
+        return step.at_first.get(r) == self.given[r]
 
     def lookups(self, stored: Mapping[str, str]) -> list[Lookup]:
         """Return what became of every reference that was needed from a memory.
@@ -134,8 +140,8 @@ class PlantedRun:
         Args:
             stored: what the memory holds, by label.
         """
-        needed = [(t, r) for t, step in self.steps.items() for r in self.refs[t] if r not in step.at_first]
-        return [self._lookup(t, r, stored) for t, r in needed if r in self.given]
+        answered = [(t, r) for t in self.steps for r in self.refs[t] if r in self.given]
+        return [self._lookup(t, r, stored) for t, r in answered if not self._retained(self.steps[t], r)]
 
     def _lookup(self, t: int, r: int, stored: Mapping[str, str]) -> Lookup:
         step = self.steps[t]
@@ -241,7 +247,7 @@ class PlantedAgent:
         if managed and turn.answered:
             return self._command(turn, ["DONE"] if turn.t == turn.n else [*self._keep(run, turn), "NEXT"])
         if turn.t not in run.steps:
-            run.steps[turn.t] = StepTruth(turn, frozenset(turn.shown), 0, False, "silent")
+            run.steps[turn.t] = StepTruth(turn, turn.retained, 0, False, "silent")
         if turn.missing and "SEARCH" in turn.commands and self.traits.searches and turn.t not in run.searched:
             run.searched.add(turn.t)
             return self._command(turn, [f"SEARCH {' '.join(f'A_{r:02d}' for r in turn.missing)}"])
@@ -258,6 +264,7 @@ class PlantedAgent:
         run.steps[turn.t] = StepTruth(turn, first, value, slipped, form)
         if form == "plain":
             run.given.setdefault(turn.t, value)
+        run.written |= {int(t) for t in re.findall(r"^WRITE (\d+)$", said.content or "", re.MULTILINE)}
         return said
 
     def _keep(self, run: PlantedRun, turn: PlantedTurn) -> list[str]:
