@@ -76,7 +76,7 @@ def _load_module(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     try:
         place, state = path.resolve(), path.stat()
-    except (OSError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: a loop of links, before Python 3.13
         raise InputFileError(f"cannot read {path}; give an existing path/file.py:Name") from error
     # One module per file and content: an unchanged file is not run again, an edited one is.
     name = f"{USER_MODULE}{path.stem}_{_digest(place)}_{_digest(state.st_mtime_ns, state.st_size)}"

@@ -71,6 +71,6 @@ def test_any_text_as_a_body(body):
 @given(st.lists(st.text(st.characters(), max_size=9), max_size=4), st.integers(1, 99))
 def test_any_prompt_can_be_sent(contents, limit):
     request = Request(tuple(Message("user", text) for text in contents), max_tokens=limit)
-    body = request_body("m", request, "max_tokens")
+    body = request_body("m", request, "max_tokens", limit)
     sent = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8"))
     assert (sent["max_tokens"], len(sent["messages"])) == (limit, len(contents))

@@ -8,6 +8,8 @@ import json
 import os
 import socket
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow
@@ -18,8 +20,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eirkit.errors import InputFileError
+from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.documents import ReadLimits, Skipped, StoredDocument, find_documents, open_document
 from eirkit.logs.sources.json_parser import is_deeper, parse_json
+from tests.lacuna.running import eirkit
+from tests.processes import completed
 
 ROWS = [{"run": 1, "text": "é"}, {"run": 2, "text": "🙂"}]
 LINES = b"".join(json.dumps(row).encode() + b"\n" for row in ROWS)
@@ -153,6 +158,37 @@ def test_claimed_names_are_left_out_with_all_that_lies_below_them(tmp_path: Path
         write(tmp_path / name, b"{}")
     found = find_documents([tmp_path], ReadLimits(), lambda folder, names: {"b"} & {*names} or {"y.json"} & {*names})
     assert [each.source for each in found] == [f"{tmp_path.name}/a/x.json"]
+
+
+@contextmanager
+def nested(folder: Path, levels: int) -> Iterator[None]:
+    """Nest so many folders; they are removed by a program that does not recurse as Python would."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for _ in range(levels):
+            Path("d").mkdir()
+            os.chdir("d")
+        os.chdir(folder)
+        yield
+    finally:
+        os.chdir(folder)
+        completed(["rm", "-r", "d"], check=True)
+        os.chdir(before)
+
+
+def test_links_to_themselves_and_folders_without_end_are_named_and_skipped(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a").symlink_to("b")
+    (tmp_path / "runs" / "b").symlink_to("a")
+    (tmp_path / "runs" / "kept.json").write_text("{}")
+    with nested(tmp_path / "runs", 1_500):  # more than the interpreter's limit of nested calls
+        assert [one.source for one in documents(tmp_path / "runs")] == ["runs/kept.json"]
+        reasons = sorted(one.reason.partition(";")[0] for one in skipped(tmp_path / "runs"))
+        loop = "is a link that leads back to itself"
+        assert reasons == [loop, loop, f"is nested in more than {DEEPEST_FOLDER} folders"]
+        assert eirkit("vestige", "analyze", str(tmp_path / "runs"), "--out", str(tmp_path / "out")) == 2
+        assert eirkit("vestige", "analyze", str(tmp_path / "runs" / "a"), "--out", str(tmp_path / "out")) == 2
 
 
 def test_links_that_lead_out_of_the_folder_are_named_and_not_followed(tmp_path: Path) -> None:

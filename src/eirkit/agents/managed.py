@@ -15,6 +15,7 @@ from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, Memo
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.protocol import (
+    SILENCE,
     Action,
     Answer,
     Done,
@@ -26,6 +27,8 @@ from eirkit.agents.protocol import (
     as_text,
     printable,
     read_reply,
+    set_aside,
+    silence,
     tools,
 )
 from eirkit.agents.session import ActionTaken, Ending, Injector, Outcome, Session, inject_nothing
@@ -108,7 +111,7 @@ class ManagedSession(Session):
             raise ValueError("nothing was requested of the model; call request first")
         self._asked = False
         if self.condition.summary_due:
-            self._summarise(reply.text)
+            self._summarise(reply)
         else:
             self._outcomes = []
             self._pending.extend(read_reply(reply))
@@ -139,7 +142,7 @@ class ManagedSession(Session):
         here = self.position
         self._count()
         if isinstance(action, Fault):
-            if self._arrival is not None and action.word == "ANSWER":
+            if self._arrival is not None and (action.word == "ANSWER" or action.kind in SILENCE):
                 self._arrival.fault = action.kind
             self._log(here, action.kind, "fault", action.detail, reason=action.kind)
         else:
@@ -306,9 +309,13 @@ class ManagedSession(Session):
         ask = self.options.summary_prompt.replace("{characters}", str(room))
         return Request((*before, Message("user", f"{last.content}\nSUMMARY at most {room} characters\n{ask}")))
 
-    def _summarise(self, text: str) -> None:
+    def _summarise(self, reply: Reply) -> None:
         self._count()
+        text, cut = set_aside(reply.text)[0], silence(reply)
+        if cut is not None:
+            text = text.rpartition(" ")[0]  # half a number would be another number
         self.condition.summarise(text)
         kept = min(len(text), self.condition.summary_characters)
-        self._log(self.position, "SUMMARY", "done", f"{kept} of {len(text)} characters kept")
+        reason = "" if cut is None else cut.kind
+        self._log(self.position, "SUMMARY", "done", f"{kept} of {len(text)} characters kept", reason=reason)
         self._stop_at_limit()

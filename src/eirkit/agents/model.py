@@ -48,7 +48,7 @@ class Request:
 
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...] = ()
-    max_tokens: int = 1024
+    max_tokens: int | None = None  # of one reply, thinking included; None: what the options of the model say
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,39 @@ class Usage:
     cached_tokens: int = 0  # part of input_tokens that the provider billed as cached
     cost_usd: float | None = 0.0  # None: the price is unknown; 0 for a reply from our own cache
     from_cache: bool = False
+    reasoning_tokens: int = 0  # part of output_tokens that the provider counts as reasoning
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the usage of two calls that gave one reply; the cost is unknown if one of theirs is."""
+        costs = self.cost_usd, other.cost_usd
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+            self.from_cache and other.from_cache,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+STOP, LENGTH, FILTER, REFUSAL, TOOLS = "stop", "length", "content-filter", "refusal", "tool-calls"
+# Why a reply ended, in the words of the chat-completions, Responses, Messages and Gemini APIs and of their imitations.
+_FINISHES = {
+    STOP: ("stop", "end_turn", "stop_sequence", "completed", "eos", "eos_token", "finished"),
+    LENGTH: ("length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"),
+    FILTER: (
+        *("content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "spii"),
+        *("language", "image_safety", "blocked", "guardrail_intervened", "sensitive"),
+    ),
+    REFUSAL: ("refusal",),
+    TOOLS: ("tool_calls", "tool-calls", "tool_use", "tool_call", "function_call"),
+}
+_FINISH = {word: ours for ours, words in _FINISHES.items() for word in words}
+
+
+def read_finish(word: str) -> str:
+    """Return a provider's finish reason in our words; one that is unknown as it is."""
+    return _FINISH.get(word.lower(), word)
 
 
 @fact
@@ -70,7 +103,9 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     latency_seconds: float = 0.0
-    finish: str = ""  # finish reason in the provider's words, such as `length`; "" if not reported
+    finish: str = ""  # stop, length, content-filter, refusal or tool-calls; "" if not reported
+    reasoning: str = ""  # what the model thought before it replied, where a server shows it; never read for commands
+    max_tokens: int = 0  # the limit under which it was written; 0 if unknown
 
 
 class Model(Protocol):
@@ -131,6 +166,9 @@ class Batching(Protocol):
         ...
 
 
+USUAL_TOKENS = 1024  # of one reply, unless the options say otherwise
+RAISED_TOKENS = 16_384  # after a reply was cut while the model was still reasoning
+_RAISED_TIMES = 5  # times the usual time limit for a reply under the raised limit
 _OPERATIONAL = ("timeout_seconds", "retries", "connections")  # options that cannot change a reply
 
 
@@ -140,7 +178,7 @@ class ModelOptions:
 
     base_url: str | None = None
     temperature: float | None = 0.0  # None: the provider's default
-    max_tokens: int = 1024
+    max_tokens: int = USUAL_TOKENS  # of one reply; the usual limit is raised for a model that reasons
     timeout_seconds: float = 60.0
     retries: int = 4
     connections: int = 8
@@ -154,6 +192,15 @@ class ModelOptions:
         if self.dialect is None:
             del given["dialect"]  # determined by the model
         return {**given, "extra": dict(self.extra)}
+
+    def limit(self, request: Request) -> int:
+        """Return the limit on the tokens of the reply to a request."""
+        return request.max_tokens or self.max_tokens
+
+    def seconds(self, limit: int) -> float:
+        """Return the time limit of a reply that may have this many tokens."""
+        raised = self.max_tokens == USUAL_TOKENS and limit == RAISED_TOKENS
+        return self.timeout_seconds * (_RAISED_TIMES if raised else 1)
 
 
 class ModelFactory(Protocol):
@@ -218,6 +265,8 @@ def reply_record(reply: Reply) -> dict[str, Any]:
         "text": reply.text,
         "calls": [{"name": call.name, "arguments": dict(call.arguments)} for call in reply.calls],
         "finish": reply.finish,
+        "reasoning": reply.reasoning,
+        "max_tokens": reply.max_tokens,
         "latency_seconds": reply.latency_seconds,
         "usage": {
             "input_tokens": usage.input_tokens,
@@ -225,6 +274,7 @@ def reply_record(reply: Reply) -> dict[str, Any]:
             "cached_tokens": usage.cached_tokens,
             "cost_usd": usage.cost_usd,
             "from_cache": usage.from_cache,
+            "reasoning_tokens": usage.reasoning_tokens,
         },
     }
 
@@ -237,5 +287,7 @@ def read_reply_record(record: Mapping[str, Any]) -> Reply:
         calls=calls,
         usage=Usage(**record["usage"]),
         latency_seconds=float(record["latency_seconds"]),
-        finish=str(record["finish"]),
+        finish=read_finish(str(record["finish"])),
+        reasoning=str(record.get("reasoning", "")),  # caches of earlier versions have neither of these two
+        max_tokens=int(record.get("max_tokens", 0)),
     )

@@ -4,6 +4,9 @@ A command is a line that starts with its word; Markdown around it, leading zeros
 capitals is always a command. In other letters it is one only if the rest of the line has exactly the command's form, so
 that "Next, I add both" stays prose; NOTE and SEARCH take any text and therefore need capitals. What cannot be parsed
 becomes a `Fault`, never an exception, and every pattern takes time linear in the reply.
+
+What a model thinks aloud between tags such as `<think>` is not part of its reply. Of a reply that was cut at the limit
+on tokens, or withheld in part, the last line is not read, because its end is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from eirkit.agents.model import Reply, Tool, ToolCall
+from eirkit.agents.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload
 
@@ -74,7 +77,7 @@ class Done:
 class Fault:
     """A part of a reply that cannot be used; `kind` is a stable code, `detail` is shown to the agent."""
 
-    kind: str  # malformed | wrong-id | wrong-width | out-of-range | unknown-action | too-long | too-many
+    kind: str  # malformed | wrong-id | wrong-width | out-of-range | unknown-action | too-long | too-many | a SILENCE
     detail: str
     word: str = ""  # the intended command, if known
 
@@ -120,6 +123,57 @@ _ANSWER = re.compile(
 )
 _NUMBER = re.compile(r"[0-9]+")
 _DECORATION = " \t:*`_"
+# Tags around what a model thinks aloud; those that servers and chat templates are known to leave in the content.
+_TAG = re.compile(
+    r"(?P<closing></(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|\[/THINK\]|\u25c1/think\u25b7"
+    r"|<\|channel\|>final<\|message\|>)"
+    r"|<(?:seed:)?(?:think(?:ing)?|thought|reasoning)>|\[THINK\]|\u25c1think\u25b7"
+    r"|<\|channel\|>(?:analysis|commentary)<\|message\|>",
+    re.ASCII | re.IGNORECASE,
+)
+# Why a reply has no command: kinds of faults that are not about how a command was written.
+SILENCE: dict[str, str] = {
+    "empty": "the reply is empty; write a command on a line of its own",
+    "truncated": "the reply was cut at the limit on tokens; its last line was not read",
+    "filtered": "the provider's content filter withheld the reply",
+    "refused": "the reply is a refusal",
+}
+_SILENT = {LENGTH: "truncated", FILTER: "filtered", REFUSAL: "refused"}
+
+
+def set_aside(text: str) -> tuple[str, str]:
+    """Return a reply without what the model thought aloud, and that.
+
+    A tag that is never closed reaches to the end. What stands before a closing tag without an opening one is thought
+    too: some chat templates put the opening tag into the prompt.
+    """
+    spoken: list[str] = []
+    thought: list[str] = []
+    thinking, at = False, 0
+    for tag in _TAG.finditer(text):
+        (thought if thinking else spoken).append(text[at : tag.start()])
+        at = tag.end()
+        closing = tag.group("closing") is not None
+        if closing and not thinking:
+            thought.extend(spoken)
+            spoken = []
+        thinking = not closing
+    (thought if thinking else spoken).append(text[at:])
+    return "".join(spoken), "".join(thought)
+
+
+def spoken_part(reply: Reply) -> str:
+    """Return the part of a reply's text that is read for commands."""
+    said = set_aside(reply.text)[0] if _TAG.search(reply.text) else reply.text
+    return said[: said.rfind("\n") + 1] if reply.finish in _SILENT else said
+
+
+def silence(reply: Reply) -> Fault | None:
+    """Return why a reply without a usable command has none, if that is not how the command was written."""
+    kind = _SILENT.get(reply.finish)
+    if kind is None and not reply.calls and not spoken_part(reply).strip():
+        kind = "empty"
+    return None if kind is None else Fault(kind, SILENCE[kind])
 
 
 def read_reply(reply: Reply) -> list[Action | Fault]:
@@ -129,7 +183,9 @@ def read_reply(reply: Reply) -> list[Action | Fault]:
         found[-1] = Fault("too-many", f"everything after the first {MOST_ACTIONS} actions was ignored")
     if len(reply.text) > LONGEST_REPLY and not reply.calls:
         found.append(Fault("too-long", f"only the first {LONGEST_REPLY} characters were read"))
-    return found or [Fault("malformed", "no command found; write one on a line of its own")]
+    if reply.finish in _SILENT and (cut := silence(reply)):
+        found.append(cut)
+    return found or [silence(reply) or Fault("malformed", "no command found; write one on a line of its own")]
 
 
 def read_answers(reply: Reply) -> tuple[list[Answer], Fault | None]:
@@ -137,19 +193,20 @@ def read_answers(reply: Reply) -> tuple[list[Answer], Fault | None]:
 
     The end of a long reply is parsed, not its beginning, because a model that thinks aloud answers last.
     """
-    if not reply.calls and (plain := _PLAIN_ANSWER.fullmatch(reply.text)):
+    if not reply.calls and reply.finish not in _SILENT and (plain := _PLAIN_ANSWER.fullmatch(reply.text)):
         # Fast path: most replies are one plain line, and scripted agents make millions. The general rules agree.
         return [Answer(int(plain.group(1)), tuple(map(int, plain.group(2).split())))], None
     actions = list(_actions(reply, _ANSWER_LINE, slice(-LONGEST_REPLY, None)))
+    answers = [action for action in actions if isinstance(action, Answer)]
     faults = (action for action in actions if isinstance(action, Fault))
-    return [action for action in actions if isinstance(action, Answer)], next(faults, None)
+    return answers, next(faults, None) if answers else silence(reply) or next(faults, None)
 
 
 def _actions(reply: Reply, lines: re.Pattern[str], part: slice) -> Iterator[Action | Fault]:
     if reply.calls:
         yield from map(_from_call, reply.calls)
         return
-    for line in lines.finditer(reply.text[part]):
+    for line in lines.finditer(spoken_part(reply)[part]):
         word = line.group(1)
         action = _from_line(word.upper(), line.group(2))
         if word.isupper() or not (isinstance(action, Fault) or word.upper() in _TEXTUAL):

@@ -15,7 +15,7 @@ from typing import Literal
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
-from eirkit.agents.protocol import Action, Answer, Fault, as_text, read_answers, read_reply
+from eirkit.agents.protocol import Action, Answer, Fault, as_text, read_answers, read_reply, spoken_part
 from eirkit.facts import fact
 from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload
@@ -218,7 +218,7 @@ class CalculatorSession(ControlledSession):
         )
 
     def receive(self, reply: Reply) -> None:
-        asked = _CALCULATE.findall(reply.text)
+        asked = _CALCULATE.findall(spoken_part(reply))
         if asked and not read_answers(reply)[0] and len(self._results) < MOST_CALCULATIONS:
             self._results.append(self._calculate(asked[-1]))
             return

@@ -135,10 +135,14 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
         "cost_usd": usage.cost_usd,
         "from_cache": usage.from_cache,
     }
+    stated = {"finish": reply.finish, "max_tokens": reply.max_tokens, "reasoning_tokens": usage.reasoning_tokens}
+    record |= {name: value for name, value in stated.items() if value}  # absent: not reported
     if texts:
         # The system message is the same in every request: the manifest holds its text, the run record its hash.
         record["prompt"] = "\n".join([m.content for m in entry.request.messages if m.role != "system"])
         record["reply"] = reply.text
+        if reply.reasoning:
+            record["reasoning"] = reply.reasoning
         if reply.calls:
             record["calls"] = [{"name": call.name, "arguments": _arguments(call)} for call in reply.calls]
     return record
@@ -214,7 +218,8 @@ def _line(entry: Entry, run: str, texts: bool) -> str:
 
 
 def _is_plain(reply: Reply) -> bool:
-    return reply.usage is _FREE and reply.latency_seconds == 0 and not reply.calls
+    told = reply.calls or reply.finish or reply.reasoning or reply.max_tokens
+    return reply.usage is _FREE and reply.latency_seconds == 0 and not told
 
 
 def _decision_line(entry: Decision) -> str:

@@ -19,6 +19,7 @@ from eirkit.agents.model import Request
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.bridges.episode import Episode, ExternalModel, Outcome, as_reply, explain, translate_refusals
 from eirkit.errors import UsageError
+from eirkit.folders import close_to_others, files_for_owner_only
 from eirkit.runs.attempt import Failure
 from eirkit.runs.cells import CONTROLLED, Cell
 from eirkit.runs.manifest import SystemMessages, describe, read_manifest, refuse_drift
@@ -125,7 +126,8 @@ def open_external_runs(
     if not is_unused_folder(folder):
         raise UsageError(f"{folder} is not empty; continue with --resume {folder} or choose another --out")
     manifest = describe(suite, None, os.environ, folder)
-    with RunStore(folder) as store:
+    with files_for_owner_only(), RunStore(folder) as store:
+        close_to_others(folder)
         manifest.write(folder)
         yield from _external_runs(suite, store, report, clock)
 
@@ -137,7 +139,8 @@ def resume_external_runs(
     """Continue with the remaining seeds of a folder."""
     then, suite = read_manifest(folder), recorded_suite(folder)
     refuse_drift(then, describe(suite, None, os.environ), folder)
-    with RunStore(folder) as store:
+    with files_for_owner_only(), RunStore(folder) as store:
+        close_to_others(folder)
         yield from _external_runs(suite, store, report, clock)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from eirkit import __version__
 from eirkit.bridges.sidecar import FOLDER, PLAN, PORT, REWARD, SERVICE, SidecarPlan
 from eirkit.errors import UsageError
+from eirkit.folders import close_to_others
 from eirkit.runs.cells import Cell
 from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.suite import Grid, Suite
@@ -82,6 +83,7 @@ def export_harbor(suite: Suite, out: Path, draw: Draw, install: str = REQUIREMEN
     """
     _check(suite, out, install)
     exported = []
+    close_to_others(out)  # not the files in it: other users inside the containers must be able to read some
     for number, (cell, seed) in enumerate(_runs(suite), 1):
         task = _prepare(cell, seed, number, suite, draw)
         folder = out / task.name
@@ -171,6 +173,7 @@ def _put_episode(folder: Path, task: _Task, install: str) -> None:
     _put(folder / "requirements.txt", f"./{wheel.name}[mcp]\n" if wheel else f"{install}\n")
     plan = {"suite": task.plan.suite, "token": task.plan.token, "admin": task.plan.admin, "keys": task.plan.keys}
     _put(folder / PLAN, json.dumps(plan))
+    (folder / PLAN).chmod(0o600)  # the image gives it to the service's user alone
     if wheel is not None:
         shutil.copyfile(wheel, folder / wheel.name)
 

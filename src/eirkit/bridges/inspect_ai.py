@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -71,7 +72,7 @@ class EvaluatedModel(InspectModel):
         output = await get_model().generate(*as_asked(request))
         self.outputs.append(output)
         read = self._read(output)
-        return Reply(read.text, read.calls, read.usage, perf_counter() - start, read.finish)
+        return replace(read, latency_seconds=perf_counter() - start)
 
     async def close(self) -> None:
         """Do nothing: Inspect owns the model."""
@@ -315,7 +316,7 @@ class EirkitModel(ModelAPI):
             Tool(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True)) for tool in tools
         )
         messages = tuple(Message(_role(one), one.text) for one in input)
-        request = Request(messages, offered, config.max_tokens or Request(messages).max_tokens)
+        request = Request(messages, offered, config.max_tokens)
         return self._output(await self.model.reply(request))
 
     def _output(self, reply: Reply) -> ModelOutput:

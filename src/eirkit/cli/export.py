@@ -20,6 +20,7 @@ from eirkit.cli.options import workload_command
 from eirkit.cli.run_options import axis_options, given_keys, hide_model_options, suite_argument
 from eirkit.cli.runner_options import PATH
 from eirkit.errors import UsageError
+from eirkit.folders import files_for_owner_only
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.manifest import SECOND, start_time
 from eirkit.runs.suite import Suite
@@ -100,7 +101,8 @@ def export_inspect(folder: Path, out: Path, show: Show) -> None:
 
     Needs the extra eirkit[inspect].
     """
-    logs = export_logs(folder, out)
+    with files_for_owner_only():
+        logs = export_logs(folder, out)
     rows: list[dict[str, Cell]] = [{"file": path.name, "samples": samples} for path, samples in logs.items()]
     columns = (Column("file", "log", role="name"), Column("samples", "samples"))
     section = Section("", (), (Table("logs", f"Logs in {out}", columns, tuple(rows)),))
@@ -129,7 +131,7 @@ def export_otel(
     if out is None and endpoint is None:
         raise UsageError("no destination for the traces; give --out FILE.jsonl, --endpoint URL or both")
     began = start_time(path) if start is None else _nanoseconds(start)
-    with ExitStack() as stack:
+    with files_for_owner_only(), ExitStack() as stack:
         sinks: list[Sink] = []
         if endpoint is not None:
             sinks.append(stack.enter_context(Collector(endpoint)))

@@ -29,7 +29,7 @@ from eirkit.runs.capability import NO_CONTROL
 from eirkit.runs.control import control_plan
 from eirkit.runs.estimate import estimate_plan
 from eirkit.runs.suite import Suite, load_suite, read_suite
-from eirkit.runs.summary import RunSummary
+from eirkit.runs.summary import RunSummary, silences
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.document import Document, Listing, Section
@@ -336,6 +336,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
                 f"{row['max_turn']} of {row['scored']} runs of {_condition(row)}, {row['workload']}, h = {row['h']} "
                 f"ended at their limit of actions ({never}: {open_steps}); raise --actions"
             )
+    yield from silences(summary.rows)
     for row in summary.rows:
         if row["suspect"]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import wraps
@@ -18,6 +17,7 @@ from eirkit.cli.execution import LiveLine, engine_options, is_watched
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import Engine
 from eirkit.errors import UnknownNameError
+from eirkit.folders import files_below
 from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
@@ -90,7 +90,7 @@ def _logs(path: Location) -> int:
         return sum(name.endswith(_ENDINGS) for name, _ in path.files()) if path.is_dir() else 1
     if not path.is_dir():
         return 1
-    return sum(name.endswith(_ENDINGS) for _, _, names in os.walk(path) for name in names)
+    return sum(one.name.endswith(_ENDINGS) for one in files_below(path))
 
 
 class _Location(click.Path):

@@ -53,7 +53,7 @@ def view(
     """
     viewer = Viewer(
         open_root(folder),
-        LogFolders(tuple(path.resolve() for path in logs), plugins),
+        LogFolders(tuple(Path(os.path.realpath(path)) for path in logs), plugins),
         time.time,
         plugins,
         None if gold is None else open_gold_patches(gold),

@@ -245,6 +245,21 @@ SPENDING_MEASURES = MeasureGroup(
             "output_tokens", "tokens out", "tokens that the agent's model wrote", "tokens", better="less", pooled="sum"
         ),
         Measure(
+            "reasoning_tokens",
+            "reasoning tokens",
+            "part of the tokens out that the provider counts as reasoning",
+            "tokens",
+            better="less",
+            pooled="sum",
+        ),
+        Measure(
+            "truncated",
+            "replies cut",
+            "replies that ended at the limit on tokens",
+            better="less",
+            pooled="sum",
+        ),
+        Measure(
             "agent_tokens",
             "agent tokens",
             "tokens of the agent's model, in and out",

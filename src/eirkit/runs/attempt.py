@@ -11,7 +11,7 @@ from typing import Any
 from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
-from eirkit.agents.model import Model
+from eirkit.agents.model import LENGTH, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import Decision
@@ -169,7 +169,8 @@ def score_record(scored: RunScore) -> dict[str, Any]:
 
 def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
-    usages = [exchange.reply.usage for exchange in exchanges]
+    replies = [exchange.reply for exchange in exchanges]
+    usages = [reply.usage for reply in replies]
     costs = [usage.cost_usd for usage in usages]
     return {
         "calls": len(exchanges),
@@ -177,8 +178,11 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "input_tokens": sum([usage.input_tokens for usage in usages]),
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
+        "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
+        "truncated": sum([reply.finish == LENGTH for reply in replies]),
+        "max_tokens": max([reply.max_tokens for reply in replies], default=0),
         "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
-        "latency_seconds": round(math.fsum([exchange.reply.latency_seconds for exchange in exchanges]), 6),
+        "latency_seconds": round(math.fsum([reply.latency_seconds for reply in replies]), 6),
         "memory_calls": len(trace.consultations),
     }
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
@@ -29,7 +30,7 @@ FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
-_USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "memory_calls")
+_USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated", "memory_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,7 @@ class _CellTotals:
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
+    max_tokens: int = 0  # largest limit on the tokens of a reply
 
     def add(self, record: Mapping[str, Any]) -> None:
         self.scores.append(read_score(record["score"]))
@@ -175,7 +177,8 @@ class _CellTotals:
     def spend(self, usage: Mapping[str, Any]) -> None:
         """Add the usage of an attempt, finished or not."""
         if usage:
-            self.usage.update({name: usage[name] for name in _USAGE})
+            self.usage.update({name: usage.get(name, 0) for name in _USAGE})  # earlier versions did not count all
+            self.max_tokens = max(self.max_tokens, usage.get("max_tokens", 0))
             self.costs.append(usage["cost_usd"])
 
     def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -189,6 +192,7 @@ class _CellTotals:
             "refusals": dict(sorted(self.refusals.items())),
             "behaviour": dict(sorted(self.behaviour.items())),
             **{name: self.usage[name] if self.costs else None for name in _USAGE},
+            "max_tokens": self.max_tokens or None,
             "cost_usd": math.fsum(known) if known and len(known) == len(self.costs) else None,
             "suspect": self._suspect(scored.accuracy),
             "attempted": len(self.scores) + len(failed),
@@ -240,6 +244,32 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     )
     groups = _grouped([*failed.values(), open_failures(folder)])
     return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()))
+
+
+_SILENT_WORDS = {
+    "empty": "empty",
+    "truncated": "cut before a complete answer",
+    "filtered": "withheld by a content filter",
+    "refused": "a refusal",
+}
+
+
+def silences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a sentence for every model whose limit was raised, and for every row with replies that were cut or silent.
+
+    Rows of earlier versions lack some of the fields.
+    """
+    rows = list(rows)
+    for model in dict.fromkeys(row["model"] for row in rows if row.get("max_tokens") == RAISED_TOKENS):
+        yield f"{model} reasons: the limit of a reply was raised from {USUAL_TOKENS:,} to {RAISED_TOKENS:,} tokens"
+    for row in rows:
+        where = f"{row['model']}, {row['memory'] or row['condition']}, h = {row['h']}"
+        if row.get("truncated"):
+            cut = f"{row['truncated']:,} of {row['calls']:,} replies were cut at {row['max_tokens']:,} tokens"
+            yield f"{where}: {cut}; raise --max-tokens"
+        kinds = [f"{words} ({row['faults'][kind]})" for kind, words in _SILENT_WORDS.items() if row["faults"].get(kind)]
+        if kinds:
+            yield f"{where}: steps without an answer because the reply was {', '.join(kinds)}, of {row['steps']:,}"
 
 
 def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:

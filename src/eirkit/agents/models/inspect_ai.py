@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall, Usage, models
+from eirkit.agents.model import Message, ModelOptions, Reply, Request, ToolCall, Usage, models, read_finish
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.serving.server_failure import model_error, refusal
 from eirkit.errors import UsageError
@@ -84,7 +84,7 @@ class InspectModel:
         inspect = load_vendor("inspect_ai.model", FEATURE, EXTRA)
         config = inspect.GenerateConfig(
             temperature=self._temperature(),
-            max_tokens=request.max_tokens,
+            max_tokens=self.options.limit(request),
             max_retries=0,
             max_connections=self.options.connections,
         )
@@ -93,7 +93,8 @@ class InspectModel:
     def _read(self, output: Any) -> Reply:
         calls = tuple(self._call(call) for call in output.message.tool_calls or ())
         usage = _usage(output.usage) if output.usage is not None else Usage(cost_usd=None)
-        return Reply(self._scrub.text(output.completion), calls, usage, finish=str(output.stop_reason))
+        finish, thought = read_finish(str(output.stop_reason)), self._scrub.text(_thought(output.message.content))
+        return Reply(self._scrub.text(output.completion), calls, usage, finish=finish, reasoning=thought)
 
     def _call(self, call: Any) -> ToolCall:
         # Inspect drops arguments that it cannot parse; they must not be mistaken for an empty call.
@@ -130,8 +131,15 @@ def _message(inspect: Any, message: Message) -> Any:
     return kinds[message.role](content=message.content.encode("utf-8", "replace").decode("utf-8"))
 
 
+def _thought(content: Any) -> str:
+    """Return the reasoning that Inspect set apart from the text."""
+    parts = () if isinstance(content, str) else content
+    return "".join(part.reasoning for part in parts if getattr(part, "type", "") == "reasoning")
+
+
 def _usage(stated: Any) -> Usage:
     """Return the token counts; unlike Inspect, our input tokens include cached ones."""
     cached = stated.input_tokens_cache_read or 0
     inputs = stated.input_tokens + cached + (stated.input_tokens_cache_write or 0)
-    return Usage(inputs, stated.output_tokens, cached, cost_usd=None)
+    reasoning = min(stated.reasoning_tokens or 0, stated.output_tokens)
+    return Usage(inputs, stated.output_tokens, cached, cost_usd=None, reasoning_tokens=reasoning)

@@ -67,7 +67,11 @@ class LocalModel:
     def _complete(self, request: Request) -> Any:
         if self._server is None:
             self._server = self._load()
-        body = request_body(self.name, request, "max_tokens") | {"cache_prompt": False, "seed": self.options.seed}
+        limit = self.options.limit(request)
+        body = request_body(self.name, request, "max_tokens", limit) | {
+            "cache_prompt": False,
+            "seed": self.options.seed,
+        }
         if self.options.temperature is not None:
             body["temperature"] = self.options.temperature
         return self._server.handle_chat_completions(body)

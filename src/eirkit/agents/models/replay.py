@@ -15,6 +15,7 @@ from eirkit.agents.model import ModelOptions, Reply, Request, ToolCall, Usage, m
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.errors import InputFileError, ModelError
 from eirkit.event_files import read_lines
+from eirkit.folders import files_below
 from eirkit.records import decode, encode
 
 SCHEMA = "event/1"
@@ -73,7 +74,7 @@ def event_files(source: Path) -> Iterator[Path]:
         yield source
         return
     found = False
-    for path in sorted([*source.rglob("*.jsonl"), *source.rglob("*.jsonl.zst")]):
+    for path in sorted(path for path in files_below(source) if path.name.endswith((".jsonl", ".jsonl.zst"))):
         if next(read_lines(path), b"").startswith(_HEAD):
             found = True
             yield path
@@ -98,7 +99,11 @@ def _reply(record: Mapping[str, Any], path: Path) -> Reply:
         raise InputFileError(f"{path} was recorded without texts; record the run with texts to replay it")
     try:
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in record.get("calls", ()))
-        usage = Usage(record["input_tokens"], record["output_tokens"], record["cached_tokens"])
-        return Reply(record["reply"], calls, usage, record["latency_seconds"])
+        reasoning_tokens = record.get("reasoning_tokens", 0)
+        usage = Usage(
+            record["input_tokens"], record["output_tokens"], record["cached_tokens"], reasoning_tokens=reasoning_tokens
+        )
+        told = {name: record[name] for name in ("finish", "reasoning", "max_tokens") if name in record}
+        return Reply(record["reply"], calls, usage, record["latency_seconds"], **told)
     except (KeyError, TypeError) as error:
         raise InputFileError(f"{path} contains a damaged exchange ({error}); restore the file") from error

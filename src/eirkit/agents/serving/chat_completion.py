@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
-from eirkit.agents.model import Message, Reply, Request, Tool, ToolCall, Usage
+from eirkit.agents.model import REFUSAL, Message, Reply, Request, Tool, ToolCall, Usage, read_finish
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import ModelError
 
@@ -19,10 +19,10 @@ MOST_TOKENS = 10**9  # larger counts are invalid; the usage is then unknown
 LONGEST_FINISH = 40  # characters
 
 
-def request_body(model: str, request: Request, limit_name: str) -> dict[str, Any]:
-    """Return the body of a request, without sampling parameters."""
+def request_body(model: str, request: Request, limit_name: str, limit: int) -> dict[str, Any]:
+    """Return the body of a request, without sampling parameters; `limit` bounds the tokens of the reply."""
     body: dict[str, Any] = {"model": model, "messages": [_message(m) for m in request.messages]}
-    body[limit_name] = request.max_tokens
+    body[limit_name] = limit
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     return body
@@ -58,12 +58,21 @@ def read_completion(document: Any, scrub: Scrubber) -> Reply:
     if not isinstance(message, dict):
         raise _malformed("a choice without a message")
     finish = choices[0].get("finish_reason")
+    text, refused = _text(message.get("content")), message.get("refusal")
+    if refused and isinstance(refused, str) and not text:
+        text, finish = refused, REFUSAL
     return Reply(
-        text=scrub.text(_text(message)),
+        text=scrub.text(text),
         calls=_calls(message.get("tool_calls"), scrub),
         usage=_usage(document.get("usage")),
-        finish=scrub.text(finish)[:LONGEST_FINISH] if isinstance(finish, str) else "",
+        finish=finish_of(finish, scrub),
+        reasoning=scrub.text(_reasoning(message)),
     )
+
+
+def finish_of(stated: Any, scrub: Scrubber) -> str:
+    """Return the finish reason that a server states."""
+    return read_finish(scrub.text(stated)[:LONGEST_FINISH]) if isinstance(stated, str) else ""
 
 
 def _malformed(what: str) -> ModelError:
@@ -78,15 +87,21 @@ def _stated_error(document: Mapping[str, Any], scrub: Scrubber) -> str:
     return f", but an error: {scrub.excerpt(words)}" if isinstance(words, str) else ""
 
 
-def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):  # parts, as some servers send them
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "".join(part for part in parts if isinstance(part, str))
-    if isinstance(content, str):
-        return content
-    refusal = message.get("refusal")
-    return refusal if isinstance(refusal, str) else ""
+def _text(content: Any) -> str:
+    """Return a content as text: itself, or the texts of its parts, as some servers send it."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") != "thinking"]
+    return "".join([part for part in parts if isinstance(part, str)])
+
+
+def _reasoning(message: Mapping[str, Any]) -> str:
+    """Return what a server shows of the model's reasoning; servers put it in different places."""
+    shown = [message.get("reasoning_content"), message.get("reasoning")]
+    if isinstance(content := message.get("content"), list):
+        thoughts = [part.get("thinking") for part in content if isinstance(part, dict)]
+        shown += [_text(thought) for thought in thoughts]
+    return next((text for text in shown if text and isinstance(text, str)), "")
 
 
 def _calls(listed: Any, scrub: Scrubber) -> tuple[ToolCall, ...]:
@@ -129,12 +144,15 @@ def _usage(stated: Any) -> Usage:
     """Return the reported token counts; the cost is computed elsewhere."""
     if not isinstance(stated, dict):
         return Usage(cost_usd=None)
-    details = stated.get("prompt_tokens_details")
-    inputs = _count(stated.get("prompt_tokens"))
-    cached = _count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    return Usage(inputs, _count(stated.get("completion_tokens")), min(cached, inputs), cost_usd=None)
+    inputs, outputs = count_of(stated, "prompt_tokens"), count_of(stated, "completion_tokens")
+    cached = count_of(stated.get("prompt_tokens_details"), "cached_tokens")
+    reasoning = count_of(stated.get("completion_tokens_details"), "reasoning_tokens")
+    return Usage(inputs, outputs, min(cached, inputs), cost_usd=None, reasoning_tokens=min(reasoning, outputs))
 
 
-def _count(value: Any) -> int:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
-    return value if is_count else 0
+def count_of(stated: Any, name: str) -> int:
+    """Return a stated number of tokens; 0 if it is missing or invalid."""
+    value = stated.get(name) if isinstance(stated, dict) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 <= value <= MOST_TOKENS else 0

@@ -56,8 +56,10 @@ class ChatServer:
             body = self._body(request)
             failure, said = None, None
             try:
-                async with asyncio.timeout(self.options.timeout_seconds):
-                    text = await self._client.post("/chat/completions", cast_to=str, body=body)
+                async with asyncio.timeout(seconds := self.options.seconds(self.options.limit(request))):
+                    text = await self._client.post(
+                        "/chat/completions", cast_to=str, body=body, options={"timeout": seconds}
+                    )
                 return read_body(text, self._scrub)
             except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
                 failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
@@ -127,7 +129,7 @@ class ChatServer:
         return f"{self.endpoint.provider}/{self.name} at {self._base_url()}"
 
     def _body(self, request: Request) -> dict[str, Any]:
-        body = request_body(self.name, request, self._limit_name)
+        body = request_body(self.name, request, self._limit_name, self.options.limit(request))
         if self.options.temperature is not None and "temperature" not in self._refused:
             body["temperature"] = self.options.temperature
         return {**body, **self.body}

@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eirkit.agents.model import (
+    LENGTH,
+    RAISED_TOKENS,
+    USUAL_TOKENS,
     Model,
     ModelOptions,
     ModelWrapper,
@@ -32,6 +35,7 @@ from eirkit.agents.model import (
     reply_key,
     reply_record,
 )
+from eirkit.agents.protocol import set_aside
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
 from eirkit.agents.serving.prices import Ledger, ModelSpend, Price, PriceList, load_prices
 from eirkit.errors import InfrastructureError, InputFileError, ModelError, SpendCapReached, UsageError
@@ -185,15 +189,18 @@ class Metered(ModelWrapper):
         self._identity = dict(call("model", model.settings))
         self.at_most = runs_at_once(model, options)
         self._slots = asyncio.Semaphore(self.at_most)
+        self._reasons = self._rise_refused = False  # found out when a reply was cut
 
     async def reply(self, request: Request) -> Reply:
+        may_rise = request.max_tokens is None and self.options.max_tokens == USUAL_TOKENS
+        request = replace(request, max_tokens=self.options.limit(request))
         if self.cache is None:
-            return await self._ask(request)
+            return await self._ask(request, may_rise)
         key = reply_key(self.name, self._identity, request)
         kept = self.cache.get(key)
         if kept is not None:
             return self._hit(kept)
-        return self._keep(self.cache, key, await self._ask(request))
+        return self._keep(self.cache, key, await self._ask(request, may_rise))
 
     async def close(self) -> None:
         await close_model(self.model)
@@ -222,17 +229,34 @@ class Metered(ModelWrapper):
                 f"the price of {self.name} is unknown, so the cap cannot be enforced; add it to a price file"
             )
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: Request, may_rise: bool) -> Reply:
+        """Return the reply; one that was cut while the model was reasoning is asked for again with a larger limit."""
         self._require_price()
         async with self._slots:
-            retry, outcome = 0, await self._attempt(request)
-            while isinstance(outcome, ModelError):
-                if retry == self.options.retries or not _is_passing(outcome):
-                    raise self._given_up(outcome, retry + 1)
-                self.tally += ModelSpend(retries=1)
-                # The slot is kept while waiting, which reduces the load on a busy server.
-                await self.clock.sleep(pause_seconds(outcome, retry))
-                retry, outcome = retry + 1, await self._attempt(request)
+            raised = may_rise and self._reasons
+            reply = await self._persist(replace(request, max_tokens=RAISED_TOKENS) if raised else request)
+            if raised or not may_rise or self._rise_refused or not cut_while_reasoning(reply):
+                return reply
+            self._reasons = True
+            try:
+                again = await self._persist(replace(request, max_tokens=RAISED_TOKENS))
+            except ModelError as failure:
+                if failure.kind != "rejected":
+                    raise
+                self._reasons, self._rise_refused = False, True  # the server allows no more tokens
+                return reply
+        usage, seconds = reply.usage + again.usage, reply.latency_seconds + again.latency_seconds
+        return replace(again, usage=usage, latency_seconds=seconds)
+
+    async def _persist(self, request: Request) -> Reply:
+        retry, outcome = 0, await self._attempt(request)
+        while isinstance(outcome, ModelError):
+            if retry == self.options.retries or not _is_passing(outcome):
+                raise self._given_up(outcome, retry + 1)
+            self.tally += ModelSpend(retries=1)
+            # The slot is kept while waiting, which reduces the load on a busy server.
+            await self.clock.sleep(pause_seconds(outcome, retry))
+            retry, outcome = retry + 1, await self._attempt(request)
         return outcome
 
     def _given_up(self, failure: ModelError, attempts: int) -> ModelError:
@@ -247,13 +271,12 @@ class Metered(ModelWrapper):
         taken = ModelSpend(unconfirmed_usd=most)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
         try:
-            async with asyncio.timeout(self.options.timeout_seconds):
+            async with asyncio.timeout(limit := self.options.seconds(self.options.limit(request))):
                 reply = await self.model.reply(request)
-            reply = self._priced(reply, self.clock.now() - started)
+            reply = self._complete(reply, request, self.clock.now() - started)
             taken = _taken(reply, most)
             return reply
         except TimeoutError:
-            limit = self.options.timeout_seconds
             return ModelError(
                 f"{self.name}: no reply in {limit} s; raise the timeout or choose a faster model", "timeout"
             )
@@ -279,11 +302,20 @@ class Metered(ModelWrapper):
             )
         return most or 0.0
 
-    def _priced(self, reply: Reply, seconds: float) -> Reply:
+    def _complete(self, reply: Reply, request: Request, seconds: float) -> Reply:
+        """Return the reply with its cost, its time, its limit, and what the model thought aloud set apart."""
         cost = reply.usage.cost_usd
         if cost is None and self.price is not None:
             cost = self.price.cost_usd(reply.usage)
-        return replace(reply, usage=replace(reply.usage, cost_usd=cost), latency_seconds=seconds)
+        text, thought = set_aside(reply.text)
+        return replace(
+            reply,
+            text=text,
+            usage=replace(reply.usage, cost_usd=cost),
+            latency_seconds=seconds,
+            reasoning=f"{reply.reasoning}{thought}",
+            max_tokens=request.max_tokens or 0,
+        )
 
     def _hit(self, kept: Reply) -> Reply:
         usage = replace(kept.usage, cost_usd=0.0, from_cache=True)
@@ -313,6 +345,12 @@ def make_metered(
     """Return the metered model that a string names; built-in prices are the default."""
     price = (prices or load_prices()).find(string, options.base_url)
     return Metered(make_model(string, options), string, options, price=price, ledger=ledger, cache=cache)
+
+
+def cut_while_reasoning(reply: Reply) -> bool:
+    """True if a reply reached its limit on tokens and some of them were reasoning, or nothing else came."""
+    shown = reply.text.strip() or reply.calls
+    return reply.finish == LENGTH and bool(reply.reasoning or reply.usage.reasoning_tokens or not shown)
 
 
 def _is_passing(failure: ModelError) -> bool:

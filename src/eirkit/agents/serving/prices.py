@@ -18,7 +18,7 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.model import Request, Usage
+from eirkit.agents.model import USUAL_TOKENS, Request, Usage
 from eirkit.errors import InputFileError, SpendCapReached
 
 BUILT_IN = Path(__file__).with_name("prices.toml")
@@ -58,7 +58,8 @@ class Price:
         tokens = sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
         if not self.is_free() and not self.covers(tokens):
             return None
-        return (tokens * max(self.input, self.cached) + request.max_tokens * self.output) / MILLION
+        limit = request.max_tokens or USUAL_TOKENS
+        return (tokens * max(self.input, self.cached) + limit * self.output) / MILLION
 
     def is_free(self) -> bool:
         return self.input == self.output == self.cached == 0

@@ -12,6 +12,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from eirkit.folders import files_below
+
 LOCK = ".lock"
 PREFIX = "eirkit-"
 
@@ -80,7 +82,7 @@ def _remove_if_left(path: Path) -> bool:
 def size_of(folder: Path) -> int:
     """Return the bytes of all files below a folder; files that disappear meanwhile are skipped."""
     total = 0
-    for path in folder.rglob("*"):
+    for path in files_below(folder):
         with suppress(OSError):
-            total += path.stat().st_size if path.is_file() else 0
+            total += path.stat().st_size
     return total

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError
+from eirkit.folders import files_below
 from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, fewer_collections, measured
 from eirkit.logs.corpus.reader import CorpusReader, DocumentTally, UniqueNames
 from eirkit.logs.corpus.work_units import DocumentRange, WorkUnit, stored_ranges
@@ -259,7 +260,7 @@ def _neighbours(root: Location, path: Path, reader: CorpusReader) -> Iterator[Pa
     yield from reader.outcomes_near(root, path.parent)
     for name in reader.claimed(path.parent):
         beside = path.parent / name
-        yield from sorted(beside.rglob("*")) if beside.is_dir() else [beside]
+        yield from sorted(files_below(beside)) if beside.is_dir() else [beside]
 
 
 def _identity(path: Path) -> tuple[int, int]:
@@ -276,6 +277,6 @@ def state_of(
     """Return a digest of how runs are measured and of the files on which this depends."""
     digest = blake2b(repr((version("eirkit"), options, estimate, format, limits)).encode(), digest_size=16)
     for path in files:
-        listed = [] if path is None else sorted(path.rglob("*")) if path.is_dir() else [path]
+        listed = [] if path is None else sorted(files_below(path)) if path.is_dir() else [path]
         digest.update(repr([(str(one), *_identity(one)) for one in listed]).encode())
     return digest.hexdigest()

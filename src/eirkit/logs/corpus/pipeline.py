@@ -9,6 +9,7 @@ parallel, and their parts are merged. Both ways give the same bytes. What cannot
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from typing import Any, TypeAlias
 
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import InfrastructureError, InputFileError
+from eirkit.folders import files_below
 from eirkit.logs.corpus.analysis import TABLES, Analysis, AnalysisOptions, fewer_collections, measured
 from eirkit.logs.corpus.parts import (
     AnalysisJob,
@@ -147,7 +149,7 @@ class Corpus:
     @property
     def logs(self) -> LogSources:
         """What identifies the corpus: its location and not its content, since it may grow."""
-        places = sorted({str(path if isinstance(path, Remote) else path.resolve()) for path in self.paths})
+        places = sorted({str(path) if isinstance(path, Remote) else os.path.realpath(path) for path in self.paths})
         digest = blake2b("\n".join(places).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
         return LogSources(tuple(as_label(path.name or str(path)) for path in self.paths), digest)
 
@@ -184,7 +186,7 @@ def analyze_in_parts(
     """
     state = state_of(options, estimate, corpus.format, corpus.limits, [corpus.gold, corpus.outcomes])
     where = (corpus.outcomes, corpus.format, corpus.gold)
-    job = AnalysisJob(out.resolve(), options, *where, estimate, corpus.limits, state)
+    job = AnalysisJob(Path(os.path.realpath(out)), options, *where, estimate, corpus.limits, state)
     reader = open_reader(job)  # before anything is written: an error here would affect every work unit
     claim(out, corpus.logs)
     with held(out):
@@ -279,7 +281,7 @@ def _sizes(path: Location) -> Iterator[int]:
         for file in (one for _, one in path.files()) if path.is_dir() else [path]:
             yield file.size() * growth_of(file.name)
         return
-    files: Iterable[Path] = (one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    files: Iterable[Path] = files_below(path) if path.is_dir() else [path]
     for one in files:
         try:
             yield one.stat().st_size * growth_of(one.name)

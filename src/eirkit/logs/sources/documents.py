@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.folders import DEEPEST_FOLDER
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
@@ -324,13 +325,17 @@ def _claim_nothing(_folder: Path, _names: Sequence[str]) -> Collection[str]:
 
 def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDocument | Skipped]:
     home = folder.resolve()
-    waiting = [(folder, home.name)]
+    waiting = [(folder, home.name, 0)]
     while waiting:
-        path, source = waiting.pop()
-        if path.is_symlink() and path != folder:
-            if not path.resolve().is_relative_to(home):
-                yield Skipped(as_label(source), "is a link that leads out of the folder; give its target as well")
-        elif path.is_dir():
+        path, source, depth = waiting.pop()
+        if depth and path.is_symlink():
+            if (reason := _why_not_inside(path, home)) is not None:
+                yield Skipped(as_label(source), reason)
+        elif not path.is_dir():
+            yield _document_or_reason(path, limits, source)
+        elif depth > DEEPEST_FOLDER:
+            yield Skipped(as_label(source), f"is nested in more than {DEEPEST_FOLDER} folders; give it by its own path")
+        else:
             try:
                 names = sorted(entry.name for entry in path.iterdir())
             except OSError as error:
@@ -338,9 +343,16 @@ def _walk(folder: Path, limits: ReadLimits, claims: Claims) -> Iterator[StoredDo
                 continue
             claimed = claims(path, names)
             mine = (name for name in reversed(names) if not name.startswith(".") and name not in claimed)
-            waiting += [(path / name, f"{source}/{name}") for name in mine]
-        else:
-            yield _document_or_reason(path, limits, source)
+            waiting += [(path / name, f"{source}/{name}", depth + 1) for name in mine]
+
+
+def _why_not_inside(link: Path, home: Path) -> str | None:
+    """Return why a link in a folder is reported; None if its target is in the same folder and read there."""
+    try:
+        inside = link.resolve().is_relative_to(home)
+    except (OSError, RuntimeError):  # RuntimeError: a loop, before Python 3.13
+        return "is a link that leads back to itself; remove it"
+    return None if inside else "is a link that leads out of the folder; give its target as well"
 
 
 def _document_or_reason(path: Path, limits: ReadLimits, source: str) -> StoredDocument | Skipped:

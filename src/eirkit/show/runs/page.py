@@ -9,6 +9,7 @@ from typing import Any
 
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.summary import silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
 from eirkit.show.folders import pages
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
@@ -124,10 +125,10 @@ def spending_section(sweep: SweepFolder) -> Section | None:
 
 
 def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
-    names = ("calls", "cache_hits", "input_tokens", "output_tokens")
+    names = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated")
     tried = [row for row in rows if row["calls"] is not None]
     costs = [row["cost_usd"] for row in tried]
-    sums = {name: sum(row[name] for row in tried) for name in names}
+    sums = {name: sum(row.get(name, 0) for row in tried) for name in names}
     runs = sum(row["scored"] for row in rows)
     return {"model": model, "runs": runs, **sums, "cost_usd": None if None in costs else sum(costs)}
 
@@ -203,6 +204,7 @@ def _progress(sweep: SweepFolder) -> Section | None:
     if sweep.scored < sweep.planned:
         left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
         words.append(f"{left}; go on with `eirkit lacuna run --resume {sweep.folder}`.")
+    words += [f"{line}." for line in silences(sweep.rows)]
     words += [f"Suspect: {row['model']}, h = {row['h']}: {row['suspect']}." for row in sweep.rows if row["suspect"]]
     columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
     failed = Table("failures", "Runs that the world broke; never counted as wrong", columns, sweep.failures)

@@ -72,7 +72,7 @@ def _below(root: Path, name: str) -> Path | None:
     path = root / rest if rest else root
     try:
         inside = path.resolve().is_relative_to(root) and path.is_file()
-    except OSError:
+    except (OSError, RuntimeError):
         return None
     return path if inside else None
 

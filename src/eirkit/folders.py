@@ -1,0 +1,53 @@
+"""Folders: the files below one, to a fixed depth, and folders that no other user of the machine can read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+DEEPEST_FOLDER = 200  # levels below the given folder; deeper ones are skipped
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the ordinary files below a folder in no particular order; what cannot be listed is left out."""
+    waiting = [(str(folder), 0)]
+    while waiting:  # not recursive: 1,500 nested folders exceed the interpreter's limit
+        here, depth = waiting.pop()
+        for entry in _entries(here):
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [(entry.path, depth + 1)] if depth < DEEPEST_FOLDER else []
+            elif (path := Path(entry.path)).is_file():  # unlike the entry's own method, false for a link to itself
+                yield path
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def close_to_others(folder: Path) -> None:
+    """Make a folder, or take over an existing one, so that only its owner can read what it contains."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    for path in files_below(folder):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & 0o700)
+
+
+@contextmanager
+def files_for_owner_only() -> Iterator[None]:
+    """Create files and folders in the block that only their owner can read, whatever the umask is.
+
+    Seeds are answers: who knows the seed of a task can generate it. The umask belongs to the process, so a second block
+    that overlaps the first must not outlive it.
+    """
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
