@@ -24,6 +24,7 @@ BASE = (
     "event_files",
     "extras",
     "facts",
+    "folders",
     "measures",
     "packages",
     "records",
