@@ -11,12 +11,14 @@ import eirkit
 from eirkit.cli import run as command_line
 from eirkit.findings.fates import FATES
 from eirkit.findings.measures import CAUSE_MEASURES
-from eirkit.selftest.behaviour import CLAIMS, FATE_CLAIMS, disagreements, observe, plain_text
+from eirkit.selftest.behaviour import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
 from eirkit.selftest.catalogue import FAMILIES, choose
 from eirkit.selftest.memories import fates
 from eirkit.selftest.planted import PlantedAgent, Traits, read_turn, read_values
 
-NOTHING_CLAIMED = frozenset({"uncertain", "unknown"})  # causes and fates that say that it cannot be known
+NOTHING_CLAIMED = frozenset(
+    {"undetermined", "unclear", "stale_value"}
+)  # causes and fates that say that it cannot be known
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def test_a_prompt_that_the_server_never_saw_is_found(observed):
 
 def test_every_cause_and_fate_is_compared_or_claims_nothing():
     assert {one.id for one in CAUSE_MEASURES} <= CLAIMS.keys() | NOTHING_CLAIMED
-    assert set(FATES) <= FATE_CLAIMS.keys() | NOTHING_CLAIMED
+    assert set(FATES) <= FATES_COMPARED | NOTHING_CLAIMED
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ BEHAVIOURS = (
     PlantedBehaviour(
         "gate-slips",
         "2% slips: able, step by step",
-        Traits(slip=0.02),
+        Traits(slip=0.02, draw=2),
         "--h 2 --control",
         task="--n 64 --m 4",
         seeds="0",

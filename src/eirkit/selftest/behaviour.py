@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.runs.store import RUNS, read_events, scan_runs
-from eirkit.selftest.planted import PlantedAgent, PlantedRun, Traits
+from eirkit.selftest.planted import Lookup, PlantedAgent, PlantedRun, Traits
 from eirkit.selftest.server import LoopbackServer, Served
 
 Command = Callable[[list[str]], int]  # the command line: arguments to exit code
@@ -35,11 +35,7 @@ CLAIMS: dict[str, frozenset[str]] = {
     "malformed": frozenset({"garbled"}),
     "truncated": frozenset({"cut"}),
 }
-# The same for the fates of records that were needed from a memory, in the words of `planted.Lookup`.
-FATE_CLAIMS: dict[str, frozenset[str]] = {
-    name: frozenset({name})
-    for name in ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
-}
+FATES_COMPARED = frozenset(get_args(Lookup))  # fates of records needed from a memory; others claim nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from urllib.request import Request, urlopen
 
 from eirkit.agents.memory import Item, Requirements
 from eirkit.errors import UsageError
-from eirkit.selftest.behaviour import FATE_CLAIMS, Check, Observed, PlantedBehaviour
+from eirkit.selftest.behaviour import FATES_COMPARED, Check, Observed, PlantedBehaviour
 from eirkit.selftest.models import PERFECT, accuracy, says, silent_on
-from eirkit.selftest.planted import Traits
+from eirkit.selftest.planted import Lookup, Traits
 
 Stored = dict[str, str]
 _RECORD = re.compile(r"A_0*(\d+) = (\d+)")
@@ -135,15 +135,14 @@ class ModelledMemory(PlantedMemory):
 
 def fates(observed: Observed) -> Iterator[str]:
     """Yield fates that are counted more often than they happened."""
-    true: list[str] = []
+    true: list[frozenset[Lookup]] = []
     for record, _, run in observed.pairs():
         true += run.lookups(PlantedMemory.stores.get(record["run"], {}))
     told = observed.row["memory_system"]["fates"]
     if sum(told.values()) != len(true):
         yield f"{sum(told.values())} records are counted as needed from memory; {len(true)} were"
     for fate, count in told.items():
-        means = FATE_CLAIMS.get(fate)
-        most = len(true) if means is None else sum(one in means for one in true)
+        most = sum(fate in one for one in true) if fate in FATES_COMPARED else len(true)
         if count > most:
             yield f"{count} records are counted as {fate}; at most {most} can be"
 

@@ -19,7 +19,17 @@ from eirkit.selftest.server import Said
 Class = Literal["lost", "carried", "own", "silent", "garbled", "cut", "after"]
 Form = Literal["plain", "silent", "garbled", "cut"]
 # What became of a record that was needed from a memory.
-Lookup = Literal["used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten"]
+Lookup = Literal[
+    "used",
+    "not_used",
+    "other_value",
+    "swapped_value",  # with the value of another label
+    "cut_value",  # with the beginning of its value
+    "not_found",
+    "not_stored",
+    "not_sought",
+    "unwritten",
+]
 
 _HEAD = re.compile(r"^STEP (\d+) \w+( answered)?$", re.MULTILINE)
 _INPUT = re.compile(r"^INPUT (\d+)$", re.MULTILINE)
@@ -134,8 +144,8 @@ class PlantedRun:
     def _retained(self, step: StepTruth, r: int) -> bool:
         return step.at_first.get(r) == self.given[r]
 
-    def lookups(self, stored: Mapping[str, str]) -> list[Lookup]:
-        """Return what became of every reference that was needed from a memory.
+    def lookups(self, stored: Mapping[str, str]) -> list[frozenset[Lookup]]:
+        """Return everything that is true about what became of each reference that was needed from a memory.
 
         Args:
             stored: what the memory holds, by label.
@@ -143,18 +153,26 @@ class PlantedRun:
         answered = [(t, r) for t in self.steps for r in self.refs[t] if r in self.given]
         return [self._lookup(t, r, stored) for t, r in answered if not self._retained(self.steps[t], r)]
 
-    def _lookup(self, t: int, r: int, stored: Mapping[str, str]) -> Lookup:
+    def _lookup(self, t: int, r: int, stored: Mapping[str, str]) -> frozenset[Lookup]:
         step = self.steps[t]
+        shown = step.turn.shown.get(r)
         if r not in self.written:
-            return "unwritten"
+            return frozenset({"unwritten"})
         if t not in self.searched:
-            return "not_sought"
-        if r not in step.turn.shown:
+            return frozenset({"not_sought"})
+        if shown is None:
             held = read_values(stored.get(f"A_{r}", "")).get(r) == self.given[r]
-            return "not_found" if held else "not_stored"
-        if step.turn.shown[r] != self.given[r]:
-            return "other_value"
-        return "used" if step.form == "plain" and step.intended == self._sum(step.turn) else "not_used"
+            return frozenset({"not_found"} if held else {"not_stored"})
+        if shown == self.given[r]:
+            used = step.form == "plain" and step.intended == self._sum(step.turn)
+            return frozenset({"used"} if used else {"not_used"})
+        padded = f"{self.given[r]:0{len(str(self.q - 1))}d}"
+        found: set[Lookup] = {"other_value"}
+        if any(value == shown for label, value in self.given.items() if label != r):
+            found.add("swapped_value")
+        if shown in [int(padded[:end]) for end in range(1, len(padded))]:
+            found.add("cut_value")
+        return frozenset(found)
 
     def classes(self, t: int) -> frozenset[Class]:
         """Return every true explanation of a wrong step."""
@@ -192,6 +210,7 @@ class Traits:
     cheat: bool = False  # it remembers every answer, whatever it is shown
     guess: bool = False  # a random value in place of a missing one; else it is left out
     note: Callable[[str, str], str] = lambda label, value: f"{label} = {value}"  # how it writes a record down
+    draw: int = 0  # another sequence of chances
     searches: bool = True
     writes: bool = True
     speak: Callable[[PlantedTurn, list[str]], tuple[Said, Form]] = lambda turn, lines: (Said("\n".join(lines)), "plain")
@@ -219,7 +238,7 @@ class PlantedAgent:
         run = self._run(turn)
         run.prompts.append("\n".join(str(one["content"]) for one in body["messages"] if one["role"] != "system"))
         asked = sum(turn.text == text for text in run.prompts)
-        turn = replace(turn, run=len(self.runs), ask=asked)
+        turn = replace(turn, run=len(self.runs) + 1000 * self.traits.draw, ask=asked)
         return self._act(run, turn)
 
     def _run(self, turn: PlantedTurn) -> PlantedRun:
