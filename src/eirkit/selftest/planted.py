@@ -25,6 +25,7 @@ Lookup = Literal[
     "other_value",
     "swapped_value",  # with the value of another label
     "cut_value",  # with the beginning of its value
+    "stale_value",  # with a value that the agent had given before
     "not_found",
     "not_stored",
     "not_sought",
