@@ -7,7 +7,7 @@ written nothing, and shown at most the unchanged lines. Shell commands are inter
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eirkit.logs.actions.view_tools import (
@@ -31,8 +31,7 @@ from eirkit.logs.viewer_output import numbered
 _OLD = ("old_str", "old_string", "old_text", "oldText", "old", "search")
 _NEW = ("new_str", "new_string", "new_text", "newText", "new", "replacement", "new_source", "replace")
 _CONTENT = ("file_text", "content", "contents", "text", "code_edit", "code")
-_BLOCK = re.compile(r"(?<!<)<{6,} ?SEARCH\n(.*?)\n?======+\n(.*?)\n?>>>>>>+ ?REPLACE", re.DOTALL)
-
+_MARKER = re.compile(r"(?<!<)<{6,}+ ?SEARCH\n|(?<!=)={6,}+\n|(?<!>)>{6,}+ ?REPLACE")
 _SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")
 _AS_IT_IS = "This is the original code before your edit"
 
@@ -55,9 +54,24 @@ def replace_text(call: Call, state: ShellState) -> Touches:
         given = [edit for edit in edits if isinstance(edit, Mapping)]
         return Touches(writes=tuple(_edit(path, edit) for edit in given[:1000]))
     diff = text_of(call.arguments, ("diff", "patch"))
-    if diff is not None and (blocks := _BLOCK.findall(diff)):
+    if diff is not None and (blocks := list(_blocks(diff))):
         return Touches(writes=tuple(FileWrite(path, removed=old, added=new) for old, new in blocks))
     return Touches(writes=(_edit(path, call.arguments),))
+
+
+def _blocks(diff: str) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new text of each block between markers such as those of a merge conflict."""
+    parts: list[re.Match[str]] = []  # the markers of the block so far
+    for found in _MARKER.finditer(diff):
+        if found[0][0] == "<=>"[len(parts)]:
+            parts.append(found)
+        if len(parts) == 3:
+            begin, middle, end = parts
+            yield (
+                diff[begin.end() : middle.start()].removesuffix("\n"),
+                diff[middle.end() : end.start()].removesuffix("\n"),
+            )
+            parts = []
 
 
 def _edit(path: str, arguments: Mapping[str, Any]) -> FileWrite:

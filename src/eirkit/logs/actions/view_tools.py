@@ -102,7 +102,7 @@ def path_of(call: Call, state: ShellState) -> str | None:
 
 
 _NO_MATCH = ("No match", "Found 0 ", "No files found")
-_OPENED = re.compile(r"\[File: ([^\n]{1,1000}?) \(\d+ lines total\)\]")
+_OPENED = re.compile(r"\[File: ((?:(?!\[File: )[^\n]){1,1000}?) \(\d++ lines total\)\]")
 _MANY = re.compile(r"(?m)^--- ([^\n]{1,1000}) ---\n")
 _NAMED = re.compile(r"(?:\A|(?<=\n)---\n)([^\n:]{1,1000}):\n")
 _MATCHED = re.compile(r"(?m)^(?:Line |L)(\d{1,9})[:-] ?(.*)$")

@@ -35,7 +35,7 @@ _TEST_COMMAND = re.compile(
     r"|python3?(?:\.\d+)? \S{0,80}test\w{0,40}\.py"
 )
 # The commands of a line with quoted texts in one piece, and commands that only show a runner's name.
-_PARTS = re.compile(r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|[^;&|\n"'])+""", re.DOTALL)
+_PARTS = re.compile(r"""(?:"(?:[^"\\]++|\\.)*+"?|'[^']*+'?|[^;&|\n"']++)++""", re.DOTALL)
 _SHOWING = re.compile(
     r"[\s({!]*(?:\w{1,40}=\S{0,200}\s+){0,9}"
     r"(?:cat|head|tail|nl|less|more|sed|awk|e?grep|rg|ls|wc|echo|printf|which|vim?|pip3?"
@@ -67,7 +67,8 @@ _NOT_APPLIED = re.compile(
 _PATCH_COMMAND = re.compile(r"\bgit (?:-C \S{1,200} )?apply\b|(?:^|[|;&\s])patch\s|\bapply_patch\b")
 _PATCH_FAILED = re.compile(
     r"^error: (?:patch failed|corrupt patch|[^\n]{1,300}: patch does not apply)|^Hunk #\d+ FAILED"
-    r"|\d+ out of \d+ hunks? FAILED|^patch: \*{4} (?:malformed|Only garbage)|Failed to find (?:expected lines|context)",
+    r"|(?<!\d)\d++ out of \d++ hunks? FAILED|^patch: \*{4} (?:malformed|Only garbage)"
+    r"|Failed to find (?:expected lines|context)",
     re.MULTILINE,
 )
 

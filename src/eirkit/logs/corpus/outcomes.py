@@ -35,7 +35,7 @@ _USUAL_NAMES = frozenset(
     {"results.json", "report.json", "results.csv", "results.jsonl", "outcomes.csv", "outcomes.jsonl"}
 )
 _REPORT_ENDING = "swebench_eval.md"
-_SECTION = re.compile(r"^#+ +(.*?) *$")
+_SECTION = re.compile(r"#++ ++(.*)")
 _ITEM = re.compile(r"^[-*] +\[?([\w.-]+__[\w.-]+)")
 _ANSWERS = {"resolved instances": True, "unresolved instances": False, "empty patch instances": False}
 _WORDS = {"true": True, "1": True, "yes": True, "resolved": True}
@@ -270,7 +270,7 @@ def _from_markdown(text: str) -> Outcomes | None:
     for line in text.splitlines():
         section = _SECTION.match(line)
         if section:
-            answer = _ANSWERS.get(section[1].lower())
+            answer = _ANSWERS.get(section[1].rstrip(" ").lower())
         item = _ITEM.match(line)
         if item and answer is not None:
             known[item[1]] = answer

@@ -23,7 +23,7 @@ from eirkit.logs.trajectory import LoggedUsage, Recording, formats
 
 _TRAILER = re.compile(
     r"(?:\nError: \(none\))?(?:\nExit Code: (?P<code>-?\d{1,9}|\(none\)))?(?P<signal>\nSignal: [^\n]{1,40})?"
-    r"(?:\nBackground PIDs: [^\n]{0,1000})?\nProcess Group PGID: [^\n]{1,40}\s*\Z"
+    r"(?:\nBackground PIDs: [^\n]{0,1000})?\nProcess Group PGID: [^\n]{1,40}+\s*+\Z"
 )
 _TRAILER_CHARACTERS = 1400
 _COMMAND, _FOLDER, _OUTPUT, _STDOUT, _STDERR = "Command: ", "\nDirectory: ", "Output: ", "Stdout: ", "\nStderr: "

@@ -17,7 +17,7 @@ from eirkit.logs.trajectory import Call
 _WORD = re.compile(r"""[ \t\r\n]*((?:[^\s'"\\]++|'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\.)++)""", re.DOTALL)
 _PART = re.compile(r"""[^\s'"\\]++|'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\.""", re.DOTALL)
 _ESCAPE = re.compile(r'\\(["\\$`\n])')
-_STATE = re.compile(r"\s*\(Open file: ([^\n]{0,1000})\)\n\(Current directory: ([^\n]{0,1000})\)\n(?:bash-)?\$\s*\Z")
+_STATE = re.compile(r"(?m)^\(Open file: ([^\n]{0,1000})\)\n\(Current directory: ([^\n]{0,1000})\)\n(?:bash-)?\$\s*\Z")
 _STATE_CHARACTERS = 2200
 _LINES_EDIT = re.compile(r"edit[ \t]+(\d{1,9}):(\d{1,9})[ \t\r]*\n?")
 _OPTION_WORDS = {"view_range": 2}  # number of words after an option; one unless listed here
@@ -186,7 +186,7 @@ def split_state(text: str) -> tuple[str, SweAgentState]:
     found = _STATE.search(text, max(0, len(text) - _STATE_CHARACTERS))
     if found is None:
         return text, SweAgentState()
-    return text[: found.start()], path_or_none(found[2], found[1])
+    return text[: found.start()].rstrip(), path_or_none(found[2], found[1])
 
 
 def path_or_none(folder: object, open_file: object) -> SweAgentState:

@@ -127,7 +127,7 @@ def _has_suffix(path: str) -> bool:
     return "." in posixpath.basename(path).strip(".")
 
 
-_UNZIPPED = re.compile(r"(?m)^ *(?:inflating|extracting): ([^\n]+?) *$")
+_UNZIPPED = re.compile(r"(?m)^ *+(?:inflating|extracting): ([^\n]+)$")
 _NAME = re.compile(r"[\w.@+~/ -]{1,400}")
 _PACKED = {
     **dict.fromkeys(("gzip", "gunzip"), ".gz"),
@@ -174,7 +174,7 @@ def unpack(walk: Walk, call: Invocation) -> Flow:
     options = split_options(call.arguments, "dx")
     if options.has("-l", "-p", "-t", "-v", "-Z"):
         return OTHER
-    names = _UNZIPPED.findall(walk.output)
+    names = [name.rstrip() for name in _UNZIPPED.findall(walk.output)]
     walk.state.unresolved += not names
     walk.write(call, names, "whole")
     return OTHER

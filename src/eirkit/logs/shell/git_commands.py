@@ -22,7 +22,7 @@ _BACK = re.compile(r"(?:HEAD|@)(?:~(\d{0,2})|(\^+))")
 _ON_BRANCH = ("Switched to ", "HEAD is now at ", "Already on ")
 _UPDATED = re.compile(r"(?m)^Updated (\d{1,6}) paths? from ")
 _COUNT = re.compile(r"(?m)^ (\d{1,6}) files? changed")
-_STAT = re.compile(r"(?m)^ (\S[^\n|]*?) +\| +(?:\d+ [+-]*|Bin .*)$")
+_STAT = re.compile(r"(?m)^ (\S[^\n|]*+)(?<= )\| ++(?:\d++ [+-]*+|Bin .*+)$")
 
 
 def git(walk: Walk, call: Invocation) -> Flow:

@@ -24,7 +24,7 @@ _COLON_LINE = re.compile(r"(?m)^(\d{1,9})[:-](.*)$")
 _FOUND = re.compile(r"(?m)^([^\s:][^:\n]{0,400}):(?:(\d{1,9})[:])?(.*)$")
 _CONTEXT = re.compile(r"(?m)^([^\s:][^:\n]{0,400}?)-(\d{1,9})-(.*)$")
 _HEADING = re.compile(r"(?m)^==> ([^\n]+) <==\n")
-_DIFF_FILE = re.compile(r"(?m)^diff (?:--git|--cc|-\w*r?\w*) [^\n]*\n|^--- [^\n]+\n(?=\+\+\+ )")
+_DIFF_FILE = re.compile(r"(?m)^diff (?:--git|--cc|-\w*+) [^\n]*\n|^--- [^\n]+\n(?=\+\+\+ )")
 _NEW_NAME = re.compile(r"(?m)^\+\+\+ (?:b/|w/)?([^\t\n]+)")
 _PATHLIKE = re.compile(r"[\w.@+~/-]+")
 

@@ -12,11 +12,13 @@ from eirkit.logs.trajectory import FileWrite
 
 _LONGEST_SCRIPT = 4000  # characters of a script that are parsed
 _ADDRESS = r"(?:\d{1,9}|\$|/[^/\n]*/)"
-_SED_WRITES = re.compile(rf"(?m)(?:^|[;{{])\s*(?:{_ADDRESS}(?:\s*,\s*{_ADDRESS})?)?\s*w\s+([^\n;}}]+)")
+_SED_WRITES = re.compile(
+    rf"(?m)(?:^|[;{{])[ \t]*+(?:{_ADDRESS}(?:[ \t]*+,[ \t]*+{_ADDRESS})?[ \t]*+)?w[ \t]++([^\n;}}]+)"
+)
 _PART = r"(?:(?!\1)[^\n\\]|\\.){0,400}"
 _SED_PICKS = re.compile(rf"(?m)s([/|#,@!]){_PART}\1{_PART}\1[gIpm\d]{{0,6}}w\s+([^\n;}}]+)")
 # A name that is concatenated with other text is unknown.
-_AWK_WRITES = re.compile(r'printf?\b[^\n;}|]{0,400}?>>?\s*"([^"\n]+)"\s*(?=[;}\n]|$)')
+_AWK_WRITES = re.compile(r'printf?\b(?:(?!print)[^\n;}|>])*+>>?\s*+"([^"\n]++)"\s*+(?=[;}\n]|$)')
 _SUFFIX = re.compile(r"(?:-i|--in-place=|-[a-zA-Z0]{1,6}i(?=[.~]))([^/*]+)")
 
 
@@ -43,13 +45,12 @@ def awk_files(walk: Walk, call: Invocation, program: str) -> None:
         walk.write(call, _AWK_WRITES.findall(program), "whole")
 
 
-_SED_LINES = re.compile(r"\s*(\d{1,9})(?:\s*,\s*(\+?\d{1,9}|\$))?\s*p\s*")
-_SED_QUIT = re.compile(r"\s*(\d{1,9})\s*q\s*")
-_AWK_RANGE = re.compile(
-    r"\s*NR\s*(>=|>|==)\s*(\d{1,9})(?:\s*&&\s*NR\s*(<=|<)\s*(\d{1,9}))?\s*(?:\{\s*print(?:\s+\$0)?;?\s*\})?\s*"
-)
-_AWK_SPAN = re.compile(r"\s*NR\s*==\s*(\d{1,9})\s*,\s*NR\s*==\s*(\d{1,9})\s*(?:\{\s*print(?:\s+\$0)?;?\s*\})?\s*")
-_AWK_SHOWS_NOTHING = re.compile(r"print\s+(?:NR|FILENAME|length)\b")
+_SED_LINES = re.compile(r"\s*+(\d{1,9})(?:\s*+,\s*+(\+?\d{1,9}|\$))?\s*+p\s*+")
+_SED_QUIT = re.compile(r"\s*+(\d{1,9})\s*+q\s*+")
+_AWK_PRINT = r"\s*+(?:\{\s*+print(?:\s++\$0)?;?\s*+\})?\s*+"
+_AWK_RANGE = re.compile(rf"\s*+NR\s*+(>=|>|==)\s*+(\d{{1,9}})(?:\s*+&&\s*+NR\s*+(<=|<)\s*+(\d{{1,9}}))?{_AWK_PRINT}")
+_AWK_SPAN = re.compile(rf"\s*+NR\s*+==\s*+(\d{{1,9}})\s*+,\s*+NR\s*+==\s*+(\d{{1,9}}){_AWK_PRINT}")
+_AWK_SHOWS_NOTHING = re.compile(r"print\s++(?:NR|FILENAME|length)\b")
 
 
 def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:

@@ -94,7 +94,7 @@ _LONGEST_WORD = 1 << 20  # characters of an expanded word
 _SPECIAL = re.compile(r"[*?\[{~\\]")
 _GLOB = re.compile(r"[*?\[]")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*|-?\d{1,18}\.\.-?\d{1,18}(?:\.\.-?\d{1,18})?|[a-zA-Z]\.\.[a-zA-Z])\}")
+_BRACES = re.compile(r"\{([^{},]*+,[^{}]*+|-?\d{1,18}\.\.-?\d{1,18}(?:\.\.-?\d{1,18})?|[a-zA-Z]\.\.[a-zA-Z])\}")
 _VARIABLE = re.compile(r"\\([$`\\])|\$(\w+|[@*#?])|\$\{([^{}]{1,200})\}")
 _ALL = re.compile(r"(@|\*|\w+\[[@*]\])")  # every item of an array
 _ITEM = re.compile(r"(\w+)\[(\d{1,4})\]")
@@ -301,8 +301,11 @@ def _braces(text: str) -> list[str]:
         if found is None:
             done.append(current)
         else:
+            choices = _choices(found[1])
+            if len(choices) > _MOST_WORDS:
+                return [UNKNOWN]
             head, tail = current[: found.start()], current[found.end() :]
-            waiting[:0] = [head + part + tail for part in _choices(found[1])]
+            waiting[:0] = [head + part + tail for part in choices]
     return done
 
 
