@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 
@@ -15,6 +17,7 @@ from eirkit.selftest.behaviour import CLAIMS, FATES_COMPARED, disagreements, obs
 from eirkit.selftest.catalogue import FAMILIES, choose
 from eirkit.selftest.memories import fates
 from eirkit.selftest.planted import PlantedAgent, Traits, read_turn, read_values
+from eirkit.selftest.server import LoopbackServer, Said
 
 NOTHING_CLAIMED = frozenset(
     {"undetermined", "unclear", "stale_value"}
@@ -163,3 +166,64 @@ def test_the_command_tells_the_truth_about_two_behaviours(capsys):
 @pytest.mark.slow
 def test_eirkit_says_what_is_true_about_every_behaviour(capsys):
     assert command_line(["selftest"]) == 0, capsys.readouterr().out
+
+
+# --- a user's own model and memory
+
+
+def served(traits: Traits, *arguments: str) -> tuple[int, list[str]]:
+    """Return the exit code of trying a planted model as a user's own, with the properties that do not hold."""
+    with LoopbackServer(PlantedAgent(traits)) as server:
+        words = ["selftest", "--model", "openai/planted", "--base-url", server.url, "--connections", "1", "--json"]
+        out = StringIO()
+        with redirect_stdout(out):
+            code = command_line([*words, *arguments])
+    findings = json.loads(out.getvalue())["findings"]
+    return code, [one["name"] for one in findings if one["holds"] is False]
+
+
+OWN = {
+    "perfect": (Traits(), []),
+    "mute": (Traits(speak=lambda turn, lines: (Said(""), "silent")), ["answers can be read"]),
+    "cut": (
+        Traits(speak=lambda turn, lines: (Said("I add", "length"), "cut")),
+        ["answers can be read", "replies are whole"],
+    ),
+    "uncounted": (Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")), ["tokens are reported"]),
+    "cheat": (Traits(cheat=True), ["it knows only what it is shown"]),
+    "refusing": (Traits(serve=lambda number, body: Said(status=401, error="no key")), ["runs end"]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_what_would_spoil_a_measurement_is_found_before_it(name):
+    traits, wrong = OWN[name]
+    code, found = served(traits, "--retries", "0")
+    assert (code, sorted(set(found))) == (1 if wrong else 0, sorted(wrong))
+
+
+def test_a_cap_holds_for_all_sweeps_of_an_own_model(tmp_path):
+    prices = tmp_path / "prices.toml"
+    prices.write_text('[prices]\n"openai/planted" = { input = 100, output = 100, as_of = 2026-01-01 }\n')
+    agent = PlantedAgent(Traits())
+    with LoopbackServer(agent) as server:
+        limits = ["--cap-usd", "0.3", "--prices", str(prices), "--max-tokens", "50", "--connections", "1", "--json"]
+        code = command_line(["selftest", "--model", "openai/planted", "--base-url", server.url, *limits])
+        tokens = sum(one.input_tokens + one.said.tokens for one in server.log)
+    assert code == 1
+    assert 0 < tokens * 100 / 1e6 <= 0.3
+
+
+@pytest.mark.parametrize(("memory", "code"), [("key-value", 0), ("null", 1)])
+def test_an_own_memory_is_tried_without_a_model(memory, code, capsys):
+    assert command_line(["selftest", "--memory", memory, "--json"]) == code
+    findings = {one["name"]: one["holds"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["it returns what was written"] is (code == 0)
+
+
+def test_an_estimate_calls_nothing_and_options_need_a_model(capsys):
+    with LoopbackServer(PlantedAgent(Traits())) as server:
+        assert command_line(["selftest", "--model", "openai/x", "--base-url", server.url, "--dry-run", "--json"]) == 0
+        assert (server.log, json.loads(capsys.readouterr().out)["runs"]) == ([], 5)
+    for words in (["--retries", "2"], ["--model", "openai/x", "--list"], ["--dry-run"]):
+        assert command_line(["selftest", *words]) == 2

@@ -173,7 +173,7 @@ BEHAVIOURS = (
     _rescue(
         "rescue-cheat", "an endpoint that remembers everything", "--h 2", no_effect, traits=Traits(cheat=True), case=4
     ),
-    _rescue("rescue-one", "one step with a miss", "--h 3", wide, task="--n 5 --m 4", seeds="1", case=5),
+    _rescue("rescue-one", "one step with a miss", "--h 3", wide, task="--n 6 --m 4", seeds="1", case=5),
     PlantedBehaviour(
         "gate-slips",
         "2% slips: able, step by step",

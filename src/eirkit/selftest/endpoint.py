@@ -115,7 +115,7 @@ def _whole(exchanges: Sequence[Event]) -> Finding:
 
 
 def _counted(exchanges: Sequence[Event]) -> Finding:
-    silent = sum(one["input_tokens"] == 0 or one["output_tokens"] == 0 for one in exchanges)
+    silent = sum(one["input_tokens"] == 0 for one in exchanges)
     tokens = sum(one["input_tokens"] + one["output_tokens"] for one in exchanges)
     reasoned = sum(one.get("reasoning_tokens", 0) for one in exchanges)
     words = f"{tokens:,} tokens{f', {reasoned:,} of them reasoning' if reasoned else ''}"
