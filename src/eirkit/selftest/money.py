@@ -77,22 +77,4 @@ BEHAVIOURS = (
     _money("bill-verbose", "a model that explains every answer", traits=Traits(speak=_verbose(20))),
     _money("bill-reasoning", "a model that reasons, and is paid for it", traits=Traits(speak=_reasoning(60))),
     _money("bill-retries", "requests that are refused cost nothing", traits=Traits(serve=refusing(500, 3, 20))),
-    _money(
-        "bill-memory",
-        "a memory that asks the model of the run",
-        options="--h 2 --memory eirkit.selftest.memories:ModelledMemory --memory-set ModelledMemory.model=run",
-    ),
-    _money(
-        "cap",
-        "a cap for half of six runs at once, raised later",
-        capped(1.5, 3),
-        options="--cap-usd 1.5 --json --connections 6",
-        seeds="0:6",
-        then=_MORE,
-        steps=False,
-        case=9,
-    ),
-    _money(
-        "cap-small", "a cap that is too small for a call", capped(0.01, 0), options="--cap-usd 0.01 --json", then=_MORE
-    ),
 )
