@@ -19,7 +19,7 @@ from eirkit.errors import UsageError
 from eirkit.runs.budget import SpendingLimits
 from eirkit.selftest.behaviour import PlantedBehaviour, Result
 from eirkit.selftest.catalogue import by_family, choose, try_all
-from eirkit.selftest.endpoint import Finding, expected_cost, plans_for, try_endpoint
+from eirkit.selftest.endpoint import EndpointProperty, expected_cost, plans_for, try_endpoint
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted
 
@@ -85,7 +85,7 @@ def _try_own(given: Mapping[str, Any], funds: SpendingLimits, dry_run: bool, sho
     return 1 if any(one.holds is False for one in found) else 0
 
 
-def _findings(given: Mapping[str, Any], found: Sequence[Finding], expected: Mapping[str, Any]) -> Document:
+def _findings(given: Mapping[str, Any], found: Sequence[EndpointProperty], expected: Mapping[str, Any]) -> Document:
     verdicts = {True: "yes", False: "no", None: ""}
     rows: list[dict[str, Cell]] = [
         {"name": one.name, "holds": verdicts[one.holds], "detail": one.detail} for one in found

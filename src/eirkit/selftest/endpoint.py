@@ -30,7 +30,7 @@ Event = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class EndpointProperty:
     """One property of a model or a memory, and what was seen."""
 
     name: str
@@ -59,20 +59,22 @@ def expected_cost(plans: Mapping[str, Suite], funds: SpendingLimits) -> Estimate
     return add_up([one.expected for plan in plans.values() for one in estimate_plan(plan, funds.prices)])
 
 
-def try_endpoint(plans: Mapping[str, Suite], folder: Path, funds: SpendingLimits) -> list[Finding]:
+def try_endpoint(plans: Mapping[str, Suite], folder: Path, funds: SpendingLimits) -> list[EndpointProperty]:
     """Run the sweeps, all of them under one cap, and return what was seen."""
-    found: list[Finding] = []
+    found: list[EndpointProperty] = []
     events: dict[str, dict[int, list[Event]]] = {}
     for name, plan in plans.items():
         summary = start_sweep(plan, folder / name, funds, control=False)
-        found += [Finding("runs end", False, f"{one.kind}: {one.message}") for one in summary.failures]
-        found += [Finding("runs end", False, line) for line in summary.stopped]
+        found += [EndpointProperty("runs end", False, f"{one.kind}: {one.message}") for one in summary.failures]
+        found += [EndpointProperty("runs end", False, line) for line in summary.stopped]
         events[name] = _events(folder / name)
         if funds.cap_usd is not None:
             spent = sum(row["cost_usd"] or 0.0 for row in summary.rows)
             funds = replace(funds, cap_usd=max(0.0, float(funds.cap_usd) - spent))
         if name == "memory":
             found += _memory(summary)
+        if summary.stopped:
+            break  # at the cap; further sweeps could not keep to it
     if events.get("model"):
         found += _model(events["model"], events.get("again", {}))
     return found
@@ -87,7 +89,7 @@ def _events(folder: Path) -> dict[int, list[Event]]:
     return found
 
 
-def _model(events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[Event]]) -> Iterator[Finding]:
+def _model(events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[Event]]) -> Iterator[EndpointProperty]:
     everything = [event for listed in events.values() for event in listed]
     exchanges = [one for one in everything if one["type"] == "exchange"]
     decisions = [one for one in everything if one["type"] == "decision"]
@@ -98,52 +100,54 @@ def _model(events: Mapping[int, Sequence[Event]], again: Mapping[int, Sequence[E
     yield _able(events.get(SEEN, ()))
     yield _repeats(events.get(SEEN, ()), again.get(SEEN, ()))
     waits = [one["latency_seconds"] for one in exchanges]
-    yield Finding("latency", None, f"median {median(waits):.2f} s, longest {max(waits):.2f} s")
+    yield EndpointProperty("latency", None, f"median {median(waits):.2f} s, longest {max(waits):.2f} s")
 
 
-def _read(decisions: Sequence[Event]) -> Finding:
+def _read(decisions: Sequence[Event]) -> EndpointProperty:
     faults = Counter(one["fault"] for one in decisions if one["fault"])
     words = "".join(f", {count} {fault}" for fault, count in faults.items())
     read = len(decisions) - sum(faults.values())
-    return Finding("answers can be read", not faults, f"{read} of {len(decisions)} replies{words}")
+    return EndpointProperty("answers can be read", not faults, f"{read} of {len(decisions)} replies{words}")
 
 
-def _whole(exchanges: Sequence[Event]) -> Finding:
+def _whole(exchanges: Sequence[Event]) -> EndpointProperty:
     ends = Counter(one.get("finish", "") or "not reported" for one in exchanges)
     words = ", ".join(f"{count} {end}" for end, count in ends.most_common())
-    return Finding("replies are whole", not set(ends) - {*_ENDED, "not reported"}, words)
+    return EndpointProperty("replies are whole", not set(ends) - {*_ENDED, "not reported"}, words)
 
 
-def _counted(exchanges: Sequence[Event]) -> Finding:
+def _counted(exchanges: Sequence[Event]) -> EndpointProperty:
     silent = sum(one["input_tokens"] == 0 for one in exchanges)
     tokens = sum(one["input_tokens"] + one["output_tokens"] for one in exchanges)
     reasoned = sum(one.get("reasoning_tokens", 0) for one in exchanges)
     words = f"{tokens:,} tokens{f', {reasoned:,} of them reasoning' if reasoned else ''}"
     if silent and all(one["cost_usd"] == 0 for one in exchanges):
-        return Finding("tokens are reported", None, "no counts; the model is free")
-    return Finding("tokens are reported", not silent, f"{silent} replies without a count" if silent else words)
+        return EndpointProperty("tokens are reported", None, "no counts; the model is free")
+    return EndpointProperty("tokens are reported", not silent, f"{silent} replies without a count" if silent else words)
 
 
-def _blind(events: Sequence[Event]) -> Finding:
+def _blind(events: Sequence[Event]) -> EndpointProperty:
     """A right answer at a step whose inputs were never shown has one chance in the number of values."""
     missed = {(i, one["t"]) for i, one in _by_run(events) if one["type"] == "decision" and one["unavailable"]}
     wrong = {(i, t) for i, one in _by_run(events) if one["type"] == "verdicts" for t, _, _ in one["wrong"]}
     right = len(missed - wrong)
-    return Finding(
-        "it knows only what it is shown", not right, f"right at {right} of {len(missed)} steps without input"
+    return EndpointProperty(
+        "it knows only what it is shown",
+        not right if missed else None,
+        f"right at {right} of {len(missed)} steps without input",
     )
 
 
-def _able(events: Sequence[Event]) -> Finding:
+def _able(events: Sequence[Event]) -> EndpointProperty:
     steps = sum(one["type"] == "decision" for one in events)
     wrong = sum(len(one["wrong"]) for one in events if one["type"] == "verdicts")
-    return Finding("it can do the task", None, f"{steps - wrong} of {steps} steps right with nothing missing")
+    return EndpointProperty("it can do the task", None, f"{steps - wrong} of {steps} steps right with nothing missing")
 
 
-def _repeats(first: Sequence[Event], second: Sequence[Event]) -> Finding:
+def _repeats(first: Sequence[Event], second: Sequence[Event]) -> EndpointProperty:
     one, two = ([event["reply"] for event in events if event["type"] == "exchange"] for events in (first, second))
     same = sum(a == b for a, b in zip(one, two, strict=False))
-    return Finding(
+    return EndpointProperty(
         "the same prompt, the same reply", None, f"{same} of {min(len(one), len(two))} replies in a second run"
     )
 
@@ -156,15 +160,15 @@ def _by_run(events: Sequence[Event]) -> Iterator[tuple[int, Event]]:
         run += event["type"] == "verdicts"
 
 
-def _memory(summary: RunSummary) -> Iterator[Finding]:
+def _memory(summary: RunSummary) -> Iterator[EndpointProperty]:
     for row in summary.rows:
         system = row["memory_system"]
         if system is None or not row["scored"]:
             continue
         fates = {fate: count for fate, count in system["fates"].items() if count}
         words = ", ".join(f"{count} {fate.replace('_', ' ')}" for fate, count in fates.items())
-        yield Finding("it returns what was written", set(fates) <= {"used"}, f"of records needed: {words}")
-        yield from (Finding("diagnosis", False, line) for line in system["diagnosis"])
-        yield Finding("search latency", None, f"mean {1000 * (system['search_seconds'] or 0.0):.1f} ms")
+        yield EndpointProperty("it returns what was written", set(fates) <= {"used"}, f"of records needed: {words}")
+        yield from (EndpointProperty("diagnosis", False, line) for line in system["diagnosis"])
+        yield EndpointProperty("search latency", None, f"mean {1000 * (system['search_seconds'] or 0.0):.1f} ms")
         if system["model_calls"]:
-            yield Finding("its own model", None, f"{system['model_calls']} calls")
+            yield EndpointProperty("its own model", None, f"{system['model_calls']} calls")
