@@ -114,8 +114,16 @@ class ManagedSession(Session):
             self._summarise(reply)
         else:
             self._outcomes = []
-            self._pending.extend(read_reply(reply))
+            self._pending.extend(self._actions_of(reply))
         self._work()
+
+    def _actions_of(self, reply: Reply) -> list[Action | Fault]:
+        found = read_reply(reply)
+        arrival, (first, *more) = self._arrival, found
+        if arrival is None or arrival.answered or more or not isinstance(first, Fault) or first.kind != "malformed":
+            return found
+        stated = self.stated(reply, arrival.step.t)
+        return found if stated is None else [stated]
 
     def receive_memory(self, result: MemoryResult) -> None:
         call, self._call = self._call, None

@@ -184,6 +184,7 @@ class ModelOptions:
     connections: int = 8
     seed: int = 0  # for models that sample
     dialect: str | None = None  # prompt format, full or compact; None: the model's own
+    reask: bool = False  # Controlled Retention asks once more where a reply has no usable answer
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
@@ -191,6 +192,8 @@ class ModelOptions:
         given = {name: getattr(self, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
         if self.dialect is None:
             del given["dialect"]  # determined by the model
+        if not self.reask:
+            del given["reask"]
         return {**given, "extra": dict(self.extra)}
 
     def limit(self, request: Request) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from eirkit.agents.answers import find_answer
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
@@ -64,6 +65,9 @@ class ActionTaken:
 Event = Decision | ActionTaken
 
 
+REASK = "No answer was found in your last reply. Reply with one line: ANSWER {t} v"
+
+
 def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]) -> tuple[Record, ...]:
     """Inject no records, as in the control arm of a rescue."""
     return ()
@@ -111,11 +115,19 @@ class Session(ABC):
         spec = self.task.spec
         if answer.t != t:
             return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
-        if len(answer.values) != self.task.width:
+        values = answer.values
+        if len(values) != self.task.width and answer.grouped is not None:
+            values = answer.grouped
+        if len(values) != self.task.width:
             return Fault("wrong-width", f"an answer has {self.task.width} values, not {len(answer.values)}")
-        if max(answer.values) >= spec.q:
+        if max(values) >= spec.q:
             return Fault("out-of-range", f"values go from 0 to {spec.q - 1}")
-        return self.task.workload.canonical(answer.values)
+        return self.task.workload.canonical(values)
+
+    def stated(self, reply: Reply, t: int) -> Answer | None:
+        """Return the answer that a reply without a usable command states for step t in other words, if there is one."""
+        values = None if reply.calls else find_answer(spoken_part(reply), t, self.task.width)
+        return None if values is None else Answer(t, values)
 
 
 class ControlledSession(Session):
@@ -129,6 +141,8 @@ class ControlledSession(Session):
         self._t = 1
         self._visible: Visible | None = None
         self._missing: tuple[int, ...] = ()  # of the current step, as first seen
+        self.reask = False  # ask once more where a reply has no usable answer
+        self._asked_again = False
 
     @property
     def position(self) -> int:
@@ -139,7 +153,11 @@ class ControlledSession(Session):
             return None
         if self._visible is None:
             self._visible = self._look()
-        return Request(self.renderer(self._visible))
+        messages = self.renderer(self._visible)
+        if self._asked_again:
+            *before, state = messages
+            messages = (*before, Message(state.role, f"{state.content}\n{REASK.format(t=self._t)}"))
+        return Request(messages)
 
     def receive(self, reply: Reply) -> None:
         visible = self._visible
@@ -148,8 +166,15 @@ class ControlledSession(Session):
             return
         step = visible.step
         answers, fault = read_answers(reply)
+        if not answers and (fault is None or fault.kind == "malformed") and (stated := self.stated(reply, step.t)):
+            answers = [stated]
         # The last answer counts: a model may think aloud and correct itself before it stops.
         answer = self.accept(answers[-1], step.t) if answers else fault or Fault("malformed", "no ANSWER line")
+        if isinstance(answer, Fault) and self.reask and not self._asked_again:
+            self._asked_again = True
+            self._events.append(ActionTaken(0, step.t, "REASK", "refused", answer.detail, reason=answer.kind))
+            return
+        self._asked_again = False
         values = None if isinstance(answer, Fault) else answer
         self._events.append(
             Decision(

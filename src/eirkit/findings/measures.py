@@ -259,6 +259,7 @@ SPENDING_MEASURES = MeasureGroup(
             better="less",
             pooled="sum",
         ),
+        Measure("reasked", "asked again", "requests repeated because no answer was found in the reply", pooled="sum"),
         Measure(
             "agent_tokens",
             "agent tokens",

@@ -14,7 +14,7 @@ from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import LENGTH, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.session import Decision
+from eirkit.agents.session import ActionTaken, ControlledSession, Decision
 from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
@@ -83,6 +83,8 @@ async def run_session(
     cell, unrecovered = context.cell, context.unrecovered.get(task.spec.seed)
     session = make_session(cell.access, task, context.workload, context.structure, cell.intervention, unrecovered)
     session.renderer = context.renderer
+    if isinstance(session, ControlledSession):
+        session.reask = cell.options.reask
     plan = cell.memory_plan
     if plan is None:
         await drive(session, context.model, trace=trace)
@@ -179,6 +181,7 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
         "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
+        "reasked": sum([entry.action == "REASK" for entry in trace.log if isinstance(entry, ActionTaken)]),
         "truncated": sum([reply.finish == LENGTH for reply in replies]),
         "max_tokens": max([reply.max_tokens for reply in replies], default=0),
         "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),

@@ -109,13 +109,9 @@ class ModelPool:
         self._models: dict[bytes, Model] = {}
         for cell, _ in plan.plan():
             if cell.memory_plan is not None:
-                make_memory(cell.memory_plan, make=self.for_memory)
+                make_memory(cell.memory_plan, make=budget.make)
             if (key := _key(cell)) not in self._models:
                 self._models[key] = budget.make(cell.model, cell.options)
-
-    def for_memory(self, string: str) -> Model:
-        """Make the model of a memory system, under the same budget."""
-        return self.budget.make(string, ModelOptions())
 
     def of(self, cell: Cell) -> Model:
         return self._models[_key(cell)]

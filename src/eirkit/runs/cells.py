@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions, canonical
+from eirkit.agents.serving.model_factory import split_model
 from eirkit.agents.session import Decision, Injector, inject_nothing
 from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan
 from eirkit.runs.values import show_seeds
@@ -113,11 +114,18 @@ class Cell:
 
     @property
     def memory_plan(self) -> MemoryPlan | None:
-        """The memory plan of the access, with the run's model inserted if the memory system uses it."""
+        """The memory plan of the access, with the options of the run and, if the memory system uses it, its model.
+
+        The options hold for every model of a run, so that no call goes to another server than the one that was given.
+        Settings of one provider's models mean nothing to those of another.
+        """
         plan = self.access.memory_plan
-        if plan is None or plan.settings.get(MODEL) != RUN_MODEL:
-            return plan
-        return replace(plan, settings={**plan.settings, MODEL: self.model})
+        if plan is None:
+            return None
+        named = plan.settings.get(MODEL)
+        settings = {**plan.settings, MODEL: self.model} if named == RUN_MODEL else plan.settings
+        alike = named == RUN_MODEL or split_model(str(named))[0] == split_model(self.model)[0]
+        return replace(plan, settings=settings, options=self.options if alike else replace(self.options, extra={}))
 
     @property
     def follows(self) -> Cell | None:

@@ -230,7 +230,7 @@ class Execution:
         others = [model for model in models if isinstance(model, Metered)]
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
-            return RunQueue(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
+            return RunQueue(name, self._work(asked, following), self.store, self._report, self.pool.budget.make)
 
         first = (queue("the reference agents", scripted), 0)
         return [first, *((queue(model.name, [model]), model.at_most) for model in others)]

@@ -30,7 +30,8 @@ FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
-_USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated", "memory_calls")
+_COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated", "reasked")
+_USAGE = (*_COUNTS, "memory_calls")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, MemoryPool, ModelMaker, make_free_model
+from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, MemoryPool, ModelMaker
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
 from eirkit.runs.attempt import CellContext, Failure, attempt
@@ -145,7 +145,7 @@ class RunQueue:
         work: Iterable[tuple[CellContext, Sequence[int]]],
         store: RunStore,
         report: Report,
-        make: ModelMaker = make_free_model,
+        make: ModelMaker = make_model,
     ) -> None:
         self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
         self.stopped: str | None = None  # why runs were left out

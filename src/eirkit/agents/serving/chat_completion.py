@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -26,6 +27,13 @@ def request_body(model: str, request: Request, limit_name: str, limit: int) -> d
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     return body
+
+
+def fold_system(request: Request) -> Request:
+    """Return a request whose system message is the beginning of the first message of the user."""
+    system = [message.content for message in request.messages if message.role == "system"]
+    first, *rest = [message for message in request.messages if message.role != "system"] or [Message("user", "")]
+    return replace(request, messages=(Message(first.role, "\n\n".join([*system, first.content])), *rest))
 
 
 def _message(message: Message) -> dict[str, str]:

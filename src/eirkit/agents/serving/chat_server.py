@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eirkit.agents.model import ModelOptions, Reply, Request
-from eirkit.agents.serving.chat_completion import read_body, request_body
+from eirkit.agents.serving.chat_completion import fold_system, read_body, request_body
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.serving.server_failure import BodyTooLarge, Refusal, model_error, refusal
@@ -27,6 +28,14 @@ FEATURE, EXTRA = "a model behind a server", "openai"
 LARGEST_BODY = 1 << 20  # bytes
 CONNECT_SECONDS = 10.0  # longer means that no server is listening
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
+SYSTEM = "system role"  # among what a server refused: the system message goes into the user's
+# In the words of servers and of chat templates without a place for the system message.
+NO_SYSTEM = re.compile(
+    r"system (?:role|message|prompt|instruction)s? (?:is |are )?not (?:supported|enabled|allowed)"
+    r"|developer instruction is not|(?:support|allow|unknown|unsupported|invalid|unexpected)[^.]{0,40}\bsystem\b"
+    r"|roles must alternate",
+    re.IGNORECASE,
+)
 _OURS = {"model", "messages", "tools", "stream", "n", "temperature", *LIMIT_NAMES}
 
 
@@ -80,6 +89,7 @@ class ChatServer:
             "model": self.name,
             "base_url": self._base_url(),
             "temperature": self.options.temperature,
+            "seed": self.options.seed,
             "body": dict(self.body),
             "refused": sorted(self._refused),
         }
@@ -129,19 +139,27 @@ class ChatServer:
         return f"{self.endpoint.provider}/{self.name} at {self._base_url()}"
 
     def _body(self, request: Request) -> dict[str, Any]:
+        if SYSTEM in self._refused:
+            request = fold_system(request)
         body = request_body(self.name, request, self._limit_name, self.options.limit(request))
-        if self.options.temperature is not None and "temperature" not in self._refused:
-            body["temperature"] = self.options.temperature
+        sampling = {"temperature": self.options.temperature, "seed": self.options.seed}
+        body |= {name: value for name, value in sampling.items() if value is not None and name not in self._refused}
         return {**body, **self.body}
 
     def _adapt(self, body: Mapping[str, Any], said: Refusal | None) -> bool:
-        """Leave out or rename a parameter that the server rejected; True if the request should be sent again."""
-        if said is None or said.status not in (400, 422):
+        """Leave out or rename what the server rejected; True if the request should be sent again."""
+        if said is None or said.status not in (400, 422, 500):
             return False
         complaint = f"{said.parameter} {said.words}"
-        if "temperature" in complaint and "temperature" in body:
-            self._refused.add("temperature")
+        if body["messages"][0]["role"] == "system" and NO_SYSTEM.search(complaint):
+            self._refused.add(SYSTEM)
             return True
+        if said.status == 500:  # servers report errors of chat templates so, but not those of parameters
+            return False
+        for name in ("temperature", "seed"):
+            if name in body and name not in self.body and re.search(rf"\b{name}\b", complaint):
+                self._refused.add(name)
+                return True
         (sent,) = (name for name in LIMIT_NAMES if name in body)
         (other,) = (name for name in LIMIT_NAMES if name != sent)
         if said.parameter == sent or other in said.words:
