@@ -19,9 +19,7 @@ from eirkit.selftest.memories import fates
 from eirkit.selftest.planted import PlantedAgent, Traits, read_turn, read_values
 from eirkit.selftest.server import LoopbackServer, Said
 
-NOTHING_CLAIMED = frozenset(
-    {"undetermined", "unclear", "stale_value"}
-)  # causes and fates that say that it cannot be known
+NOTHING_CLAIMED = frozenset({"undetermined", "unclear"})  # causes and fates that say that it cannot be known
 
 
 @pytest.fixture(scope="module")

@@ -182,7 +182,7 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
         "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
         "reasked": sum([entry.action == "REASK" for entry in trace.log if isinstance(entry, ActionTaken)]),
-        "truncated": sum([reply.finish == LENGTH for reply in replies]),
+        "truncated_replies": sum([reply.finish == LENGTH for reply in replies]),
         "max_tokens": max([reply.max_tokens for reply in replies], default=0),
         "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
         "latency_seconds": round(math.fsum([reply.latency_seconds for reply in replies]), 6),

@@ -30,7 +30,7 @@ FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
 _UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
-_COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated", "reasked")
+_COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
 _USAGE = (*_COUNTS, "memory_calls")
 
 
@@ -123,7 +123,7 @@ class MemoryTotals:
         lost = Counter(str(record["message"]) for record in failed if record["kind"] == "memory")
         if not self.runs and not lost:
             return None
-        fates = {fate: sum(run[fate] for run in self.fates) for fate in FATES}
+        fates = {fate: sum(run.get(fate, 0) for run in self.fates) for fate in FATES}
         pooled = pool_fates(self.fates)
         return {
             "fates": fates,
@@ -265,8 +265,8 @@ def silences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{model} reasons: the limit of a reply was raised from {USUAL_TOKENS:,} to {RAISED_TOKENS:,} tokens"
     for row in rows:
         where = f"{row['model']}, {row['memory'] or row['condition']}, h = {row['h']}"
-        if row.get("truncated"):
-            cut = f"{row['truncated']:,} of {row['calls']:,} replies were cut at {row['max_tokens']:,} tokens"
+        if row.get("truncated_replies"):
+            cut = f"{row['truncated_replies']:,} of {row['calls']:,} replies were cut at {row['max_tokens']:,} tokens"
             yield f"{where}: {cut}; raise --max-tokens"
         kinds = [f"{words} ({row['faults'][kind]})" for kind, words in _SILENT_WORDS.items() if row["faults"].get(kind)]
         if kinds:
