@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -81,6 +81,10 @@ POINTS ?= 1000
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
 	$(BIN)/python -m tests.soak_analysis $(POINTS)
+
+# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count.
+test-faults: $(TOOLS)
+	$(BIN)/python -m tests.faults.money $(POINTS)
 
 # Breaks small logs of every format in random ways and reads them.
 SECONDS ?= 60

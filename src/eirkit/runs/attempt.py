@@ -13,6 +13,7 @@ from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import LENGTH, Model
 from eirkit.agents.prompt import Renderer, render
+from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.session import ActionTaken, ControlledSession, Decision
 from eirkit.agents.stores.memory_factory import MemoryPool
@@ -173,7 +174,6 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     replies = [exchange.reply for exchange in exchanges]
     usages = [reply.usage for reply in replies]
-    costs = [usage.cost_usd for usage in usages]
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),
@@ -184,7 +184,7 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "reasked": sum([entry.action == "REASK" for entry in trace.log if isinstance(entry, ActionTaken)]),
         "truncated_replies": sum([reply.finish == LENGTH for reply in replies]),
         "max_tokens": max([reply.max_tokens for reply in replies], default=0),
-        "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        "cost_usd": exact_sum([usage.cost_usd for usage in usages]),
         "latency_seconds": round(math.fsum([reply.latency_seconds for reply in replies]), 6),
         "memory_calls": len(trace.consultations),
     }

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eirkit.agents.conditions import records_in
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.model import Reply, Request
+from eirkit.agents.recognition import records_in
 from eirkit.agents.session import ControlledSession
 from eirkit.agents.telemetry import Trace
 from eirkit.errors import UsageError

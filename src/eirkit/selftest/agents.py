@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from eirkit.selftest.behaviour import Check, Observed, PlantedBehaviour
 from eirkit.selftest.memories import MEMORY, fates
-from eirkit.selftest.models import PERFECT, Speech, accuracy, silent_on
+from eirkit.selftest.models import PERFECT, Speech, accuracy, says, silent_on
 from eirkit.selftest.planted import Form, PlantedTurn, Traits
 from eirkit.selftest.server import Said
 
@@ -84,6 +84,20 @@ def _rescue(
 BEHAVIOURS = (
     PlantedBehaviour("notes", "notes A_7 = 42", options=_NOTES, checks=PERFECT),
     PlantedBehaviour(
+        "notes-is", "notes A_7 is 42", Traits(note=lambda a, v: f"{a} is {v}"), _NOTES, checks=PERFECT, case=1
+    ),
+    PlantedBehaviour("notes-arrow", "notes A_7 -> 42", Traits(note=lambda a, v: f"{a} -> {v}"), _NOTES, checks=PERFECT),
+    PlantedBehaviour(
+        "notes-prose",
+        "notes in a sentence",
+        Traits(note=lambda a, v: f"I found that {a} was {int(v)}."),
+        _NOTES,
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "notes-slips", "notes A_7 is 42, and 10% slips", Traits(0.1, note=lambda a, v: f"{a} is {v}"), _NOTES
+    ),
+    PlantedBehaviour(
         "notes-wrong",
         "notes with a digit changed",
         Traits(note=lambda a, v: f"{a} = {(int(v[0]) + 1) % 10}{v[1:]}"),
@@ -95,16 +109,40 @@ BEHAVIOURS = (
     ),
     PlantedBehaviour("summary", "summaries A_7 = 42", options=_SUMMARY, checks=PERFECT),
     PlantedBehaviour(
+        "summary-bold",
+        "summaries **A_7** = 42, and 10% slips",
+        Traits(0.1, note=lambda a, v: f"**{a}** = {v}"),
+        _SUMMARY,
+        case=1,
+    ),
+    PlantedBehaviour(
         "summary-list", "summaries - A_7: 42", Traits(note=lambda a, v: f"- {a}: {int(v)}"), _SUMMARY, checks=PERFECT
     ),
     PlantedBehaviour(
         "quits", "says DONE at step 10", Traits(speak=_strays(10, "DONE", "silent")), "--condition floor --h 4"
     ),
     PlantedBehaviour(
+        "skips",
+        "reveals the next step unanswered, every fifth",
+        Traits(speak=_strays(5, "NEXT", "silent", 5)),
+        "--condition floor --h 4",
+    ),
+    PlantedBehaviour(
         "dawdles",
         "reads for ever at step 7",
         Traits(speak=_strays(7, "READ 1", "silent")),
         "--condition floor --h 4 --actions 60",
+    ),
+    PlantedBehaviour(
+        "wrong-step", "answers another step, every fifth", Traits(speak=_strays(5, "ANSWER 1 0001", "garbled", 5))
+    ),
+    PlantedBehaviour(
+        "out-of-range",
+        "answers beyond the range, every fifth",
+        Traits(speak=_strays(5, "ANSWER {t} 123456", "garbled", 5)),
+    ),
+    PlantedBehaviour(
+        "two-values", "two values for one, every fifth", Traits(speak=_strays(5, "ANSWER {t} 0001 0002", "garbled", 5))
     ),
     PlantedBehaviour(
         "in-one",
@@ -125,6 +163,26 @@ BEHAVIOURS = (
         "nothing in context, all from a memory",
         options=f"--h 4 --panel strict {MEMORY}.how=plain",
         checks=(fates,),
+    ),
+    _rescue(
+        "rescue", "a model that leaves out what it misses", "--h 2", arms, wide, says("restoring it changes accuracy")
+    ),
+    _rescue(
+        "rescue-sentence", "a memory in other words, nothing lost", f"--h 2 {MEMORY}.how=sentence", no_effect, case=1
+    ),
+    _rescue(
+        "rescue-cheat", "an endpoint that remembers everything", "--h 2", no_effect, traits=Traits(cheat=True), case=4
+    ),
+    _rescue("rescue-one", "one step with a miss", "--h 3", wide, task="--n 6 --m 4", seeds="1", case=5),
+    PlantedBehaviour(
+        "gate-slips",
+        "2% slips: able, step by step",
+        Traits(slip=0.02, draw=2),
+        "--h 2 --control",
+        task="--n 64 --m 4",
+        seeds="0",
+        checks=(claims(True),),
+        case=5,
     ),
     PlantedBehaviour(
         "gate-weak",

@@ -65,11 +65,17 @@ class Observed:
         left = list(self.agent.runs)
         for record, events in zip(self.records, self.events, strict=True):
             prompts = [event["prompt"] for event in events if event["type"] == "exchange"]
-            found = next((run for run in left if set(prompts) <= set(run.prompts)), None)
+            found = next((run for run in left if _was_sent(prompts, run)), None)
             if found is None:
                 raise LookupError(f"the server was never sent the prompts that are recorded for run {record['run']}")
             left.remove(found)
             yield record, events, found
+
+
+def _was_sent(prompts: list[str], run: PlantedRun) -> bool:
+    """True if a run has these prompts; where a server takes no system message, the rules come before them."""
+    sent = set(run.prompts)
+    return all(one in sent or any(text.endswith(f"\n{one}") for text in sent) for one in prompts)
 
 
 Check = Callable[[Observed], Iterator[str]]

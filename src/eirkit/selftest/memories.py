@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 from eirkit.agents.memory import Item, Requirements
 from eirkit.errors import UsageError
 from eirkit.selftest.behaviour import FATES_COMPARED, Check, Observed, PlantedBehaviour
-from eirkit.selftest.models import PERFECT, says
+from eirkit.selftest.models import PERFECT, accuracy, says, silent_on
 from eirkit.selftest.planted import Lookup, Traits
 
 Stored = dict[str, str]
@@ -167,12 +167,27 @@ def _memory(
 
 BEHAVIOURS = (
     _memory("plain", "a memory without faults", *PERFECT),
+    _memory("sentence", "The answer of A_01 is 3555.", *PERFECT, case=1),
+    _memory("is", "A_7 is 42", *PERFECT),
+    _memory("bold", "**A_7** = 42", *PERFECT),
+    _memory("arrow", "A_7 → 42", *PERFECT),
+    _memory("json", '{"label": "A_7", "value": "0042"}', *PERFECT),
+    _memory("reversed", "0042 is the answer of A_7", *PERFECT),
     _memory("bare", "A_7 = 42, without zeros", *PERFECT),
+    _memory("table", "| A_7 | 0042 |", *PERFECT),
+    _memory("thousands", "A_7: 1,234", *PERFECT),
+    _memory("truncating", "cuts the last two digits of each value", silent_on("returns another label's value"), case=8),
+    _memory("digit", "changes one digit", silent_on("returns another label's value"), case=8),
+    _memory("constant", "returns one value for every label", silent_on("returns another label's value"), case=8),
     _memory("mislabels", "returns the value of another label"),
+    _memory("neighbour", "returns the record before the one asked for"),
     _memory("newest", "returns the newest records, whatever was asked"),
     _memory("stale", "returns what an earlier run wrote"),
+    _memory("dropping", "drops every third write"),
     _memory("deaf", "stores nothing"),
     _memory("forgetful-search", "finds nothing in every second search"),
+    _memory("best-first", "the right value first, a wrong one second", *PERFECT),
+    _memory("worst-first", "a wrong value first, the right one second", accuracy(0.0, 0.9)),
     _memory("flooding", "returns far more than can be read"),
     _memory("slow", "takes 20 ms for a search", *PERFECT),
     _memory("unused", "the agent never searches", traits=Traits(searches=False)),
@@ -191,5 +206,12 @@ BEHAVIOURS = (
         options=(f"--h 2 {MEMORY}.how=hanging --memory-set PlantedMemory.timeout_seconds=0.2"),
         checks=(says("answers late|did not finish"),),
         steps=False,
+    ),
+    PlantedBehaviour(
+        "memory-model",
+        "a memory that asks the model of the run",
+        options=f"--h 2 --memory {_HERE}:ModelledMemory --memory-set ModelledMemory.model=run",
+        checks=(fates, own_calls, *PERFECT),
+        case=7,
     ),
 )

@@ -23,7 +23,9 @@ def bill(observed: Observed) -> float:
 
 def every_cent(observed: Observed) -> Iterator[str]:
     """Yield a difference between the rows and the bill."""
-    told = sum(row["cost_usd"] or 0.0 for row in observed.data["rows"])
+    rows = observed.data["rows"]
+    memories = [row["memory_system"] for row in rows if row["memory_system"]]
+    told = sum(one["cost_usd"] or 0.0 for one in (*rows, *memories))
     if abs(told - bill(observed)) > _DOLLARS:
         yield f"the rows cost ${told:.6f}; the bill is ${bill(observed):.6f}"
 
@@ -77,4 +79,22 @@ BEHAVIOURS = (
     _money("bill-verbose", "a model that explains every answer", traits=Traits(speak=_verbose(20))),
     _money("bill-reasoning", "a model that reasons, and is paid for it", traits=Traits(speak=_reasoning(60))),
     _money("bill-retries", "requests that are refused cost nothing", traits=Traits(serve=refusing(500, 3, 20))),
+    _money(
+        "bill-memory",
+        "a memory that asks the model of the run",
+        options="--h 2 --memory eirkit.selftest.memories:ModelledMemory --memory-set ModelledMemory.model=run",
+    ),
+    _money(
+        "cap",
+        "a cap for half of six runs at once, raised later",
+        capped(1.5, 3),
+        options="--cap-usd 1.5 --json --connections 6",
+        seeds="0:6",
+        then=_MORE,
+        steps=False,
+        case=9,
+    ),
+    _money(
+        "cap-small", "a cap that is too small for a call", capped(0.01, 0), options="--cap-usd 0.01 --json", then=_MORE
+    ),
 )

@@ -60,7 +60,7 @@ def initial_state(recording: Recording, count: Callable[[str], int] = len) -> Sh
 
 def touches_of(call: Call, state: ShellState) -> Touches:
     """Return what one call touched, and update `state` for later calls."""
-    began, command = state.folder, _command(call)
+    began, command = state.folder, command_of(call)
     if command is not None and call.failed and call.output.startswith(_REFUSED):
         return NOTHING_TOUCHED
     if call.working_folder and call.working_folder != began:
@@ -78,7 +78,7 @@ def touches_of(call: Call, state: ShellState) -> Touches:
     return touches
 
 
-def _command(call: Call) -> str | None:
+def command_of(call: Call) -> str | None:
     """Return the shell command of a call; a Python program becomes input of its interpreter."""
     if call.tool in SHELLS or call.tool.lower() in SHELLS:
         command = call.arguments.get("command", call.arguments.get("cmd"))
