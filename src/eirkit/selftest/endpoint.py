@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from eirkit.agents.serving.prices import Estimate, add_up
-from eirkit.runs.budget import SpendingLimits
+from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.estimate import estimate_plan
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.runs.suite import Suite, read_suite
@@ -56,7 +56,7 @@ def plans_for(given: Mapping[str, Any]) -> dict[str, Suite]:
 
 def expected_cost(plans: Mapping[str, Suite], funds: SpendingLimits) -> Estimate:
     """Return an estimate of all sweeps; nothing is called."""
-    return add_up([one.expected for plan in plans.values() for one in estimate_plan(plan, funds.prices)])
+    return add_up([one.expected for plan in plans.values() for one in estimate_plan(plan, Budget(funds))])
 
 
 def try_endpoint(plans: Mapping[str, Suite], folder: Path, funds: SpendingLimits) -> list[EndpointProperty]:
