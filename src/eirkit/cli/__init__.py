@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 
 from eirkit import __version__
 from eirkit.errors import EirkitError
+from eirkit.show.boundary import CleanStream
 from eirkit.show.table import clean
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -215,6 +216,7 @@ def main(arguments: list[str] | None = None) -> None:
         # handler of the C locale.
         if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = CleanStream(sys.stdout), CleanStream(sys.stderr)
     sys.exit(run(arguments))
 
 

@@ -42,6 +42,7 @@ from eirkit.logs.demand.graph import Goal, OwnEdits, goal_of
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
+from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
@@ -197,7 +198,8 @@ def measured_or_skipped(
 ) -> Analysis | Skipped:
     """Return a run's analysis, or the reason why it could not be measured."""
     try:
-        return measure(recording, patch, options, count)
+        with time_limit(RECORD_SECONDS, f"run {recording.run_id}"):
+            return measure(recording, patch, options, count)
     except (MissingExtraError, MemoryError):
         raise
     except EirkitError as error:
