@@ -99,9 +99,12 @@ soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
 	$(BIN)/python -m tests.soak_analysis $(POINTS)
 
-# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count.
+# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count. Then ends
+# sweeps with hostile memory systems at random moments, and looks for processes that outlive them.
+ENDS ?= 200
 test-faults: $(TOOLS)
 	$(BIN)/python -m tests.faults.money $(POINTS)
+	$(BIN)/python -m tests.faults.custody $(ENDS)
 
 # Breaks small logs of every format in random ways and reads them.
 SECONDS ?= 60
