@@ -24,8 +24,8 @@ from typing import Any
 
 from eirkit.agents.serving.metered import ReplyCache
 from eirkit.event_files import EVENTS
-from eirkit.records import read_records
-from eirkit.runs.budget import SPENT, SPENT_SCHEMA, SpendingLimits
+from eirkit.runs.budget import SpendingLimits
+from eirkit.runs.journal import read_journal
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
@@ -163,7 +163,7 @@ def _go_on(subject: Subject, cut: Path) -> None:
 def _check_money(cut: Path, kills: int) -> None:
     """Assert that every kept reply was written down as paid, and that only what was in flight was paid for twice."""
     replies, cache = ReplyCache(_cache(cut)), _cache(cut)
-    kept, spent = len(replies), sum(record["usd"] for record in read_records(cut / SPENT, SPENT_SCHEMA))
+    kept, spent = len(replies), float(read_journal(cut).spending.billed_usd)
     replies.close()
     least, most = kept * REPLY_USD, (kept + CONNECTIONS * kills) * REPLY_USD
     assert least - ROUNDING <= spent <= most + ROUNDING, f"{spent} spent on {kept} replies over {kills} kills"

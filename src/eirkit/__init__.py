@@ -7,8 +7,8 @@ first used, so that `import eirkit` costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # that of `typing`, whose import takes longer than everything else here
 if TYPE_CHECKING:
     from eirkit.eir.bisimulation import count_process as count_process
     from eirkit.eir.contract import ContractCount as ContractCount
@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'eirkit' has no attribute {name!r}")
     globals()[name] = getattr(import_module(_HOMES[name]), name)  # cached: later lookups do not come here

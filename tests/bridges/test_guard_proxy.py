@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import signal
 import socket
+import subprocess
+import sys
 import threading
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +20,7 @@ import pytest
 from eirkit.errors import UsageError
 from eirkit.live.proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
 from tests.processes import PATIENCE_SECONDS
+from tests.processes import running as process_running
 from tests.vestige.test_monitor import SYSTEM, TASK, conversation, openai_call
 
 EVENTS = [f"data: {number}\n\n".encode() for number in range(5)]
@@ -68,7 +73,7 @@ def running(server):
 @contextmanager
 def guarded(upstream: str):
     told = []
-    proxy = GuardProxy(upstream, lambda losses: told.append(losses))
+    proxy = GuardProxy(upstream, lambda losses: told.append(losses), grace_seconds=PATIENCE_SECONDS)
     thread = threading.Thread(target=proxy.serve, daemon=True)
     thread.start()
     try:
@@ -209,7 +214,7 @@ def test_the_number_of_conversations_is_bounded():
     conversations = Conversations()
     for number in range(MOST_CONVERSATIONS + 5):
         conversations.see({"messages": [{"role": "user", "content": f"question {number}"}]})
-    assert len(conversations._monitors) == MOST_CONVERSATIONS
+    assert len(conversations) == MOST_CONVERSATIONS
 
 
 @pytest.mark.parametrize("address", ["ftp://somewhere", "http://", "http://host:99999/v1", "http://[half"])
@@ -222,3 +227,108 @@ def test_a_port_that_is_taken_is_said(guard):
     proxy, _ = guard
     with pytest.raises(UsageError, match="is in use; choose another"):
         GuardProxy("http://127.0.0.1:9", print, port=urlsplit(proxy.address).port)
+
+
+class Uneven(BaseHTTPRequestHandler):
+    """Breaks off its reply: of an announced length, in the middle of a piece, or between two."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        if self.path.endswith("/length"):
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"half an answer")
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"3e8\r\nhalf" if self.path.endswith("/piece") else b"4\r\nhalf\r\n")
+        self.close_connection = True
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("path", ["/length", "/piece", "/pieces"])
+def test_a_reply_that_breaks_off_arrives_as_one(path):
+    server = Patient(("127.0.0.1", 0), Uneven)
+    with running(server), guarded(f"http://127.0.0.1:{server.server_address[1]}/v1") as (proxy, _):
+        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(proxy.address).port, timeout=PATIENCE_SECONDS)
+        connection.request("POST", path, b"{}")
+        response = connection.getresponse()
+        with pytest.raises(http.client.IncompleteRead) as broken:
+            response.read()
+        assert broken.value.partial.startswith(b"half")
+        connection.close()
+
+
+def test_an_analysis_that_hangs_delays_neither_its_agent_nor_others():
+    """What is told about one conversation blocks; its own requests and those of others are answered all the same."""
+    server = Patient(("127.0.0.1", 0), Upstream)
+    told, hanging = threading.Event(), threading.Event()
+
+    def tell(_):
+        told.set()
+        hanging.wait(PATIENCE_SECONDS)
+
+    with running(server):
+        proxy = GuardProxy(f"http://127.0.0.1:{server.server_address[1]}/v1", tell)
+        thread = threading.Thread(target=proxy.serve, daemon=True)
+        thread.start()
+        messages = [
+            message for n in range(9) for message in openai_call(n, "cat /repo/hot.py", "hot line of code\n" * 3)
+        ]
+        post(proxy, {"messages": [SYSTEM, TASK, *messages]})
+        after = {"messages": [SYSTEM, TASK, {"role": "user", "content": "hot.py was read"}]}
+        assert post(proxy, after)[0] == 201
+        assert told.wait(PATIENCE_SECONDS)
+        assert not hanging.is_set(), "the reply came while what was lost is still being told"
+        assert post(proxy, after)[0] == 201, "the same conversation goes on"
+        with ThreadPoolExecutor(20) as pool:
+            others = [{"messages": [{"role": "system", "content": f"agent {n}"}, TASK]} for n in range(40)]
+            assert {status for status, _, _ in pool.map(lambda body: post(proxy, body), others)} == {201}
+        hanging.set()
+        proxy.stop()
+        thread.join()
+
+
+def test_a_hundred_agents_at_once_each_keep_their_own_conversation():
+    server = Patient(("127.0.0.1", 0), Upstream)
+    with running(server), guarded(f"http://127.0.0.1:{server.server_address[1]}/v1") as (proxy, told):
+
+        def agent(number: int) -> list[str]:
+            opening = {"role": "system", "content": f"agent {number}"}
+            path = f"/repo/file{number}.py"
+            calls = [one for n in range(6) for one in openai_call(n, f"cat {path}", f"line of {number}\n" * 3)]
+            for body in ([opening, TASK, *calls], [opening, TASK, {"role": "user", "content": f"{path} was read"}]):
+                status, headers, reply = post(proxy, {"messages": body})
+                assert (status, json.loads(reply)["body"]["messages"]) == (201, body)
+            return json.loads(headers.get(LOST_HEADER, "[]"))
+
+        with ThreadPoolExecutor(100) as pool:
+            lost = list(pool.map(agent, range(MOST_CONVERSATIONS)))
+    assert [[path.rpartition("/")[2] for path in paths] for paths in lost] == [
+        [f"file{number}.py"] for number in range(MOST_CONVERSATIONS)
+    ]
+    assert len(told) == MOST_CONVERSATIONS
+
+
+def test_a_password_in_the_address_is_used_and_never_printed():
+    server = Patient(("127.0.0.1", 0), Upstream)
+    with running(server):
+        upstream = f"http://agent:hunter2@127.0.0.1:{server.server_address[1]}/v1?key=s3cret"
+        command = [sys.executable, "-m", "eirkit", "vestige", "guard", "--upstream", upstream, "--json"]
+        with process_running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            first = json.loads(process.stdout.readline())
+            with guarded(upstream) as (proxy, _):
+                _, _, reply = post(proxy, {"messages": [TASK]})
+            process.send_signal(signal.SIGINT)
+            out, complaints = process.communicate(timeout=PATIENCE_SECONDS)
+    assert json.loads(reply)["key"] == "Basic " + b64encode(b"agent:hunter2").decode()
+    assert first["upstream"] == f"http://127.0.0.1:{server.server_address[1]}/v1"
+    assert not {"hunter2", "s3cret"} & {word for word in ("hunter2", "s3cret") if word in f"{first}{out}{complaints}"}
+    with pytest.raises(UsageError) as refused:
+        GuardProxy("ftp://agent:hunter2@host", print)
+    assert "hunter2" not in str(refused.value)

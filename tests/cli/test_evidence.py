@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,7 @@ import pytest
 
 from eirkit.cli import run as run_command_line
 from eirkit.event_files import EVENTS
-from eirkit.records import read_records
-from eirkit.runs.budget import SPENT
+from eirkit.runs.journal import read_journal
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.show.viewer.logs import LogFolders
 from eirkit.show.viewer.routes import Viewer
@@ -90,9 +90,7 @@ def test_a_folder_keeps_everything_and_the_command_given_again_asks_nothing(call
     assert summary == {"schema": f"{command}/1", **first}
     runs = [record for record, _ in scan_runs(Path("out") / RUNS)]
     assert sum(run["usage"]["calls"] for run in runs) == asked
-    assert sum(record["usd"] for record in read_records(Path("out") / SPENT, "spent/1")) == pytest.approx(
-        asked * REPLY_USD
-    )
+    assert read_journal(Path("out")).spending.total_usd == asked * Decimal(str(REPLY_USD))
     assert {run["rules_sha256"] for run in runs} <= manifest["rules"].keys()
     assert (manifest["runs"], manifest["cells"]) == (len(runs), len({run["cell"] for run in runs}))
     assert {run.get("intervention", {}).get("kind") for run in runs} == KINDS[command]

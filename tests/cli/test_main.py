@@ -273,8 +273,8 @@ def interrupted(name, *arguments, **named):
         os.kill(os.getpid(), signal.SIGINT)
     return real(name, *arguments, **named)
 builtins.__import__ = interrupted
-from eirkit.__main__ import start
-start()
+from eirkit.__main__ import main
+main()
 """
     done = completed([sys.executable, "-c", program])
     assert (done.returncode, done.stderr) == (-signal.SIGINT, "")

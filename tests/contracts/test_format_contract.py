@@ -60,7 +60,7 @@ def test_no_bytes_and_no_json_make_it_raise(name, content, tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_bytes(content)
     subject = _Subject(formats.get(name), (path,), None, ())
-    assert subject.recognises(path) in (True, False)
+    assert subject.recognises(path) in range(4)
     subject.read(path)
 
 

@@ -30,7 +30,7 @@ from tests.processes import running, wait_until
 HERE = Path(__file__).parent
 MARK = "LC_EIRKIT_TRIAL"  # variables of the locale are inherited by every process of a store
 GONE_SECONDS = 5.0  # after the end of a command, within which no process of it may be alive
-LATEST_SECONDS = 4.0  # at which a command is ended
+LATEST_SECONDS = 2.0  # at which a command is ended
 PATIENCE_SECONDS = 240.0
 AT_ONCE = 4
 SEEDS = 3

@@ -47,21 +47,73 @@ def test_a_right_answer_has_no_cause_even_where_something_was_missing():
     assert (found.correct, found.missed, found.cause, found.kind) == (True, True, None, None)
 
 
-def test_an_unavailable_input_is_state_supply_whatever_else_went_wrong():
-    task = small_task()
-    wrong = decision(task, 3, 17, missing=(1,), unavailable=(1,))
-    garbled = decision(task, 3, None, missing=(1,), unavailable=(1,), fault="malformed")
-    for last in (wrong, garbled):
-        found = verdict_at(task, 3, [right(task, 1), right(task, 2), last])
-        assert (found.cause, found.kind) == ("state_supply", "missing")
+SILENCE = [  # fault, an input was lost, cause, kind
+    ("malformed", True, "malformed", "protocol"),
+    ("malformed", False, "malformed", "protocol"),
+    ("out-of-range", False, "malformed", "protocol"),
+    ("truncated", True, "truncated", "truncated_reply"),
+    ("truncated", False, "truncated", "truncated_reply"),
+    ("unanswered", True, "not_answered", "unanswered"),
+    ("unanswered", False, "not_answered", "unanswered"),
+    ("declined", True, "state_supply", "declined"),
+    ("declined", False, "not_answered", "unanswered"),
+]
 
 
-def test_an_input_that_was_never_submitted_is_state_supply_of_its_own_kind():
+@pytest.mark.parametrize(("fault", "lost", "cause", "kind"), SILENCE)
+def test_a_step_without_an_answer_has_a_cause_of_its_own(fault, lost, cause, kind):
     task = small_task()
-    lost = decision(task, 1, None, fault="malformed")
-    found = judge(task, SUM, [lost, decision(task, 2, 3, missing=(1,), unavailable=(1,))])
-    assert (found[0].cause, found[0].kind) == ("computation", "protocol")
-    assert (found[1].cause, found[1].kind) == ("state_supply", "never_submitted")
+    gone = (1,) if lost else ()
+    silent = decision(task, 3, None, missing=gone, unavailable=gone, fault=fault)
+    found = verdict_at(task, 3, [right(task, 1), right(task, 2), silent])
+    assert (found.cause, found.kind, found.blind) == (cause, kind, False)
+
+
+def test_an_unavailable_input_is_state_supply():
+    task = small_task()
+    found = verdict_at(task, 3, [right(task, 1), right(task, 2), decision(task, 3, 17, missing=(1,), unavailable=(1,))])
+    assert (found.cause, found.kind, found.blind, found.unexplained) == ("state_supply", "missing", True, False)
+
+
+def test_what_was_never_answered_is_carried_over_and_not_lost():
+    task = small_task()
+    silent = decision(task, 1, None, fault="malformed")
+    found = judge(task, SUM, [silent, decision(task, 2, 3)])
+    assert (found[0].cause, found[0].kind) == ("malformed", "protocol")
+    assert (found[1].cause, found[1].kind, found[1].missed) == ("cascade", "never_submitted", False)
+
+
+def test_a_wrong_value_of_the_memory_that_was_used_is_not_the_agents_error():
+    task = small_task()
+    # A_2 = input + A_1: the memory said 5 for A_1, and the answer follows from it, though reads were left.
+    used = decision(task, 2, 5 + task.step(2).input[0], missing=(1,), stated=((1, (5,)),))
+    found = verdict_at(task, 2, [right(task, 1), used])
+    assert (found.cause, found.kind) == ("state_supply", "misinformed")
+    other = decision(task, 2, 6 + task.step(2).input[0], missing=(1,), stated=((1, (5,)),))
+    assert verdict_at(task, 2, [right(task, 1), other]).kind == "not_fetched"
+
+
+def test_where_an_input_may_have_been_at_hand_nothing_is_claimed():
+    task = small_task()
+    unsure = decision(task, 2, 3, uncertain=(1,))
+    found = verdict_at(task, 2, [right(task, 1), unsure])
+    assert (found.cause, found.kind, found.unsure, found.informed) == ("undetermined", "uncertain", True, False)
+    scored = score(judge(task, SUM, [right(task, 1), unsure]), [right(task, 1), unsure])
+    assert (scored.missed, scored.unsure, scored.consuming_all, scored.miss_rate) == (0, 1, 3, 0.0)
+
+
+def test_a_right_answer_without_its_input_is_unexplained_unless_visible_values_give_it():
+    task = small_task()
+    lucky = decision(task, 2, task.step(2).answer[0], missing=(1,), unavailable=(1,))
+    found = verdict_at(task, 2, [right(task, 1), lucky])
+    assert (found.blind, found.unexplained, found.correct) == (True, True, True)
+    top = task_of("running-max", n=24, m=4, seed=5)
+    rising = [step.t for step in top.steps[1:] if step.answer == step.input]
+    assert rising  # the input is the largest, so that the lost answer is not needed
+    step = top.step(rising[0])
+    alone = Decision(step.t, step.refs, (), step.refs, step.refs, (), step.answer, None)
+    found = judge(top, prepare(top.spec), [*(right(top, t) for t in range(1, step.t)), alone])[step.t - 1]
+    assert (found.blind, found.unexplained) == (True, False)
 
 
 def test_correct_inputs_make_it_computation():
@@ -135,7 +187,8 @@ def test_scores_by_hand():
     assert (found.accuracy, found.step_accuracy, found.answered_fraction) == (1 / 4, 0.0, 3 / 4)
     assert found.self_consistent_accuracy == 2 / 4  # steps 1 and 3
     assert (found.first_miss, found.first_error, found.aligned, found.final_correct) == (2, 2, True, False)
-    assert found.errors == {"state_supply": 1, "cascade": 1, "not_answered": 0, "computation": 1}
+    assert {cause: n for cause, n in found.errors.items() if n} == {"state_supply": 1, "cascade": 1, "malformed": 1}
+    assert (found.informed, found.informed_correct, found.blind, found.unexplained) == (0, 0, 1, 0)
     assert found.accuracy + sum(found.error_shares.values()) == 1
     assert found.kinds == Counter(missing=1, propagated=1, protocol=1)
     assert (found.missed, found.missed_references, found.miss_rate) == (1, 1, 1 / 3)
@@ -213,8 +266,10 @@ def test_every_wrong_step_has_exactly_one_cause(spec, data):
     verdicts = judge(task, workload, trace.decisions)
     for found, made in zip(verdicts, trace.decisions, strict=True):
         assert (found.cause is None) == found.correct == (made.submitted == task.step(found.t).answer)
-        assert (found.cause == "state_supply") == (not found.correct and bool(made.missing))
-        if found.cause == "cascade":
+        lost = not found.correct and found.answered and bool(made.missing)
+        assert (found.cause == "state_supply") == lost
+        assert (found.cause in ("not_answered", "malformed")) == (not found.answered)
+        if found.cause == "cascade" and found.kind == "propagated":
             assert found.self_consistent
     scored = score(verdicts, trace.decisions)
     assert scored.correct + sum(scored.errors.values()) == scored.steps

@@ -105,7 +105,10 @@ def test_a_record_behind_the_cut_has_not_come_back():
         (("A_1 = 7",), {"A_1": "A_1 = 5"}, (1,), (1,), (1,)),  # its label with another's value
         (("A_1 = 7",), {"A_1": "A_1 = 7"}, (1,), (), (1,)),  # stored wrongly: the right record is not there
         (("A_1 = 5",), {}, (), (), ()),
-        (("A_1 = 7", "A_1 = 5"), {}, (), (), ()),  # the last one counts, as for a reader
+        (("A_1 = 5", "A_1 = 7"), {}, (), (), ()),  # the first one counts, which is the best
+        (("A_1 = 7", "A_1 = 5"), {}, (1,), (), (1,)),
+        (("The answer of A_01 is 5.",), {}, (), (), ()),
+        ((), {"A_1": "5"}, (1,), (1,), ()),  # under its label the value alone is enough
     ],
 )
 def test_the_store_is_asked_by_key_for_what_did_not_come_back(found, stored, lacking, held, mislabelled):

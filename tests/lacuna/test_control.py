@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ import pytest
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import UsageError
 from eirkit.event_files import EVENTS
-from eirkit.records import read_records
-from eirkit.runs.budget import SPENT, SpendingLimits
+from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.capability import GATE, Control, assess, assess_gate, wants_control
 from eirkit.runs.control import FOLDER, key_of
+from eirkit.runs.journal import read_journal
 from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.suite import read_suite
 from eirkit.runs.summary import summarise
@@ -128,14 +129,14 @@ def test_the_control_of_a_real_model_is_paid_from_the_same_purse(tmp_path):
         first = start_sweep(served(server.url), folder, SpendingLimits(4.0, prices), control=True)
         assert any(line.startswith("the control: $") for line in first.stopped)
         assert first.rows[0]["control"] is None
-        assert sum(record["usd"] for record in read_records(folder / SPENT, "spent/1")) <= 4.0
+        assert read_journal(folder).spending.total_usd <= 4.0
         second = resume_sweep(folder, funds=SpendingLimits(2 * control_usd, prices))
         assert (second.stopped, second.rows[0]["claims"], second.complete) == ((), True, True)
         asked = len(server.received)
         resume_sweep(folder, funds=SpendingLimits(2 * control_usd, prices))
         assert len(server.received) == asked, "nothing is asked twice"
-    spent = sum(record["usd"] for record in read_records(folder / SPENT, "spent/1"))
-    assert spent == pytest.approx(asked * CALL_USD)
+    spent = read_journal(folder).spending.total_usd
+    assert spent == asked * Decimal(str(CALL_USD))
     records = [record for record, _ in scan_runs(folder / FOLDER / RUNS)]
     assert len(records) == TRIALS
     rules = json.loads((folder / FOLDER / "manifest.json").read_text())["rules"]

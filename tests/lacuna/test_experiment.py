@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.event_files import EVENTS
-from eirkit.records import read_records
-from eirkit.runs.budget import SPENT, SpendingLimits
+from eirkit.runs.budget import SpendingLimits
+from eirkit.runs.journal import read_journal
 from eirkit.runs.runner import Progress
 from eirkit.runs.store import RUNS, read_events, read_failures, scan_runs
 from eirkit.runs.suite import Suite, read_suite
@@ -348,14 +349,14 @@ def test_a_spend_cap_stops_cleanly_and_holds_over_a_resume(tmp_path):
         assert any(
             "of $4.0000 is spent" in line and line.endswith("raise the cap and resume") for line in first.stopped
         )
-        spent = sum(record["usd"] for record in read_records(folder / SPENT, "spent/1"))
-        assert spent == pytest.approx(asked * 0.11)
+        spent = read_journal(folder).spending.total_usd
+        assert spent == asked * Decimal("0.11")
         assert spent <= 4.0
 
         again = resume_sweep(folder, funds=cap)
         assert len(server.received) - asked <= 8, "what is left under the cap is a few calls, not a second cap"
         assert not again.complete
-        assert sum(record["usd"] for record in read_records(folder / SPENT, "spent/1")) <= 4.0
+        assert read_journal(folder).spending.total_usd <= 4.0
         assert resume_sweep(folder, funds=SpendingLimits(cap_usd=100.0, prices=prices)).complete
     assert sorted(r["seed"] for r in records(folder)) == list(range(6))
 

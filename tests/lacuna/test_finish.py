@@ -195,7 +195,7 @@ def test_the_command_says_what_was_cut_and_what_was_silent(tmp_path, call):
     assert "2 of 16 replies were cut at 1,024 tokens; raise --max-tokens" in " ".join(said.split())
     assert "cut before a complete answer (2), withheld by a content filter (2), of 16" in " ".join(said.split())
     (row,) = json.loads((out / "summary.json").read_text())["rows"]
-    assert (row["truncated"], row["faults"]) == (2, {"filtered": 2, "truncated": 2})
+    assert (row["truncated_replies"], row["faults"]) == (2, {"filtered": 2, "truncated": 2})
     # The events, read on their own, agree with the row.
     events = [event for run, _ in scan_runs(out / "runs.jsonl") for event in read_events(out, run["events"])]
     finishes = [event["finish"] for event in events if event["type"] == "exchange"]

@@ -24,8 +24,13 @@ def verdict(follows: bool) -> Verdict:
     return Verdict(STEP, True, True, True, True, follows, follows)
 
 
-def written(step: int = WANTED, t: int = WANTED, seconds: float = 0.5) -> Consultation:
-    return Consultation(t, MemoryCall("write", f"A_{step} = 7", (step,)), (), seconds)
+def written(step: int = WANTED, t: int = WANTED, seconds: float = 0.5, value: object = 7) -> Consultation:
+    return Consultation(t, MemoryCall("write", f"A_{step} = {value}", (step,)), (), seconds)
+
+
+def returned(digits: str) -> Consultation:
+    """A search that returned the wanted label with other digits."""
+    return searched(lacking=(WANTED,), stated=((WANTED, (digits,)),))
 
 
 def searched(
@@ -33,12 +38,13 @@ def searched(
     sought: tuple[int, ...] = (WANTED,),
     lacking: tuple[int, ...] = (),
     held: tuple[int, ...] = (),
-    mislabelled: tuple[int, ...] = (),
+    stated: tuple[tuple[int, tuple[str, ...]], ...] = (),
+    uncertain: tuple[int, ...] = (),
     passages: tuple[str, ...] = (),
     characters: int = 0,
 ) -> Consultation:
     call = MemoryCall("search", "A_3", sought)
-    return Consultation(STEP, call, passages, 0.25, characters, lacking, held, mislabelled)
+    return Consultation(STEP, call, passages, 0.25, characters, lacking, held, stated, uncertain=uncertain)
 
 
 CASES: list[tuple[Fate, list[Consultation], tuple[int, ...], bool]] = [
@@ -50,8 +56,20 @@ CASES: list[tuple[Fate, list[Consultation], tuple[int, ...], bool]] = [
     ("not_stored", [written(), searched(lacking=(WANTED,))], (), True),
     ("not_found", [written(), searched(lacking=(WANTED,), held=(WANTED,))], (), True),
     ("not_found", [written(), searched(lacking=(WANTED,)), searched(lacking=(WANTED,), held=(WANTED,))], (), True),
-    ("other_value", [written(), searched(lacking=(WANTED,), mislabelled=(WANTED,))], (), True),
-    ("other_value", [written(), searched(lacking=(WANTED,), held=(WANTED,), mislabelled=(WANTED,))], (), True),
+    ("other_value", [written(), searched(lacking=(WANTED,), stated=((WANTED, ("8",)),))], (), True),
+    ("other_value", [written(), searched(lacking=(WANTED,), held=(WANTED,), stated=((WANTED, ("8",)),))], (), True),
+    ("swapped_value", [written(), written(5, 5, value=8), returned("8")], (), True),
+    (
+        "other_value",
+        [written(), written(5, 5, value=9), written(5, 6, value=1), returned("9")],
+        (),
+        True,
+    ),  # no longer its value
+    ("cut_value", [written(value="0734"), returned("07")], (), True),
+    ("cut_value", [written(value="0734"), returned("73")], (), True),  # written without zeros, then cut
+    ("stale_value", [written(value=1), written(t=4), returned("1")], (), True),
+    ("unclear", [written(), searched(uncertain=(WANTED,))], (), False),
+    ("used", [written(), searched(uncertain=(WANTED,))], (), True),  # the answer follows from it, so it was there
     ("used", [written(), searched()], (WANTED,), True),
     ("not_used", [written(), searched()], (WANTED,), False),
     ("unwritten", [], (WANTED,), True),  # had by a READ, in which the memory has no part
@@ -73,7 +91,10 @@ EARLIER = Decision(WANTED, (), (), (), (), (), (7,), None)  # what was answered 
 UNNAMED = [
     ("other_value", (), ("A_3 = 8",), True),  # a query without a number
     ("other_value", (4,), ("A_4 = 1", "A_3 = 8"), True),  # a query for another label
-    ("other_value", (), ("A_3 = 7", "A_3 = 8"), False),  # of several the last counts, as for a reader
+    ("used", (), ("A_3 = 7", "A_3 = 8"), True),  # of several passages the best, which is the first, counts
+    ("other_value", (), ("A_3 = 8", "A_3 = 7"), False),
+    ("used", (), ("The answer of A_03 is 7.",), True),
+    ("unclear", (), ("7",), False),
     ("used", (), ("A_3 = 7",), True),
     ("used", (4,), ("A_4 = 1", "A_03: 7"), True),
     ("not_used", (), ("A_3 = 7",), False),
@@ -107,7 +128,10 @@ def test_references_of_one_step_are_counted_apart():
         (searched(lacking=(3,), held=(3,), passages=("A_30 = 7",)), 1),  # others in place of one that was stored
         (searched(lacking=(3,), held=(3,)), 0),  # nothing came back at all
         (searched(lacking=(3,), passages=("A_30 = 7",)), 0),  # it was not there to be found
-        (searched(lacking=(3,), held=(3,), mislabelled=(3,), passages=("A_3 = 8",)), 0),  # its own label: another fate
+        (
+            searched(lacking=(3,), held=(3,), stated=((3, ("8",)),), passages=("A_3 = 8",)),
+            0,
+        ),  # its own label: another fate
         (searched(passages=("A_3 = 7",)), 0),
     ],
 )
@@ -130,7 +154,11 @@ def fates(**counts: int) -> dict[Fate, int]:
         ({"unwritten": 3, "not_sought": 2}, 0, {}, []),  # the agent's own doing
         ({"used": 4, "not_used": 1, "not_stored": 2}, 0, {}, ["loses what is written (2 of 7 lookups)"]),
         ({"used": 4, "not_found": 2}, 0, {}, ["does not find what it holds (2 of 6 lookups)"]),
-        ({"unwritten": 9, "other_value": 1}, 0, {}, ["returns another label's value (1 of 1 lookups)"]),
+        ({"unwritten": 9, "other_value": 1}, 0, {}, ["returns a wrong value (1 of 1 lookups)"]),
+        ({"swapped_value": 1, "used": 1}, 0, {}, ["returns another label's value (1 of 2 lookups)"]),
+        ({"cut_value": 1}, 0, {}, ["returns a cut value (1 of 1 lookups)"]),
+        ({"stale_value": 1}, 0, {}, ["returns an old value (1 of 1 lookups)"]),
+        ({"unclear": 1}, 0, {}, ["returns a value that cannot be told from others (1 of 1 lookups)"]),
         ({}, 2, {}, ["returns far more than can be read (2 searches above 100,000 characters)"]),
         ({}, 0, {"it did not finish search within 1 s; wait": 3}, ["answers late (3 runs lost)"]),
         ({}, 0, {"ConnectionError: gone": 2, "KeyError: x": 1}, ["raises (3 runs lost)"]),

@@ -8,8 +8,8 @@ import pytest
 
 from eirkit.cli.lacuna_run import cost_columns, fate_columns, memory_remarks
 from eirkit.findings.fates import FATES
-from eirkit.runs.cells import Access
-from eirkit.runs.summary import MemoryTotals, panel_of
+from eirkit.runs.cells import Access, panel_of
+from eirkit.runs.summary import MemoryTotals
 
 
 def record(**over: Any) -> dict[str, Any]:

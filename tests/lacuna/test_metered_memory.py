@@ -23,6 +23,7 @@ from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, 
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.testing import check_memory
+from tests.lacuna.servers import ModelServer, Received, answers_as, fails, says
 
 HERE = Path(__file__)
 
@@ -245,3 +246,64 @@ def test_a_run_whose_memory_lost_its_model_is_a_failure_of_that_kind_and_no_scor
         failures = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
         assert (row["scored"], row["attempted"]) == (0, 1)
         assert [one["kind"] for one in failures] == [kind]
+
+
+@pytest.mark.parametrize("named", ["run", "openai/another", "anthropic/another"])
+def test_no_call_of_a_memorys_own_model_goes_to_another_server(tmp_path, monkeypatch, named):
+    """The second server is the proxy of this process, so that it sees every call that leaves the machine."""
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(variable, "sk-test-0123456789")
+    agent = answers_as("recoverer")
+
+    def script(received: Received):
+        from_memory = len(received.body["messages"]) == 1  # the memory asks with the record alone
+        return says("noted") if from_memory else agent(received)
+
+    with ModelServer(script) as given, ModelServer([fails(502, "no way out")]) as elsewhere:
+        for variable in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+            monkeypatch.setenv(variable, elsewhere.url.removesuffix("/v1"))
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        suite = {
+            "workload": ["store-recall"],
+            "n": [8],
+            "m": [4],
+            "h": [1],
+            "seeds": "0:1",
+            "model": ["openai/any"],
+            "memory": [name_of(Asking)],
+            "memory_options": {name_of(Asking): {"model": named, "embedding": "ngrams"}},
+            "model_options": {"base_url": given.url, "retries": 0, "temperature": 0.25, "max_tokens": 321},
+        }
+        summary = start_sweep(read_suite(suite), tmp_path / "run")
+    (row,) = summary.rows
+    assert elsewhere.received == []
+    assert row["scored"] == 1, summary.failures
+    assert len(given.received) == row["calls"] + row["memory_system"]["model_calls"]
+    assert row["memory_system"]["model_calls"] > 0
+    sent = {(r.body["model"], r.body["temperature"], r.body["max_tokens"]) for r in given.received}
+    name = "any" if named == "run" else "another"
+    assert sent == {("any", 0.25, 321), (name, 0.25, 321)}
+
+
+def test_retries_reach_a_memorys_own_model(tmp_path):
+    tried: list[int] = []
+
+    def script(received: Received):
+        tried.append(1)
+        return fails(500, "busy", headers=(("Retry-After-Ms", "1"),))
+
+    with ModelServer(script) as server:
+        suite = {
+            "workload": ["store-recall"],
+            "n": [4],
+            "m": [2],
+            "h": [1],
+            "seeds": "0:1",
+            "model": ["reference/recoverer"],
+            "memory": [name_of(Asking)],
+            "memory_options": {name_of(Asking): {"model": "openai/any", "embedding": "ngrams"}},
+            "model_options": {"base_url": server.url, "retries": 2},
+        }
+        summary = start_sweep(read_suite(suite), tmp_path / "run")
+    assert (summary.scored, len(tried)) == (0, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -14,31 +15,30 @@ from eirkit.agents.serving.prices import BUILT_IN, Price, add_up, estimate, load
 from eirkit.errors import InputFileError
 
 DAY = date(2026, 1, 31)
-DOLLARS = st.integers(0, 10_000).map(lambda cents: cents / 100)
+DOLLARS = st.integers(0, 10_000).map(lambda cents: Decimal(cents) / 100)
 TOKENS = st.integers(0, 10**6)
-RELATIVE = 1e-12  # a handful of float operations against exact decimals
 
 
 @given(DOLLARS, DOLLARS, DOLLARS, TOKENS, TOKENS, TOKENS)
 def test_a_reply_costs_what_the_arithmetic_says(full, output, cached, fresh, kept, said):
     price = Price(full, output, cached, DAY)
     usage = Usage(fresh + kept, said, kept)
-    exact = sum(Decimal(str(p)) * n for p, n in ((full, fresh), (cached, kept), (output, said))) / 1_000_000
+    exact = sum(Fraction(p) * n for p, n in ((full, fresh), (cached, kept), (output, said))) / 1_000_000
     cost = price.cost_usd(usage)
     if fresh + kept + said == 0 and not price.is_free():
         assert cost is None
     else:
-        assert cost == pytest.approx(float(exact), rel=RELATIVE)
+        assert Fraction(cost) == exact
 
 
 def test_by_hand():
     # 60 fresh at $2.00, 40 cached at $0.50, 10 written at $8.00, per million: 120 + 20 + 80 = 220 millionths.
-    assert load_prices().find("openai/gpt-4.1").cost_usd(Usage(100, 10, 40)) == pytest.approx(220e-6)
+    assert load_prices().find("openai/gpt-4.1").cost_usd(Usage(100, 10, 40)) == Decimal("0.000220")
 
 
 @given(st.lists(st.text(max_size=50), max_size=4), st.integers(1, 500), st.integers(0, 300), st.integers(0, 500))
 def test_no_request_costs_more_than_its_most(texts, limit, fewer, said):
-    price = Price(3.0, 15.0, 0.3, DAY)
+    price = Price(Decimal(3), Decimal(15), Decimal("0.3"), DAY)
     request = Request(tuple(Message("user", t) for t in texts), (Tool("a", "b", {}),), limit)
     tokens = max(0, sum(len(t.encode()) + 32 for t in texts) - fewer)  # a token has at least a byte
     cost = price.cost_usd(Usage(tokens, min(said, limit)))
@@ -78,11 +78,11 @@ def test_a_server_of_ones_own_has_ones_own_price(tmp_path):
     path.write_text('[prices]\n"openai/x" = { input = 1, output = 1, as_of = 2026-01-31 }\n')
     prices = load_prices(path)
     assert prices.find("openai/gpt-4.1", "http://127.0.0.1:8000/v1") is None
-    assert prices.find("openai/x", "http://127.0.0.1:8000/v1").input == 1.0
+    assert prices.find("openai/x", "http://127.0.0.1:8000/v1").input == 1
 
 
 def test_beyond_what_a_price_covers_nothing_is_known():
-    price = Price(1, 1, 1, DAY, up_to_tokens=1000)
+    price = Price(Decimal(1), Decimal(1), Decimal(1), DAY, up_to_tokens=1000)
     assert price.cost_usd(Usage(1000, 1)) is not None
     assert price.cost_usd(Usage(1001, 1)) is None
 
@@ -99,7 +99,7 @@ def test_beyond_what_a_price_covers_nothing_is_known():
         ("[prices]\n'a/b' = { input = 1, outputs = 1, as_of = 2026-01-31 }", "use output"),
         ("[prices]\n'a/b' = { input = 1, as_of = 2026-01-31 }", "output is None"),
         ("[prices]\n'a/b' = { input = -1, output = 1, as_of = 2026-01-31 }", "input is -1"),
-        ("[prices]\n'a/b' = { input = nan, output = 1, as_of = 2026-01-31 }", "input is nan"),
+        ("[prices]\n'a/b' = { input = nan, output = 1, as_of = 2026-01-31 }", "input is NaN"),
         ("[prices]\n'a/b' = { input = true, output = 1, as_of = 2026-01-31 }", "input is True"),
         ("[prices]\n'a/b' = { input = 1, output = 1, up_to_tokens = 0, as_of = 2026-01-31 }", "up_to_tokens is 0"),
     ],
@@ -118,7 +118,7 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def test_an_estimate_by_hand():
     # 100 calls of 400 characters: 10,000 tokens in; 20 characters each: 500 tokens out.
-    found = estimate(100, 40_000, 2_000, 50, Price(2.0, 8.0, 0.5, DAY))
+    found = estimate(100, 40_000, 2_000, 50, Price(Decimal(2), Decimal(8), Decimal("0.5"), DAY))
     assert (found.calls, found.input_tokens, found.output_tokens) == (100, 10_000, 500)
     assert found.cost_usd == pytest.approx((10_000 * 2 + 500 * 8) / 1e6)
     assert found.most_usd == pytest.approx((40_000 * 2 + 100 * 50 * 8) / 1e6)
@@ -136,7 +136,7 @@ def test_the_most_is_never_below_the_expected(calls, prompt, reply, limit, full,
 
 
 def test_an_estimate_beyond_what_a_price_covers_is_unknown():
-    price = Price(1.0, 2.0, 1.0, DAY, up_to_tokens=1000)
+    price = Price(Decimal(1), Decimal(2), Decimal(1), DAY, up_to_tokens=1000)
     within, doubtful, beyond = (estimate(10, chars * 10, 100, 50, price) for chars in (900, 3_900, 4_100))
     assert None not in (within.cost_usd, within.most_usd)
     assert doubtful.cost_usd is not None, "975 tokens by the rule of thumb"

@@ -154,7 +154,7 @@ def under(name, *, h=4, workload="store-recall", limit=None, **how):
     return RescueSetup(spec, h, "window", managed=True, memory=MemoryPlan(name, {}, limit), **how)
 
 
-@pytest.mark.parametrize(("name", "fate"), [("broken-drops", "not_stored"), ("broken-labels", "other_value")])
+@pytest.mark.parametrize(("name", "fate"), [("broken-drops", "not_stored"), ("broken-labels", "swapped_value")])
 def test_what_a_memory_left_lacking_is_repaired_by_restoring_it(name, fate):
     found = rows(rescue(under(name), range(4), ["reference/recoverer"], OPTIONS))
     control, oracle, sham = (found["reference/recoverer", arm] for arm in ARMS)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import EVENTS, PLAIN_EVENTS, pack, read_lines
-from eirkit.records import encode
+from eirkit.records import encode, seal
 from eirkit.runs.store import (
     FAILURES,
     LOCK,
@@ -80,7 +80,7 @@ def boundaries() -> list[tuple[int, int]]:
         for run in batch:
             block = pack(run.events)
             place = {"offset": events, "bytes": len(block), "count": run.count, "crc32": zlib.crc32(block)}
-            runs += len(encode("run/1", {**run.record, "events": place}))
+            runs += len(seal(encode("run/1", {**run.record, "events": place})))
             events += len(block)
         ends.append((events, runs))
     return ends
@@ -181,7 +181,7 @@ def run_ends() -> list[tuple[int, int]]:
         block = pack(run.events)
         place = {"offset": events, "bytes": len(block), "count": run.count, "crc32": zlib.crc32(block)}
         events += len(block)
-        runs += len(encode("run/1", {**run.record, "events": place}))
+        runs += len(seal(encode("run/1", {**run.record, "events": place})))
         found.append((events, runs))
     return found
 

@@ -38,7 +38,7 @@ def test_records_survive_a_file_and_decisions_come_back(condition, tmp_path):
 
 
 def test_every_field_of_an_event_is_in_its_record():
-    decision = Decision(3, (1, 2), (2,), (1,), (), ((1, (5,)),), (7,), None, (1,), 1, 2, 3, 4, 5)
+    decision = Decision(3, (1, 2), (2,), (1,), (), ((1, (5,)),), (7,), None, (1,), 1, 2, 3, 4, 5, (2,), ((1, (6,)),))
     action = ActionTaken(9, 3, "READ 1", "refused", "no reads are left", 2, "over-budget")
     for entry, kind in ((decision, "decision"), (action, "action")):
         (record,) = event_records(Trace([entry]), "x")
@@ -99,7 +99,7 @@ def test_memory_calls_are_written_down():
     found = next(record for record in records if record["verb"] == "search")
     assert found["passages"] == len(found["found"]) == 1
     bare = [record for record in event_records(trace, "x", texts=False) if record["type"] == "memory"]
-    said = {"returned_characters", "lacking", "held", "mislabelled", "records", "bytes"}
+    said = {"returned_characters", "lacking", "held", "mislabelled", "uncertain", "records", "bytes"}
     assert {frozenset(record) for record in bare} == {
         frozenset({"run", "type", "t", "verb", "passages", "latency_seconds"} | said)
     }

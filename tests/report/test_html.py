@@ -22,6 +22,9 @@ HOSTILE = (
     "]]><!-- --> <!doctype html> &lt;b&gt; &amp;",
     "\x1b[31mred\x1b[0m \u202egnp.exe\u202c \u2066x\u2069 \x00\ud800",
     "javascript:alert(1)",
+    "a\u2028document.title='taken'\u2029b",
+    "${document.title='taken'}",
+    "]]><svg onload=alert(1)>",
     '=HYPERLINK("http://example.org")',
     "`code` and `<b>` `",
 )

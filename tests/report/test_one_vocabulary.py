@@ -59,10 +59,13 @@ def records(folder: Path) -> list[dict]:
 def causes_by_hand(folder: Path) -> dict[str, float]:
     """Return the share of scored steps of each cause, mean over runs, from kinds alone: none of our sums is read."""
     kinds = {
-        "state_supply": ("missing", "never_submitted"),
-        "cascade": ("propagated",),
+        "state_supply": ("missing", "declined", "misinformed"),
+        "cascade": ("propagated", "never_submitted"),
         "not_answered": ("unanswered", "unreached"),
-        "computation": ("correct_inputs", "on_corrupted", "not_fetched", "protocol"),
+        "malformed": ("protocol",),
+        "truncated": ("truncated_reply",),
+        "undetermined": ("uncertain",),
+        "computation": ("correct_inputs", "on_corrupted", "not_fetched"),
     }
     scores = [record["score"] for record in records(folder)]
     return {
@@ -124,7 +127,7 @@ def test_fates_of_a_page_agree(root, name):
     (table,) = [table for table in page.tables() if table.id == "fates-by-cell"]
     assert close(table.rows[0], expected)
     assert {column.title for column in table.columns} >= {one.label for one in FATE_MEASURES}
-    lost = 1 - expected["used"] - expected["not_used"]
+    lost = 1 - expected["used"] - expected["not_used"] - expected["unclear"]
     assert page.answers["losses"]["lost_share"] == pytest.approx(lost, abs=ROUNDING)
 
 

@@ -16,7 +16,7 @@ from eirkit.selftest.catalogue import FAMILIES, choose
 from eirkit.selftest.memories import fates
 from eirkit.selftest.planted import PlantedAgent, Traits, read_turn, read_values
 
-NOTHING_CLAIMED = frozenset({"uncertain", "unknown"})  # causes and fates that say that it cannot be known
+NOTHING_CLAIMED = frozenset({"undetermined", "unclear"})  # causes and fates that say that it cannot be known
 
 
 @pytest.fixture(scope="module")

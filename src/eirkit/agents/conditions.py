@@ -13,15 +13,13 @@ from dataclasses import dataclass
 
 from eirkit.agents.memory import MemoryCall
 from eirkit.agents.protocol import Action, Drop, Note, Search, Write, printable
+from eirkit.agents.recognition import Recognition, Values, recognise
+from eirkit.agents.wording import read_wording
 from eirkit.errors import SpecError
 from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload, TaskSpec, show_record
 
-Values = Mapping[int, Payload]
-
-# A record as it is shown, and as people and models write it down: A_7=42, A_07: 42, A_7 = 42, 13.
 _NUMBER = re.compile(r"[0-9]{1,6}")
-_RECORD = re.compile(r"\bA_([0-9]{1,6}) ?[=:] ?([0-9]{1,20}(?:,? [0-9]{1,20})*)", re.ASCII)
 
 
 class RefusedAction(Exception):  # noqa: N818 - reads as what happened
@@ -52,9 +50,9 @@ class Condition:
     def in_context(self) -> InContext:
         return InContext()
 
-    def retained(self, records: Values) -> frozenset[int]:
-        """The steps whose record is in context with these values."""
-        return frozenset(self.in_context().records)
+    def recognise(self, records: Values) -> Recognition:
+        """Return which of these records are in context."""
+        return Recognition(frozenset(self.in_context().records))
 
     def obtainable(self, t: int) -> bool:
         """True if the condition's own commands may return a record that is not in context."""
@@ -178,8 +176,8 @@ class Scratch(Condition):
         numbered = "\n".join(f"{number}. {line}" for number, line in enumerate(self._lines, 1))
         return InContext(notes=numbered, room=f"{self._used()} of {self.limit} characters used")
 
-    def retained(self, records: Values) -> frozenset[int]:
-        return records_in("\n".join(self._lines), records)
+    def recognise(self, records: Values) -> Recognition:
+        return recognise(self._lines, records)
 
     def perform(self, action: Action, near: Mapping[int, str]) -> str | MemoryCall:
         match action:
@@ -212,7 +210,7 @@ class ScratchLru(Scratch):
     def consume(self, refs: tuple[int, ...]) -> None:
         """Move used lines to the end, in ascending order of the references, as the key–value LRU touches records."""
         for r in sorted(refs):
-            used = [line for line in self._lines if any(int(label) == r for label, _ in _RECORD.findall(line))]
+            used = [line for line in self._lines if any(one.label == r for one in read_wording(line).statements)]
             self._lines = [line for line in self._lines if line not in used] + used
 
     def _make_room(self, size: int) -> None:
@@ -242,8 +240,8 @@ class Compaction(Condition):
         notes = "\n".join(self._lines)
         return InContext(notes=notes, room=f"{len(notes)} of {self.limit_characters} characters used")
 
-    def retained(self, records: Values) -> frozenset[int]:
-        return records_in("\n".join(self._lines), records)
+    def recognise(self, records: Values) -> Recognition:
+        return recognise(self._lines, records)
 
     def submit(self, t: int, values: Payload, takes_slot: bool) -> int | None:
         self._lines.append(show_record(self.spec, t, values))
@@ -257,17 +255,6 @@ class Compaction(Condition):
         """Replace what was visible with a summary, cut to its limit."""
         self._lines = [*filter(None, [printable(text.strip())[: self.summary_characters]])]
         self.summary_due = False
-
-
-def records_in(text: str, records: Values) -> frozenset[int]:
-    """Return the steps whose record occurs in the text with the right values; the last one of a step counts."""
-    written = {int(label): tuple(map(int, values.replace(",", " ").split())) for label, values in _RECORD.findall(text)}
-    return frozenset(t for t, values in written.items() if t in records and values[: len(records[t])] == records[t])
-
-
-def labels_in(text: str) -> frozenset[int]:
-    """Return the steps whose label occurs in the text with any value."""
-    return frozenset(int(label) for label, _ in _RECORD.findall(text))
 
 
 def _seen(t: int, near: Mapping[int, str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from eirkit.agents.conditions import RefusedAction, Values
+from eirkit.agents.conditions import RefusedAction
+from eirkit.agents.recognition import Recognition, Values
 from eirkit.agents.session import Decision
 from eirkit.errors import TooLargeError
 from eirkit.tasks.recovery import RecoveryBudget, plan_recovery
@@ -28,7 +29,9 @@ class CurrentStep:
         default_factory=dict
     )  # references that a fetched record evicted; also visible
     worked_out: dict[int, Payload] = field(default_factory=dict)  # intermediate results of a recomputation; not shown
+    uncertain: set[int] = field(default_factory=set)  # required, and perhaps in context or in a passage
     found: str | None = None  # passages of the last search
+    stated: dict[int, Payload] = field(default_factory=dict)  # wrong values that searches returned for references
     sought: set[int] = field(default_factory=set)  # steps named in a query
     reads: int = 0
     recomputations: int = 0
@@ -44,7 +47,17 @@ class CurrentStep:
 
         A query that does not name a record does not show whether the record was obtainable.
         """
-        return tuple(r for r in self.beyond if r in self.unwritten or (r in self.sought and r not in self.fetched))
+        had = self.fetched.keys() | self.uncertain
+        return tuple(r for r in self.beyond if r in self.unwritten or (r in self.sought and r not in had))
+
+    def take(self, found: Recognition, records: Values) -> None:
+        """Note what a search returned for the references of the step, and everything else that it returned."""
+        for t in found.present:
+            self.fetched[t] = records[t]
+        self.uncertain |= found.uncertain & set(self.missing)
+        for t, digits in found.stated.items():
+            if t in self.missing and len(digits) == len(records[t]):
+                self.stated.setdefault(t, tuple(map(int, digits)))
 
     def decision(self, submitted: Payload | None) -> Decision:
         """Return the record of the step."""
@@ -63,6 +76,8 @@ class CurrentStep:
             recovery_depth=self.recovery_depth,
             actions=self.actions,
             answers=self.answers,
+            uncertain=tuple(sorted(self.uncertain - self.fetched.keys())),
+            stated=tuple(sorted(item for item in self.stated.items() if item[0] not in self.fetched)),
         )
 
 

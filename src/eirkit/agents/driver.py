@@ -46,7 +46,7 @@ async def drive(
         if isinstance(request, MemoryCall):
             if memory is None:
                 raise InfrastructureError("the session needs an external memory; give --memory")
-            consultation = await consult(memory, t, request, session.submitted, clock, memory_seconds, weigh=weigh)
+            consultation = await consult(memory, t, request, session.records, clock, memory_seconds, weigh=weigh)
             log.append(consultation)
             session.receive_memory(MemoryResult(consultation.passages))
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from eirkit.agents.conditions import Condition, RefusedAction, records_in
+from eirkit.agents.conditions import Condition, RefusedAction
 from eirkit.agents.current_step import CurrentStep, RecoveryAllowance
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
@@ -31,6 +31,7 @@ from eirkit.agents.protocol import (
     silence,
     tools,
 )
+from eirkit.agents.recognition import recognise
 from eirkit.agents.session import ActionTaken, Ending, Injector, Outcome, Session, inject_nothing
 from eirkit.errors import SpecError
 from eirkit.tasks.task import Payload, show_record
@@ -93,6 +94,10 @@ class ManagedSession(Session):
     def position(self) -> int:
         return self._arrival.step.t if self._arrival else 0
 
+    @property
+    def records(self) -> dict[int, Payload]:
+        return self._records
+
     def request(self) -> Request | MemoryCall | None:
         if self._call is not None:
             return self._call
@@ -114,8 +119,16 @@ class ManagedSession(Session):
             self._summarise(reply)
         else:
             self._outcomes = []
-            self._pending.extend(read_reply(reply))
+            self._pending.extend(self._actions_of(reply))
         self._work()
+
+    def _actions_of(self, reply: Reply) -> list[Action | Fault]:
+        found = read_reply(reply)
+        arrival, (first, *more) = self._arrival, found
+        if arrival is None or arrival.answered or more or not isinstance(first, Fault) or first.kind != "malformed":
+            return found
+        stated = self.stated(reply, arrival.step.t)
+        return found if stated is None else [stated]
 
     def receive_memory(self, result: MemoryResult) -> None:
         call, self._call = self._call, None
@@ -125,8 +138,7 @@ class ManagedSession(Session):
             passages = [printable(passage[:LONGEST_PASSAGE]) for passage in result.passages[:SEARCH_LIMIT]]
             self._arrival.found = "\n".join(passages)
             self._arrival.sought |= set(call.steps)
-            for t in records_in(self._arrival.found, self._records):
-                self._arrival.fetched[t] = self._records[t]
+            self._arrival.take(recognise(passages, self._records, best_first=True), self._records)
             self._outcomes[-1] = f"{len(passages)} passages found"
         self._work()
 
@@ -192,14 +204,17 @@ class ManagedSession(Session):
         upcoming = self.position + 1
         if upcoming > len(self.task.steps):
             raise RefusedAction("no-more-steps", "there are no more steps; write DONE")
+        self._pass_over()
         self._close_step()
         step = self.task.steps[upcoming - 1]
-        retained = self.condition.retained(self._records)
-        missing = tuple(r for r in step.refs if r not in retained)
+        known = self.condition.recognise(self._records)
+        retained, uncertain = known.present, known.uncertain.intersection(step.refs)
+        # What was never answered cannot be lost.
+        missing = tuple(r for r in step.refs if r in self.submitted and r not in retained and r not in uncertain)
         beyond = self._supply.unavailable(missing, retained, self.submitted)
         unwritten = frozenset(r for r in beyond if not self.condition.obtainable(r))
         restored = self.inject(step, missing, self.submitted)
-        self._arrival = CurrentStep(step, retained, missing, beyond, unwritten, restored)
+        self._arrival = CurrentStep(step, retained, missing, beyond, unwritten, restored, uncertain=set(uncertain))
         self.condition.consume(step.refs)
         return f"step {step.t} of {len(self.task.steps)}"
 
@@ -265,7 +280,7 @@ class ManagedSession(Session):
 
     def _near(self) -> dict[int, Payload]:
         """Return the records that the agent sees now, except those that an intervention injected."""
-        near = {t: self._records[t] for t in self.condition.retained(self._records)}
+        near = {t: self._records[t] for t in self.condition.recognise(self._records).present}
         return near if self._arrival is None else near | self._in_sight(self._arrival)
 
     def _in_sight(self, arrival: CurrentStep) -> dict[int, Payload]:
@@ -276,6 +291,12 @@ class ManagedSession(Session):
     def _close_step(self) -> None:
         if self._arrival is not None:
             self._events.append(self._arrival.decision(self.submitted.get(self._arrival.step.t)))
+
+    def _pass_over(self) -> None:
+        """Note that the agent leaves a step open whose input no interface returned."""
+        arrival = self._arrival
+        if arrival is not None and not arrival.answered and arrival.fault == "unanswered" and arrival.unavailable:
+            arrival.fault = "declined"
 
     def _end(self, how: Ending) -> None:
         self._close_step()

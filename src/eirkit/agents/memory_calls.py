@@ -12,7 +12,6 @@ from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from eirkit.agents.conditions import labels_in, records_in
 from eirkit.agents.memory import (
     LONGEST_PASSAGE,
     SEARCH_LIMIT,
@@ -23,6 +22,7 @@ from eirkit.agents.memory import (
     MemoryWrapper,
 )
 from eirkit.agents.memory_values import check_passages, check_read, check_usage, start_call
+from eirkit.agents.recognition import recognise
 from eirkit.agents.telemetry import Consultation
 from eirkit.errors import StoreError
 from eirkit.registry import attribute
@@ -37,7 +37,7 @@ async def consult(
     memory: MemorySystem,
     t: int,
     call: MemoryCall,
-    submitted: Mapping[int, Payload],
+    records: Mapping[int, Payload],
     clock: Callable[[], float],
     seconds: float = MEMORY_SECONDS,
     *,
@@ -46,7 +46,7 @@ async def consult(
     """Make one call at step t and return what is known about it.
 
     Args:
-        submitted: the agent's own answers, which correct records contain.
+        records: the values that right records contain: the agent's own answers, or what it computed again.
         seconds: time limit; StoreError is raised after it.
         weigh: query the usage after every write; this does not count towards the latency.
     """
@@ -69,15 +69,15 @@ async def consult(
         passages = tuple([text[:LONGEST_PASSAGE] for text in passages])
     if not call.steps:
         return Consultation(t, call, passages, took, returned)
-    shown = "\n".join(passages)
-    right = records_in(shown, submitted)
-    lacking = tuple([step for step in call.steps if step in submitted and step not in right])
-    if not lacking:
+    sought = {step: records[step] for step in call.steps if step in records}
+    seen = recognise(passages, sought, best_first=True)
+    if len(seen.present) == len(sought):
         return Consultation(t, call, passages, took, returned)
-    held = [step for step in lacking if await _holds(memory, step, submitted, seconds)]
-    labels = labels_in(shown)
-    mislabelled = tuple(step for step in lacking if step in labels)
-    return Consultation(t, call, passages, took, returned, lacking, tuple(held), mislabelled)
+    uncertain = tuple(sorted(seen.uncertain - seen.stated.keys()))
+    lacking = tuple([step for step in sought if step not in seen.present and step not in uncertain])
+    held = [step for step in lacking if await _holds(memory, step, sought[step], seconds)]
+    stated = tuple([(step, seen.stated[step]) for step in lacking if step in seen.stated])
+    return Consultation(t, call, passages, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
 
 
 async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:
@@ -144,6 +144,10 @@ async def read_stored(memory: MemorySystem, label: str, seconds: float) -> str |
     return check_read(await call_with_timeout(seconds, "read", memory.read, label))
 
 
-async def _holds(memory: MemorySystem, step: int, submitted: Mapping[int, Payload], seconds: float) -> bool:
+async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:
+    """True if the store has a record: under its own label its value alone is enough."""
     text = await read_stored(memory, label_of(step), seconds)
-    return text is not None and step in records_in(text[:LONGEST_PASSAGE], submitted)
+    if text is None:
+        return False
+    found = recognise((text[:LONGEST_PASSAGE],), {step: values})
+    return step in found.present or (step in found.uncertain and step not in found.stated)

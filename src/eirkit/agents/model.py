@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
@@ -69,7 +70,7 @@ class Usage:
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
-            None if costs[0] is None or costs[1] is None else costs[0] + costs[1],
+            None if None in costs else float(sum(Decimal(str(cost)) for cost in costs)),  # as they are written
             self.from_cache and other.from_cache,
             self.reasoning_tokens + other.reasoning_tokens,
         )
@@ -184,6 +185,7 @@ class ModelOptions:
     connections: int = 8
     seed: int = 0  # for models that sample
     dialect: str | None = None  # prompt format, full or compact; None: the model's own
+    reask: bool = False  # Controlled Retention asks once more where a reply has no usable answer
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def asked(self) -> dict[str, Any]:
@@ -191,6 +193,8 @@ class ModelOptions:
         given = {name: getattr(self, name) for name in ModelOptions.__slots__ if name not in _OPERATIONAL}
         if self.dialect is None:
             del given["dialect"]  # determined by the model
+        if not self.reask:
+            del given["reask"]
         return {**given, "extra": dict(self.extra)}
 
     def limit(self, request: Request) -> int:

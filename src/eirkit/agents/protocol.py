@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from eirkit.agents.answers import MARK, readings
 from eirkit.agents.model import FILTER, LENGTH, REFUSAL, Reply, Tool, ToolCall
 from eirkit.facts import fact
 from eirkit.tasks.task import Payload
@@ -31,6 +32,7 @@ MOST_VALUES = 1_024  # values taken from one tool call; more than any record has
 class Answer:
     t: int
     values: Payload
+    grouped: Payload | None = None  # the values if commas separate thousands, where that is another reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ _ANSWER = re.compile(
     r"(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})(?: ?[:=] ?| ?, | )(?:v ?= ?)?([0-9\[(][0-9 ,;\[\]()]*)",
     re.ASCII | re.IGNORECASE,
 )
-_NUMBER = re.compile(r"[0-9]+")
+_MARKUP = re.compile(r"\\boxed ?\{|[\"'$*`{}\u201c\u201d]|(?<=[0-9])_(?=[0-9]{3})|(?<=[0-9])\.0(?![0-9])")
 _DECORATION = " \t:*`_"
 # Tags around what a model thinks aloud; those that servers and chat templates are known to leave in the content.
 _TAG = re.compile(
@@ -214,6 +216,8 @@ def _actions(reply: Reply, lines: re.Pattern[str], part: slice) -> Iterator[Acti
 
 
 def _from_line(word: str, rest: str) -> Action | Fault:
+    if word == "ANSWER" and not rest.isascii():
+        rest = MARK.sub("", rest)
     rest = " ".join(rest.split()).strip(_DECORATION)
     if word in _TEXTUAL:
         return _textual(word, rest)
@@ -227,16 +231,11 @@ def _from_line(word: str, rest: str) -> Action | Fault:
 
 
 def _answer(rest: str) -> Answer | Fault:
-    found = _ANSWER.fullmatch(rest)
-    values = tuple([_number(digits) for digits in _NUMBER.findall(found.group(2))]) if found else ()
+    found = _ANSWER.fullmatch(rest) or _ANSWER.fullmatch(_MARKUP.sub("", rest))
+    values, grouped = readings(found.group(2)) if found else ((), ())
     if found is None or not values:
         return Fault("malformed", "write ANSWER t v with numbers, such as ANSWER 7 0042", "ANSWER")
-    return Answer(int(found.group(1)), values)
-
-
-def _number(digits: str) -> int:
-    # The first 20 digits of a longer number are out of range as well, and bound the time of the conversion.
-    return int(digits if len(digits) <= 20 else digits.lstrip("0")[:20] or "0")
+    return Answer(int(found.group(1)), values, None if grouped == values else grouped)
 
 
 def _textual(word: str, text: str) -> Action | Fault:

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from eirkit.agents.answers import find_answer
 from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.protocol import Action, Answer, Fault, as_text, read_answers, read_reply, spoken_part
+from eirkit.agents.wording import labels_in
 from eirkit.facts import fact
 from eirkit.tasks.policy import Retention
 from eirkit.tasks.task import Payload
@@ -33,7 +35,7 @@ class Decision:
     t: int
     required: tuple[int, ...]
     retained: tuple[int, ...]  # in context when the step arrived, before any recovery or injection
-    missing: tuple[int, ...]  # required and not retained: a miss
+    missing: tuple[int, ...]  # required, answered before and not retained: a miss
     unavailable: tuple[int, ...]  # missing, and not obtainable through the interfaces within the budgets
     restored: tuple[Record, ...]  # injected by an intervention
     submitted: Payload | None  # None: no valid answer
@@ -46,6 +48,8 @@ class Decision:
     answers: int = (
         1  # how many were given, read or refused; Controlled Retention takes the last, managed runs the first
     )
+    uncertain: tuple[int, ...] = ()  # required, and not known to be in context or returned
+    stated: tuple[Record, ...] = ()  # wrong values that searches returned for missing records
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ class ActionTaken:
 
 
 Event = Decision | ActionTaken
+
+
+REASK = "No answer was found in your last reply. Reply with one line: ANSWER {t} v"
 
 
 def inject_nothing(step: PublicStep, missing: tuple[int, ...], submitted: Mapping[int, Payload]) -> tuple[Record, ...]:
@@ -82,6 +89,11 @@ class Session(ABC):
     @abstractmethod
     def position(self) -> int:
         """The current step; 0 before the first."""
+
+    @property
+    def records(self) -> Mapping[int, Payload]:
+        """The values that a right record of each step has now."""
+        return self.submitted
 
     @abstractmethod
     def request(self) -> Request | MemoryCall | None:
@@ -111,11 +123,19 @@ class Session(ABC):
         spec = self.task.spec
         if answer.t != t:
             return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
-        if len(answer.values) != self.task.width:
+        values = answer.values
+        if len(values) != self.task.width and answer.grouped is not None:
+            values = answer.grouped
+        if len(values) != self.task.width:
             return Fault("wrong-width", f"an answer has {self.task.width} values, not {len(answer.values)}")
-        if max(answer.values) >= spec.q:
+        if max(values) >= spec.q:
             return Fault("out-of-range", f"values go from 0 to {spec.q - 1}")
-        return self.task.workload.canonical(answer.values)
+        return self.task.workload.canonical(values)
+
+    def stated(self, reply: Reply, t: int) -> Answer | None:
+        """Return the answer that a reply without a usable command states for step t in other words, if there is one."""
+        values = None if reply.calls else find_answer(spoken_part(reply), t, self.task.width)
+        return None if values is None else Answer(t, values)
 
 
 class ControlledSession(Session):
@@ -129,6 +149,8 @@ class ControlledSession(Session):
         self._t = 1
         self._visible: Visible | None = None
         self._missing: tuple[int, ...] = ()  # of the current step, as first seen
+        self.reask = False  # ask once more where a reply has no usable answer
+        self._asked_again = False
 
     @property
     def position(self) -> int:
@@ -139,7 +161,11 @@ class ControlledSession(Session):
             return None
         if self._visible is None:
             self._visible = self._look()
-        return Request(self.renderer(self._visible))
+        messages = self.renderer(self._visible)
+        if self._asked_again:
+            *before, state = messages
+            messages = (*before, Message(state.role, f"{state.content}\n{REASK.format(t=self._t)}"))
+        return Request(messages)
 
     def receive(self, reply: Reply) -> None:
         visible = self._visible
@@ -148,8 +174,15 @@ class ControlledSession(Session):
             return
         step = visible.step
         answers, fault = read_answers(reply)
+        if not answers and (fault is None or fault.kind == "malformed") and (stated := self.stated(reply, step.t)):
+            answers = [stated]
         # The last answer counts: a model may think aloud and correct itself before it stops.
-        answer = self.accept(answers[-1], step.t) if answers else fault or Fault("malformed", "no ANSWER line")
+        answer = self.accept(answers[-1], step.t) if answers else fault or unanswered(reply, self._missing)
+        if isinstance(answer, Fault) and self.reask and not self._asked_again:
+            self._asked_again = True
+            self._events.append(ActionTaken(0, step.t, "REASK", "refused", answer.detail, reason=answer.kind))
+            return
+        self._asked_again = False
         values = None if isinstance(answer, Fault) else answer
         self._events.append(
             Decision(
@@ -174,7 +207,9 @@ class ControlledSession(Session):
     def _look(self) -> Visible:
         step = self.task.steps[self._t - 1]
         submitted = self.submitted
-        self._missing = self.retention.missing(step.refs)
+        missing = self.retention.missing(step.refs)
+        # What was never answered cannot be lost.
+        self._missing = tuple([r for r in missing if r in submitted]) if missing else missing
         restored = self.inject(step, self._missing, submitted)
         records = tuple([(t, submitted[t]) for t in self.retention.held()])
         return Visible(self.task, step, False, records, restored)
@@ -190,6 +225,13 @@ class ControlledSession(Session):
             self._t += 1
         else:
             self.ending = "finished"
+
+
+def unanswered(reply: Reply, missing: Iterable[int]) -> Fault:
+    """Return the fault of a reply without an answer: declined because a record is missing, or unreadable."""
+    if labels_in(spoken_part(reply)).intersection(missing):
+        return Fault("declined", "no answer, and the reply names a record that is missing")
+    return Fault("malformed", "no ANSWER line")
 
 
 MOST_CALCULATIONS = 4  # per step; after that the reply is final

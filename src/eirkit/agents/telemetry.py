@@ -22,6 +22,7 @@ from eirkit.facts import fact
 from eirkit.records import encode
 
 SCHEMA = "event/1"
+_UNSURE = ("uncertain", "stated")  # fields of decisions that are written only where there is something
 _FREE = Reply("").usage  # the usage of free agents, which is the default of every reply
 _TEXT = JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)  # as records are written
 _NOTHING_SPENT = (
@@ -49,9 +50,15 @@ class Consultation:
     returned_characters: int = 0  # before anything was cut
     lacking: tuple[int, ...] = ()  # steps searched for whose record did not come back with its value
     held: tuple[int, ...] = ()  # of those, the ones that the store has under their label
-    mislabelled: tuple[int, ...] = ()  # of those, the ones whose label came back with another value
+    stated: tuple[tuple[int, tuple[str, ...]], ...] = ()  # of those, the ones that came back with these digits instead
     records: int | None = None  # after a write: what the system reports to hold; None if not asked or unknown
     bytes: int | None = None
+    uncertain: tuple[int, ...] = ()  # steps searched for whose record may have come back
+
+    @property
+    def mislabelled(self) -> tuple[int, ...]:
+        """Steps searched for whose label came back with another value."""
+        return tuple([step for step, _ in self.stated])
 
 
 Entry = Exchange | Consultation | Event
@@ -102,6 +109,7 @@ def _record(entry: Entry, texts: bool) -> dict[str, Any]:
             "evicted": entry.evicted,
             "reason": entry.reason,
         }
+    unsure = {name: found for name in _UNSURE if (found := getattr(entry, name))}
     return {
         "type": "decision",
         "t": entry.t,
@@ -118,6 +126,7 @@ def _record(entry: Entry, texts: bool) -> dict[str, Any]:
         "recovery_depth": entry.recovery_depth,
         "actions": entry.actions,
         "answers": entry.answers,
+        **unsure,
     }
 
 
@@ -169,6 +178,7 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
         "lacking": entry.lacking,
         "held": entry.held,
         "mislabelled": entry.mislabelled,
+        "uncertain": entry.uncertain,
         "records": entry.records,
         "bytes": entry.bytes,
     }
@@ -189,10 +199,12 @@ def trace_of(records: Sequence[dict[str, Any]], ending: Ending | None) -> Trace:
 
 
 def _decision_of(record: dict[str, Any]) -> Decision:
-    given = {one.name: record[one.name] for one in fields(Decision)}
+    given = {one.name: record[one.name] for one in fields(Decision) if one.name not in _UNSURE}
     for name in ("required", "retained", "missing", "unavailable", "fetched"):
         given[name] = tuple(given[name])
-    given["restored"] = tuple((t, tuple(values)) for t, values in given["restored"])
+    given["uncertain"] = tuple(record.get("uncertain", ()))
+    for name in ("restored", "stated"):
+        given[name] = tuple((t, tuple(values)) for t, values in record.get(name, ()))
     given["submitted"] = None if given["submitted"] is None else tuple(given["submitted"])
     return Decision(**given)
 
@@ -208,7 +220,7 @@ def event_lines(trace: Trace, run: str, *, texts: bool = True) -> bytes:
 
 def _line(entry: Entry, run: str, texts: bool) -> str:
     """Return the line of an entry after its common prefix."""
-    if isinstance(entry, Decision) and not entry.restored:
+    if isinstance(entry, Decision) and not (entry.restored or entry.uncertain or entry.stated):
         return _decision_line(entry)
     if isinstance(entry, Exchange) and _is_plain(entry.reply):
         return _exchange_line(entry, texts)

@@ -36,7 +36,7 @@ from inspect_ai.tool import ToolCall as InspectCall
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError
 
-from eirkit.agents.model import Message, ModelOptions, Reply, Request, Tool, Usage
+from eirkit.agents.model import Message, Model, ModelOptions, Reply, Request, Tool, Usage
 from eirkit.agents.models.inspect_ai import InspectModel, as_asked
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.serving.scrubber import Scrubber
@@ -94,7 +94,12 @@ async def solve_sample(state: TaskState, access: Mapping[str, Any]) -> TaskState
     stage = cell_context_of(
         CellBatch(cell, (spec.seed,), True), model, SystemMessages(), Scrubber.of_environment(os.environ)
     )
-    task, trace, memories = generate(spec), Trace(), MemoryPool()
+
+    def make(string: str, options: ModelOptions) -> Model:
+        """Return the model of a memory system; the one that is evaluated is called as Inspect calls it."""
+        return model if string == cell.model else make_model(string, options)
+
+    task, trace, memories = generate(spec), Trace(), MemoryPool(make)
     try:
         used = await run_session(stage, task, memories, trace)
     except LimitExceededError:

@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 
 from eirkit import __version__
 from eirkit.errors import EirkitError
+from eirkit.show.boundary import CleanStream
 from eirkit.show.table import clean
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -145,6 +146,7 @@ LACUNA = LazyGroup(
         ),
         "probe": ("eirkit.cli.experiments:probe", "Test whether a model can recompute a lost result."),
         "generate": ("eirkit.cli.tasks:generate", "Print or write tasks with their answers."),
+        "words": ("eirkit.cli.words:words", "Print conversations about an invented world, with exact truth."),
         "simulate": ("eirkit.cli.simulate:simulate", "Miss rates of retention policies, without an agent."),
         "cones": ("eirkit.cli.tasks:cones", "What it costs to recompute a lost result."),
         "audit": ("eirkit.cli.experiments:audit", "Check that the task interface leaks nothing."),
@@ -158,7 +160,7 @@ VESTIGE = LazyGroup(
         "analyze": ("eirkit.cli.vestige_analyze:analyze", "Read logs and write tables of what each run needed."),
         "show": ("eirkit.cli.vestige_show:show", "One analysed run: its demand, live files and losses."),
         "cohort": ("eirkit.cli.vestige_cohort:cohort", "Statistics: did failed runs need more than resolved ones?"),
-        "query": ("eirkit.cli.vestige_query:run_query", "SQL over the tables of an analysis."),
+        "query": ("eirkit.cli.vestige_cohort:run_query", "SQL over the tables of an analysis."),
         "guard": ("eirkit.cli.watch:guard", "Watch a live agent and report what its context drops."),
         "formats": ("eirkit.cli.doctor:list_formats", "The log formats that can be read."),
     },
@@ -217,6 +219,7 @@ def main(arguments: list[str] | None = None) -> None:
         # handler of the C locale.
         if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
             stream.reconfigure(errors="replace")
+    sys.stdout, sys.stderr = CleanStream(sys.stdout), CleanStream(sys.stderr)
     sys.exit(run(arguments))
 
 

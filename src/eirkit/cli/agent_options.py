@@ -24,6 +24,8 @@ from eirkit.tasks.task import TaskSpec
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _DEFAULT = ModelOptions()
+_LIMITS = ("max_tokens", "timeout_seconds", "retries", "connections")
+CALL_OPTIONS = ("base_url", "temperature", *_LIMITS, "dialect", "reask")  # names of options, as suites have them
 
 
 class WorkloadNames(NameList):
@@ -73,8 +75,7 @@ def model_options(default: str | None = None) -> Callable[[Command], Command]:
         @wraps(command)
         def with_models(named: Sequence[Sequence[str]], extra: Sequence[str], **given: Any) -> Any:
             names = tuple(dict.fromkeys(name for listed in named for name in listed))
-            fields = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections", "dialect")
-            chosen = {**{name: given.pop(name) for name in fields}, "seed": given.pop("model_seed")}
+            chosen = {**{name: given.pop(name) for name in CALL_OPTIONS}, "seed": given.pop("model_seed")}
             given_ones = {name: value for name, value in chosen.items() if value is not None}
             made = ModelOptions(**given_ones, extra=dict(map(read_setting, extra)))
             return command(model_names=names, model_options=made, **given)
@@ -111,6 +112,13 @@ def call_options() -> tuple[Callable[[Any], Any], ...]:
         _agent("--connections", int, f"Most calls at the same time.  [default: {_DEFAULT.connections}]"),
         _agent("--model-seed", int, f"Seed for models that sample.  [default: {_DEFAULT.seed}]"),
         _agent("--dialect", click.Choice(list(DIALECTS)), "Style of the prompts.  [default: the model's own]"),
+        option(
+            "--reask",
+            is_flag=True,
+            default=None,
+            group="Agent",
+            help="Ask once more where a reply has no answer (not in agent-managed runs).",
+        ),
         option(
             "--set",
             "extra",

@@ -20,12 +20,14 @@ from eirkit.cli.runner_options import (
     control_option,
     estimate_document,
     runner_options,
+    spending_remarks,
     totals,
 )
 from eirkit.errors import UsageError
 from eirkit.findings.fates import NOT_ASKED, RETURNED
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
 from eirkit.runs.capability import NO_CONTROL
+from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.control import control_plan
 from eirkit.runs.estimate import estimate_plan
 from eirkit.runs.suite import Suite, load_suite, read_suite
@@ -173,7 +175,7 @@ def run(
     """
     wanted = _wanted(suite, runner.resume, given_keys(options))
     if runner.dry_run:
-        show(_estimate(wanted, control, runner.limits.prices))
+        show(_estimate(wanted, control, runner))
         return 0
     folder = runner.resume or runner.out or _announced(fresh_folder(Path("out"), wanted.name))
     try:
@@ -214,21 +216,24 @@ def fresh_folder(parent: Path, name: str) -> Path:
     return parent / f"{name}-{number}"
 
 
-def _estimate(suite: Suite, control: bool | None, prices: Path | None) -> Document:
-    estimates, before = estimate_plan(suite, prices), control_plan(suite, control)
-    controls = [one.expected for one in estimate_plan(before, prices, every_seed=True)]
-    sweep = add_up([one.expected for one in estimates])
+def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Document:
+    budget, before = runner.kept_budget(), control_plan(suite, control)
+    estimates = estimate_plan(suite, budget, runner.recorded())
+    controls = estimate_plan(before, budget, runner.recorded(CONTROL), every_seed=True)
+    sweep, own = (add_up([one.expected for one in some]) for some in (estimates, controls))
+    left, left_before = (sum(one.seeds for one in some) for some in (estimates, controls))
     rows = [one.as_json() for one in estimates]
     data = {
         "rows": rows,
-        **asdict(add_up([sweep, *controls])),
-        "runs": len(suite),
-        "sweep": {**asdict(sweep), "runs": len(suite)},
-        "control": {**asdict(add_up(controls)), "runs": len(before)},
+        **asdict(add_up([sweep, own])),
+        "runs": left,
+        "sweep": {**asdict(sweep), "runs": left},
+        "control": {**asdict(own), "runs": left_before},
+        **runner.basis(estimates),
     }
-    answer = totals({**data, "runs": len(suite) + len(before)})
+    answer = totals({**data, "runs": left + left_before})
     shown = [{**row, "condition": _condition(row)} for row in rows]
-    return estimate_document("lacuna-run", shown, data, answer, tuple(_parts(data)) if len(before) else ())
+    return estimate_document("lacuna-run", shown, data, answer, tuple(_parts(data)) if left_before else ())
 
 
 def _parts(data: Mapping[str, Any]) -> Iterator[str]:
@@ -343,6 +348,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
     yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None])
+    yield from spending_remarks(summary.spending)
     yield from (f"stopped: {line}" for line in summary.stopped)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import wraps
 from pathlib import Path
 from shlex import quote
@@ -74,6 +75,21 @@ def _are_seeds(seeds: list[int] | range) -> bool:
     if isinstance(seeds, range):  # by its ends: a range may be far too long to count
         return 0 <= seeds.start < seeds.stop <= min(seeds.start + LARGEST_SEED_RANGE, 1 << 64)
     return 0 <= min(seeds) <= max(seeds) < 1 << 64 and len(set(seeds)) == len(seeds)
+
+
+class Dollars(ParamType):
+    """An amount of money, exactly as it is written."""
+
+    name = "dollars"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Decimal:
+        try:
+            amount = Decimal("Infinity") if value == "none" else Decimal(value)
+        except ArithmeticError:
+            self.fail(f"{value!r} is no amount; give dollars, such as 2.50, or none", param, ctx)
+        if amount.is_nan() or amount < 0:
+            self.fail(f"{value} is below 0; give 0 or more dollars", param, ctx)
+        return amount
 
 
 class NameList(ParamType):

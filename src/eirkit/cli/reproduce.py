@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from shlex import quote
 from time import monotonic
@@ -18,7 +19,7 @@ from eirkit.agents.serving.model_factory import make_model, preflight
 from eirkit.cli.agent_options import known_models, read_setting
 from eirkit.cli.command import OUTPUT, Show, command, document_options, option, say
 from eirkit.cli.execution import LiveLine, bounded_engine_options, is_watched
-from eirkit.cli.options import SEEDS_HELP, NameList, SeedList
+from eirkit.cli.options import SEEDS_HELP, Dollars, NameList, SeedList
 from eirkit.engine.engine_factory import make_engine
 from eirkit.engine.interface import Engine, PieceLimits
 from eirkit.errors import UsageError
@@ -57,7 +58,7 @@ _PATH = click.Path(path_type=Path)
 @option("--model", known=known_models, group="Agent", help="Run the studies of agents with this model: provider/name.")
 @option("--base-url", metavar="URL", group="Agent", help="An OpenAI-compatible server.")
 @option("--set", "extra", multiple=True, metavar="NAME=VALUE", group="Agent", help="A setting of the model: p=0.2.")
-@option("--cap-usd", type=click.FloatRange(0), group="Spending", help="Stop before the model costs more US dollars.")
+@option("--cap-usd", type=Dollars(), metavar="DOLLARS", group="Spending", help="Stop before the model costs more.")
 @option("--cache", type=_PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them.")
 @option("--out", type=_PATH, default=OUT, show_default=True, metavar="DIR", group=OUTPUT, help="Folder for everything.")
 @option("--fresh", is_flag=True, group=OUTPUT, help="Compute studies again that the folder holds already.")
@@ -94,7 +95,7 @@ class _Folder:
 
 
 def _setting(
-    out: Path, model: str | None, base_url: str | None, extra: Sequence[str], cap_usd: float | None,
+    out: Path, model: str | None, base_url: str | None, extra: Sequence[str], cap_usd: Decimal | None,
     cache: Path | None, memories: list[str] | None, data: Path | None, seeds: Sequence[int] | None,
 ) -> Setting:  # fmt: skip
     """Return what studies are computed with; a model that cannot be had is refused before any is."""
@@ -110,8 +111,8 @@ def _setting(
     else:
         out.mkdir(parents=True, exist_ok=True)
         budget = Budget(SpendingLimits(cap_usd, None, cache), out)
-        budget.ledger.read()
         budget.make(model, options)
+        budget.open()
     return Setting(model, options, data, seeds, tuple(memories or ()), budget)
 
 

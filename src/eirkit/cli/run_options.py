@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from eirkit.cli.agent_options import (
+    CALL_OPTIONS,
     WorkloadNames,
     call_options,
     known_models,
@@ -26,8 +27,6 @@ from eirkit.runs.suite import AXES
 from eirkit.tasks.policy import policies
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-_MODEL = ("base_url", "temperature", "max_tokens", "timeout_seconds", "retries", "connections", "dialect")
 
 
 def suite_argument(command: Command) -> Command:
@@ -164,7 +163,7 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
         given["model"] = list(dict.fromkeys(name for listed in given["model"] for name in listed))
     if options["no_texts"]:
         given["texts"] = False
-    asked = {name: options[name] for name in _MODEL if options[name] is not None}
+    asked = {name: options[name] for name in CALL_OPTIONS if options[name] is not None}
     if options["model_seed"] is not None:
         asked["seed"] = options["model_seed"]
     if options["extra"]:
@@ -177,5 +176,6 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
 def hide_model_options(command: click.Command) -> None:
     """Leave out of a command's help how models are called: its agents are not called by eirkit."""
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name in (*_MODEL, "model_seed", "extra", "tool_calls"):
+        named = parameter.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls")
+        if isinstance(parameter, click.Option) and named:
             parameter.hidden = True

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
@@ -17,13 +18,14 @@ import click
 from eirkit.agents.serving.prices import add_up
 from eirkit.cli.command import OUTPUT, Show, option, options, repeated, say
 from eirkit.cli.execution import LiveLine, engine_options
+from eirkit.cli.options import Dollars
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.measures import SPENDING_MEASURES
 from eirkit.records import read_document
 from eirkit.runs.budget import Budget, SpendingLimits
 from eirkit.runs.cells import CellPlan
-from eirkit.runs.estimate import by_model, estimate_plan
+from eirkit.runs.estimate import CellEstimate, RecordedRuns, assumptions, by_model, estimate_plan, read_recorded
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA
 from eirkit.runs.results import Results
 from eirkit.runs.runner import Progress as Sweep
@@ -88,10 +90,25 @@ class RunnerOptions:
     dry_run: bool
     engine: Engine | None
 
+    def kept_budget(self) -> Budget:
+        """Return the budget of the folder with the options given now; nothing is written."""
+        return Budget(self.limits, self.resume if self.resume is not None and self.resume.is_dir() else None)
+
+    def recorded(self, runs: str = "") -> RecordedRuns | None:
+        """Return what is in the folder that is resumed, or in a folder inside."""
+        return None if self.resume is None else read_recorded(self.resume, runs)
+
+    def basis(self, estimates: Sequence[CellEstimate]) -> dict[str, Any]:
+        """Return what an estimate assumes, and what was spent before."""
+        known = self.recorded()
+        memories = dict.fromkeys(one.cell.access.memory for one in estimates if one.is_partial)
+        spent = None if known is None else float(known.journal.spending.total_usd)
+        return {"assumptions": assumptions(estimates), "not_included": list(memories), "spent_usd": spent}
+
     def run(self, plan: CellPlan, measure: Callable[[Results], CommandResult], show: Show) -> int:
         """Run what is left of a plan, show what its runs say and return the exit code."""
         if self.dry_run:
-            show(_estimate(plan, self.limits.prices))
+            show(_estimate(plan, self))
             return 0
         folder = self.resume or self.out
         try:
@@ -105,7 +122,8 @@ class RunnerOptions:
         return found.code
 
     def _find(self, plan: CellPlan, folder: Path | None, measure: Callable[[Results], CommandResult]) -> CommandResult:
-        budget = Budget(self.limits, folder)
+        is_new = folder is not None and not (folder / FILE).exists()
+        budget = Budget(self.limits, folder, is_new=is_new)
         with SweepProgress() as progress, closing(self.engine) if self.engine else nullcontext():
             with open_plan(plan, folder, budget, progress, self.engine) as runner:
                 found = measure(runner.complete(plan))
@@ -173,16 +191,17 @@ def funds_options(command: Command) -> Command:
     """Add --dry-run, --cap-usd, --prices and --cache; the command receives `dry_run` and `funds`."""
 
     @wraps(command)
-    def with_funds(cap_usd: float | None, prices: Path | None, cache: Path | None, **given: Any) -> Any:
+    def with_funds(cap_usd: Decimal | None, prices: Path | None, cache: Path | None, **given: Any) -> Any:
         return command(funds=SpendingLimits(cap_usd, prices, cache), **given)
 
     return options(  # type: ignore[no-any-return]
         option("--dry-run", is_flag=True, group="Spending", help="Estimate calls, tokens and cost; run nothing."),
         option(
             "--cap-usd",
-            type=click.FloatRange(0),
+            type=Dollars(),
+            metavar="DOLLARS",
             group="Spending",
-            help="Stop before more than this many US dollars are spent.  [default: no cap]",
+            help="Stop before more is spent; `none` lifts the cap of a folder.  [default: the folder's, else none]",
         ),
         option("--prices", type=PATH, metavar="FILE", group="Spending", help="Prices that replace the built-in ones."),
         option("--cache", type=PATH, metavar="FILE", group="Spending", help="Keep replies in a file and reuse them."),
@@ -202,7 +221,7 @@ def estimate_document(
     )
     priced = [{**row, "cost": dollars(row["cost_usd"]), "most": dollars(row["most_usd"])} for row in rows]
     table = Table("estimate", "Estimated by running a reference agent in place of the model", columns, tuple(priced))
-    sections = (Section("", tuple(words), (table,)),)
+    sections = (Section("", (*words, *_assumed(data)), (table,)),)
     return Document(command, "Estimate", (answer,), data, sections, next=repeated("--dry-run"))
 
 
@@ -221,11 +240,53 @@ def dollars(amount: float | None) -> str:
     return "unknown" if amount is None else f"${amount:,.2f}"
 
 
-def _estimate(plan: CellPlan, prices: Path | None) -> Document:
-    estimates = estimate_plan(plan, prices, every_seed=True)
-    rows = by_model(estimates)
-    data = {"rows": rows, **asdict(add_up([one.expected for one in estimates])), "runs": len(plan)}
+def _estimate(plan: CellPlan, runner: RunnerOptions) -> Document:
+    estimates = estimate_plan(plan, runner.kept_budget(), runner.recorded(), every_seed=True)
+    rows, runs = by_model(estimates), sum(one.seeds for one in estimates)
+    data = {
+        "rows": rows,
+        **asdict(add_up([one.expected for one in estimates])),
+        "runs": runs,
+        **runner.basis(estimates),
+    }
     return estimate_document(f"lacuna-{plan.kind}", rows, data, totals(data))
+
+
+def _assumed(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an estimate assumes about output, or what it takes from calls that were paid for."""
+    for one in data["assumptions"]:
+        output = f"{one['output_tokens']:,.0f} output tokens a call"
+        if not one["calls"]:
+            yield (
+                f"{one['model']}: assumes {output}, as a reference agent writes; a model that reasons or explains "
+                "writes more: buy a few runs (--cap-usd), then repeat with --resume DIR --dry-run"
+            )
+            continue
+        cached = f", {one['cached_share']:.0%} of the input cached" if one["cached_share"] else ""
+        yield (
+            f"{one['model']}: by the {counted(one['calls'], 'call')} that were paid for: {output}, "
+            f"{1 / one['tokens_per_char']:.1f} characters a token{cached}, {one['calls_ratio']:.2f} calls where a "
+            "reference agent makes one"
+        )
+    for memory in data["not_included"]:
+        yield f"not included: what {memory} asks of its model, which is unknown until a run has finished"
+    if data["spent_usd"]:
+        yield f"spent so far: {dollars(data['spent_usd'])}; the estimate is of what is left"
+
+
+def spending_remarks(spending: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield what was spent, and what of it is not known exactly."""
+    if spending is None:
+        return
+    cap = "" if spending["cap_usd"] is None else f" of ${spending['cap_usd']:,.4f}"
+    yield f"spent: ${spending['spent_usd']:,.4f}{cap}"
+    if spending["in_flight_usd"]:
+        yield f"in flight at a kill: up to ${spending['in_flight_usd']:,.4f}, counted as spent"
+    if spending["unconfirmed_usd"]:
+        yield f"calls without a usable reply: up to ${spending['unconfirmed_usd']:,.4f}, counted as spent"
+    if spending["over_usd"]:
+        calls, over = counted(spending["over_calls"], "call"), f"${spending['over_usd']:,.4f}"
+        yield f"billed above the declared maximum of {calls}: {over}; check --max-tokens and the prices"
 
 
 def losses(failures: Iterable[Mapping[str, int]]) -> tuple[str, ...]:

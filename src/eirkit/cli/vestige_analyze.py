@@ -28,6 +28,7 @@ from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
+from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent
 from eirkit.show.logs.needs import SIGNATURES
 from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
 from eirkit.show.showing import FORMS
@@ -197,6 +198,8 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     found = facts("summary", "What these runs needed and lost", list(_lines(data, options)))
     tables = (found, _largest(data["largest"]), _breaks(data["costliest_breaks"]), _repeated(data["repeated_files"]))
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
+    if warnings := tuple(coverage_warnings(data)):
+        sections.append(Section("", warnings))
     if skipped := tuple(_skipped(data["skipped"])):
         sections.append(Section("", skipped))
     first = data["largest"][0]["run_id"] if data["largest"] else None
@@ -208,6 +211,8 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
 
 def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
     runs = f"{counted(data['runs'], 'run')} analysed; tables in {data['out']}."
+    if is_silent(data):
+        return ("No call was understood, so what these runs needed is not known.", runs)
     if not data["goal_access"]:
         return (runs,)
     covered = data["mean_peak_covered_tokens"] or 0
@@ -219,6 +224,7 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
     outcomes = ", ".join(f"{count} {name}" for name, count in document["outcomes"].items() if count)
     yield "runs", f"{document['runs']:,} ({outcomes}), {counted(document['turns'], 'turn')}"
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
+    yield from coverage_facts(document)
     for source, count in document["goal_sources"].items():
         said = ALL_EDITS if source == "own-edits" and options.own_edits == "all" else GOALS[source]
         yield "goal", f"{said} ({counted(count, 'run')})"

@@ -1,9 +1,12 @@
-"""`eirkit vestige cohort`: statistics over analysed runs, and what each does and does not show."""
+"""`eirkit vestige cohort` and `vestige query`: statistics over analysed runs, and SQL over their tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -15,6 +18,7 @@ from eirkit.logs.cohorts.cohort import ANALYSES, BY, TESTS, analyse_cohorts
 from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan, Resampled, read_plan
 from eirkit.logs.cohorts.run_columns import By
+from eirkit.logs.corpus.query import QueryResult, query
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES
 from eirkit.show.document import Document, Section
 from eirkit.show.logs.sentences import cohort_sentence, goal_is_known
@@ -272,3 +276,51 @@ def _number(value: float | None) -> str | None:
     if value is None:
         return None
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
+
+
+@command("query", example='eirkit vestige query out/analysis "SELECT run_id, turns FROM runs"')
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("sql", metavar="SQL")
+@option("--rows", type=click.IntRange(1), default=100, show_default=True, help="Most rows to print.")
+@document_options
+def run_query(folder: Path, sql: str, rows: int, show: Show) -> None:
+    """Run one SELECT over the tables of the analysis in DIR.
+
+    Tables: runs, calls, cuts, states, files, actions, rereads, exposures, gaps, clips, hidden_lines, anomalies, breaks,
+    dropped, entities; the first column of each is run_id. To see the columns of one: SELECT * FROM cuts LIMIT 1.
+    """
+    answer = query(folder, sql, rows)
+    listed = [dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows]
+    show(_query_document(folder, answer, {"rows": listed, "cut": answer.cut}))
+
+
+def _query_document(folder: Path, answer: QueryResult, data: dict[str, Any]) -> Document:
+    said = counted(len(answer.rows), "row") + ("; there are more, see --rows." if answer.cut else ".")
+    then = f"eirkit report {quote(str(folder))}"
+    section = Section("", (), (_query_table(answer.columns, answer.rows),))
+    return Document("vestige-query", "Query", (said,), data, (section,), next=then)
+
+
+def _query_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    # A query may name two columns alike, so a repeated name gets a number in its key.
+    keys = [name if names.index(name) == place else f"{name}_{place + 1}" for place, name in enumerate(names)]
+    columns = tuple(Column(key, name) for key, name in zip(keys, names, strict=True))
+    return Table("rows", "Rows", columns, tuple(dict(zip(keys, map(_cell, row), strict=True)) for row in rows))
+
+
+def _cell(value: Any) -> Cell:
+    plain = _plain(value)
+    return plain if isinstance(plain, (str, int, float, bool)) or plain is None else str(plain)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

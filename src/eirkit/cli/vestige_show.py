@@ -47,7 +47,9 @@ def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
     cuts = _without_run(read_rows(folder, "cuts", run_id))
     tables = {name: _without_run(read_rows(folder, name, run_id)) for name in SMALL}
     at_peak = _live(read_rows(folder, "states", run_id), found[0], visibility)
-    return {**found[0], "visibility": visibility, "cuts": cuts, "live_at_peak": at_peak, **tables}
+    tools = _without_run(read_rows(folder, "calls", run_id)) if "calls" in found[0] else []
+    more = {"visibility": visibility, "cuts": cuts, "live_at_peak": at_peak, "calls_by_tool": tools}
+    return {**found[0], **more, **tables}
 
 
 def _chosen(folder: Path, run_id: str | None) -> str:
@@ -91,7 +93,7 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
     outcome = {True: "resolved", False: "failed", None: "outcome unknown"}[run["resolved"]]
     source = f"{run['format']}, {run['model'] or 'model unknown'}"
     head = f"{run['run_id']} ({source}): {counted(run['turns'], 'turn')}, {outcome}"
-    words = [_peak_line(run)]
+    words = [_peak_line(run), *_coverage(run)]
     if run["unit"] == "tokens":
         words.append(f"goal: {', '.join(run['goal_files']) or 'none'} ({GOALS[run['goal_source']]})")
     sections = [Section("", tuple(words)), Section("", (), tuple(_items(run)))]
@@ -100,6 +102,18 @@ def _document(run: Mapping[str, Any], folder: Path) -> Document:
     sections = [one for one in sections if one.words or one.items]
     then = f"eirkit view {quote(str(folder))}"
     return Document("vestige-show", str(run["run_id"]), (head,), run, tuple(sections), next=then)
+
+
+def _coverage(run: Mapping[str, Any]) -> Iterator[str]:
+    if run.get("calls"):
+        label = LOG_MEASURES["calls_understood"].label
+        missed = [
+            f"{one['tool']} ({one['calls'] - one['understood']:,})"
+            for one in run["calls_by_tool"]
+            if one["calls"] > one["understood"]
+        ]
+        rest = f"; not understood: {listed(missed, SUGGESTED)}" if missed else ""
+        yield f"{label}: {run['calls_understood']:,} of {run['calls']:,}{rest}"
 
 
 def _peak_line(run: Mapping[str, Any]) -> str:

@@ -179,9 +179,9 @@ def guard(upstream: str, port: int, likely: float, out: Path | None, as_json: bo
     try:
         proxy = GuardProxy(upstream, _telling(as_json, file), port, likely)
         if as_json:
-            click.echo(json_text({"address": proxy.address, "upstream": upstream}))
+            click.echo(json_text({"address": proxy.address, "upstream": proxy.shown_upstream}))
         else:
-            say(f"Point the agent at {proxy.address} in place of {upstream}.")
+            say(f"Point the agent at {proxy.address} in place of {proxy.shown_upstream}.")
         proxy.serve()
     finally:
         if file is not None:

@@ -242,6 +242,10 @@ class TextLog:
     def head(self) -> bytes:
         return self.text.encode()[: 1 << 16]
 
+    @property
+    def first_records(self) -> Sequence[Mapping[str, Any]]:
+        return ()
+
     def json(self) -> Any:
         raise InputFileError(f"{self.source} is not one document; read its lines")
 

@@ -275,7 +275,7 @@ def _row(model: str, arm: Arm, runs: Runs, attempted: int, chosen: Steps | None)
 
 def _sum_fates(runs: Iterable[_Run]) -> dict[Fate, int] | None:
     found = [run.fates for run in runs if run.fates is not None]
-    return {fate: sum(fates[fate] for fates in found) for fate in FATES} if found else None
+    return {fate: sum(fates.get(fate, 0) for fates in found) for fate in FATES} if found else None
 
 
 def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chosen: Steps | None) -> list[Contrast]:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eirkit.agents.conditions import records_in
 from eirkit.agents.model import Reply
 from eirkit.agents.protocol import Fault, read_reply
+from eirkit.agents.recognition import records_in
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.agents.telemetry import Exchange
 from eirkit.findings.causes import Verdict

@@ -1,8 +1,9 @@
 """Assigns a cause to each wrong step and scores a run.
 
-Causes are tested in this order: the run ended before the step → not answered; a required input was unavailable → state
-supply; no answer was given → not answered; the operator on the agent's own earlier answers gives what it submitted, and
-those were wrong → cascade; else → computation. Every wrong step has one cause and a more specific `kind`.
+Causes are tested in this order: no answer → not answered, malformed or truncated, unless the agent declined because an
+input was lost; an input was lost, or returned wrong and used → state supply; an input was never answered, or the
+operator on its own earlier, wrong answers gives what it submitted → cascade; it is not known whether an input was
+at hand → undetermined; else → computation. Every wrong step has one cause and a more specific `kind`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from eirkit.agents.session import ActionTaken, Decision
 from eirkit.facts import fact
@@ -19,21 +20,28 @@ from eirkit.tasks.workload import Workload
 
 _RECOVERY = ("READ ", "RECOMPUTE ")
 
-Cause = Literal["state_supply", "cascade", "not_answered", "computation"]
-CAUSES: tuple[Cause, ...] = ("state_supply", "cascade", "not_answered", "computation")
+Cause = Literal["state_supply", "cascade", "not_answered", "malformed", "truncated", "undetermined", "computation"]
+CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 Kind = Literal[
     "missing",
+    "declined",
+    "misinformed",
     "never_submitted",
     "propagated",
     "unanswered",
     "unreached",
+    "truncated_reply",
+    "uncertain",
     "correct_inputs",
     "on_corrupted",
     "not_fetched",
     "protocol",
 ]
 UNANSWERED: tuple[Kind, ...] = ("unanswered", "unreached")  # the kinds of the cause `not_answered`
+_OWN_CAUSE: dict[str, Cause] = {"unanswered": "not_answered", "unreached": "not_answered", "protocol": "malformed"}
+# Faults of an answer that is not there; an answer with any other fault is there and cannot be read.
+_SILENT = ("unanswered", "declined", "empty", "refused", "filtered")
 
 
 @fact
@@ -49,6 +57,10 @@ class Verdict:
     self_consistent: bool  # the answer is the operator on the agent's own submitted values, missing ones included
     cause: Cause | None = None  # None where correct
     kind: Kind | None = None
+    informed: bool = False  # the step has references, and all of them were in context and right
+    unsure: bool = False  # it is not known whether a reference was in context
+    blind: bool = False  # answered although an input was lost
+    unexplained: bool = False  # blind and correct, and what was visible does not give the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,11 @@ class RunScore:
     max_turn: bool = False  # the run reached its limit of actions
     reads: int = 0
     recomputations: int = 0
+    informed: int = 0  # scored steps with references that were all in context and right
+    informed_correct: int = 0
+    unsure: int = 0  # steps of the whole run of which it is not known whether a reference was in context
+    blind: int = 0  # scored steps that were answered although an input was lost
+    unexplained: int = 0  # of those, correct ones whose answer does not follow from what was visible
 
     @property
     def accuracy(self) -> float:
@@ -94,8 +111,8 @@ class RunScore:
 
     @property
     def miss_rate(self) -> float:
-        """Steps with a missing reference / steps with references; 0 where no step has any."""
-        return self.missed / max(1, self.consuming_all)
+        """Steps with a missing reference / steps with references of which it is known; 0 where there are none."""
+        return self.missed / max(1, self.consuming_all - self.unsure)
 
     @property
     def error_shares(self) -> dict[Cause, float]:
@@ -114,17 +131,18 @@ def read_score(record: Mapping[str, Any]) -> RunScore:
 
 
 def read_errors(errors: Mapping[str, int], kinds: Mapping[str, int]) -> dict[Cause, int]:
-    """Return wrong steps by cause; older records, without `not_answered`, counted those steps as `computation`."""
-    found = {cause: errors[cause] for cause in CAUSES if cause != "not_answered" or cause in errors}
-    if "not_answered" not in errors:
-        open_steps = sum(kinds.get(kind, 0) for kind in UNANSWERED)
-        found |= {"not_answered": open_steps, "computation": errors["computation"] - open_steps}
+    """Return wrong steps by cause; older records counted some as `computation` that have causes of their own now."""
+    found = {cause: errors.get(cause, 0) for cause in CAUSES}
+    for kind, cause in _OWN_CAUSE.items():
+        if cause not in errors:
+            found[cause] += kinds.get(kind, 0)
+            found["computation"] -= kinds.get(kind, 0)
     return found
 
 
 def read_cause(cause: str, kind: str) -> str:
     """Return the cause from a recorded verdict, written by this or an earlier version."""
-    return "not_answered" if kind in UNANSWERED else cause
+    return _OWN_CAUSE.get(kind, cause)
 
 
 def judge(
@@ -170,6 +188,11 @@ def score(verdicts: Sequence[Verdict], decisions: Sequence[Decision], *, max_tur
         max_turn=max_turn,
         reads=sum(decision.reads for decision in decisions),
         recomputations=sum(decision.recomputations for decision in decisions),
+        informed=sum(verdict.informed for verdict in counted),
+        informed_correct=sum(verdict.informed and verdict.correct for verdict in counted),
+        unsure=sum(verdict.unsure for verdict in verdicts),
+        blind=sum(verdict.blind for verdict in counted),
+        unexplained=sum(verdict.unexplained for verdict in counted),
     )
 
 
@@ -184,11 +207,53 @@ class _Judge:
     def verdict(self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload]) -> Verdict:
         submitted = self.own.get(step.t)
         correct = submitted == step.answer
-        missed = decision is not None and bool(decision.missing)
         follows = submitted is not None and submitted == self._follow(step)
+        if decision is None:
+            return Verdict(
+                step.t, step.scored, bool(step.refs), False, False, False, False, "not_answered", "unreached"
+            )
         cause, kind = (None, None) if correct else self._why(step, decision, replaced, follows)
+        blind = submitted is not None and bool(decision.unavailable) and bool(self._lost(decision))
         return Verdict(
-            step.t, step.scored, bool(step.refs), missed, submitted is not None, correct, follows, cause, kind
+            t=step.t,
+            scored=step.scored,
+            consumes=bool(step.refs),
+            missed=bool(decision.missing),
+            answered=submitted is not None,
+            correct=correct,
+            self_consistent=follows,
+            cause=cause,
+            kind=kind,
+            informed=bool(step.refs)
+            and not (decision.missing or decision.uncertain)
+            and self.wrong.isdisjoint(step.refs),
+            unsure=bool(decision.uncertain) and not decision.missing,
+            blind=blind,
+            unexplained=blind and correct and not self._explains(step, decision),
+        )
+
+    def _lost(self, decision: Decision) -> list[int]:
+        """Return the inputs that were unavailable and not restored."""
+        restored = self._restored(decision)
+        return [r for r in decision.unavailable if r not in restored]
+
+    def _restored(self, decision: Decision) -> set[int]:
+        return {r for r, values in decision.restored if values in (self.true[r], self.own.get(r))}
+
+    def _explains(self, step: Step, decision: Decision) -> bool:
+        """True if the answer is what the operator gives without the lost inputs, or with a visible value for each."""
+        lost = set(self._lost(decision))
+        visible = {r: self.own[r] for r in (*decision.retained, *decision.fetched) if r in self.own}
+        visible |= {r: values for r, values in decision.restored if r not in lost}
+        given = [visible[r] for r in step.refs if r in visible and r not in lost]
+        gone = len(step.refs) - len(given)
+        stand_ins = [
+            (),
+            *([value] * gone for value in dict.fromkeys(visible.values())),
+            *([v] * gone for _, v in decision.restored),
+        ]
+        return any(
+            self.workload.operate(self.task.spec, step.input, [*given, *one]) == step.answer for one in stand_ins
         )
 
     def _follow(self, step: Step) -> Payload | None:
@@ -206,27 +271,38 @@ class _Judge:
         return self.workload.operate(self.task.spec, step.input, present)
 
     def _why(
-        self, step: Step, decision: Decision | None, replaced: Mapping[int, Payload], follows: bool
+        self, step: Step, decision: Decision, replaced: Mapping[int, Payload], follows: bool
     ) -> tuple[Cause, Kind]:
-        if decision is None:
-            return "not_answered", "unreached"
-        restored = {r for r, values in decision.restored if values in (self.true[r], self.own.get(r))}
-        unavailable = [r for r in decision.unavailable if r not in restored]
-        if unavailable:
-            never = all(r not in self.own for r in unavailable)
-            return "state_supply", "never_submitted" if never else "missing"
+        lost = self._lost(decision)
         if decision.submitted is None:
-            if decision.fault == "unanswered":
-                return "not_answered", "unanswered"
-            return "computation", "protocol"
+            return _silent(decision.fault, lost)
+        if lost:
+            return "state_supply", "missing"
+        restored = self._restored(decision)
         given = {**replaced, **{r: values for r, values in decision.restored if r in restored}}
         seen = {**self.own, **given} if given else self.own
+        stated = {r: values for r, values in decision.stated if r not in restored}
+        if stated and decision.submitted == self._operate(step, {**seen, **stated}):
+            return "state_supply", "misinformed"
+        if any(r not in seen for r in step.refs):
+            return "cascade", "never_submitted"
         inputs_correct = [seen.get(r) for r in step.refs] == [self.true[r] for r in step.refs]
         if not inputs_correct and (follows or decision.submitted == self._operate(step, seen)):
             return "cascade", "propagated"
+        if not restored.issuperset(decision.uncertain):
+            return "undetermined", "uncertain"
         if not set(decision.missing) <= {*decision.fetched, *restored}:
             return "computation", "not_fetched"
         return "computation", "correct_inputs" if inputs_correct else "on_corrupted"
+
+
+def _silent(fault: str | None, lost: Sequence[int]) -> tuple[Cause, Kind]:
+    """Return why a step has no answer that could be read."""
+    if fault == "truncated":
+        return "truncated", "truncated_reply"
+    if fault == "declined" and lost:
+        return "state_supply", "declined"
+    return ("not_answered", "unanswered") if fault in _SILENT else ("malformed", "protocol")
 
 
 def _fetched(actions: Iterable[ActionTaken]) -> dict[int, list[tuple[int, Payload]]]:

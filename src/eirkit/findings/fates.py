@@ -9,22 +9,39 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from eirkit.agents.conditions import Values, labels_in, records_in
 from eirkit.agents.memory import LONGEST_PASSAGE, SEARCH_LIMIT, MemoryUsage
+from eirkit.agents.recognition import Recognition, Values, recognise
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
 from eirkit.findings.causes import Verdict
+from eirkit.tasks.task import Payload, read_record
 
-Fate = Literal["used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten"]
-FATES: tuple[Fate, ...] = ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
+Fate = Literal[
+    "used",
+    "not_used",
+    "other_value",
+    "swapped_value",
+    "cut_value",
+    "stale_value",
+    "unclear",
+    "not_found",
+    "not_stored",
+    "not_sought",
+    "unwritten",
+]
+FATES: tuple[Fate, ...] = get_args(Fate)
 RETURNED: tuple[Fate, ...] = ("used", "not_used")
+LOST: tuple[Fate, ...] = tuple(fate for fate in FATES if fate not in (*RETURNED, "unclear"))  # known not to come back
 NOT_ASKED: tuple[Fate, ...] = (
     "not_sought",
     "unwritten",
 )  # fates of records that the agent never wrote or never searched for
 FLOOD = 10 * SEARCH_LIMIT * LONGEST_PASSAGE  # characters of one search, ten times what can be shown
+
+
+Write = tuple[int, str]  # when a record was written, and its text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +60,17 @@ def count_fates(
     decisions: Sequence[Decision], verdicts: Sequence[Verdict], consultations: Sequence[Consultation]
 ) -> FateCounts:
     """Return the fates of the missing references of a run."""
-    written: dict[int, int] = {}  # step → when it was first written
+    writes: dict[int, list[Write]] = {}
     searches: dict[int, list[Consultation]] = {}
     for one in consultations:
         if one.call.verb == "write":
-            written.setdefault(one.call.steps[0], one.t)
+            writes.setdefault(one.call.steps[0], []).append((one.t, one.call.text))
         else:
             searches.setdefault(one.t, []).append(one)
     follows = {verdict.t: verdict.self_consistent for verdict in verdicts}
     own = {decision.t: decision.submitted for decision in decisions if decision.submitted is not None}
     fates = Counter(
-        _fate(r, decision, written, searches.get(decision.t, ()), own, follows.get(decision.t, False))
+        _fate(r, decision, writes, searches.get(decision.t, ()), own, follows.get(decision.t, False))
         for decision in decisions
         for r in decision.missing
     )
@@ -80,8 +97,8 @@ def pool_fates(counts: Iterable[Mapping[str, int]]) -> FateShares:
     """Return the shares of fates from their counts in each run."""
     needing = [(fates, needed) for fates in counts if (needed := sum(fates.values()))]
     shares = (
-        {fate: math.fsum(fates[fate] / needed for fates, needed in needing) / len(needing) for fate in FATES}
-        if (needing)
+        {fate: math.fsum(fates.get(fate, 0) / needed for fates, needed in needing) / len(needing) for fate in FATES}
+        if needing
         else {}
     )
     return FateShares(len(needing), shares)
@@ -90,36 +107,47 @@ def pool_fates(counts: Iterable[Mapping[str, int]]) -> FateShares:
 def _fate(
     r: int,
     decision: Decision,
-    written: Mapping[int, int],
+    writes: Mapping[int, Sequence[Write]],
     searches: Sequence[Consultation],
     own: Values,
     follows: bool,
 ) -> Fate:
     # Returned by a search of this step, not by a READ or RECOMPUTE, which do not involve the memory system.
-    if any(_brought(one, r, own) for one in searches):
+    found = [_returned(one, r, own) for one in searches]
+    if any(r in one.present for one in found):
         return "used" if follows else "not_used"
-    if written.get(r, decision.t + 1) > decision.t:
+    written = {step: [text for t, text in texts if t <= decision.t] for step, texts in writes.items()}
+    if not written.get(r):
         return "unwritten"
-    if any(_mislabelled(one, r) for one in searches):
-        return "other_value"
+    if digits := next((one.stated[r] for one in found if r in one.stated), None):
+        return _wrong(r, digits, {step: texts for step, texts in written.items() if texts})
+    if any(r in one.uncertain for one in found):
+        return "used" if follows else "unclear"
     sought = [one for one in searches if r in one.call.steps]
     if not sought:
         return "not_sought"
     return "not_found" if any(r in one.held for one in sought) else "not_stored"
 
 
-def _brought(one: Consultation, r: int, own: Values) -> bool:
-    """True if a search returned the record of step r with the agent's own value, requested or not."""
-    if r in one.call.steps:
-        return r not in one.lacking
-    return r in records_in("\n".join(one.passages), own)
+def _returned(one: Consultation, r: int, own: Values) -> Recognition:
+    """Return what a search returned for step r, requested or not."""
+    if r not in one.call.steps:
+        return recognise(one.passages, {r: own[r]} if r in own else {}, best_first=True)
+    came = r not in one.lacking and r not in one.uncertain
+    return Recognition(frozenset((r,) if came else ()), frozenset(one.uncertain), dict(one.stated))
 
 
-def _mislabelled(one: Consultation, r: int) -> bool:
-    """True if a search returned the label of step r with another value, requested or not."""
-    if r in one.call.steps:
-        return r in one.mislabelled
-    return r in labels_in("\n".join(one.passages))
+def _wrong(r: int, digits: tuple[str, ...], written: Mapping[int, Sequence[str]]) -> Fate:
+    """Return in which way the digits that came back for step r are wrong."""
+    *earlier, current = [read_record(text)[1] for text in written[r]]
+    values = tuple(map(int, digits))
+    if values in earlier:
+        return "stale_value"
+    whole = written[r][-1].partition(" = ")[2], " ".join(map(str, current))
+    if any(text.startswith(" ".join(digits)) and len(text) > len(" ".join(digits)) for text in whole):
+        return "cut_value"
+    others: set[Payload] = {read_record(texts[-1])[1] for step, texts in written.items() if step != r}
+    return "swapped_value" if values in others else "other_value"
 
 
 def _is_confused(one: Consultation) -> bool:
@@ -139,7 +167,11 @@ def diagnose(
     said: dict[Fate, str] = {
         "not_stored": "no longer has what is written, held to h records" if limited else "loses what is written",
         "not_found": "does not find what it holds",
-        "other_value": "returns another label's value",
+        "other_value": "returns a wrong value",
+        "swapped_value": "returns another label's value",
+        "cut_value": "returns a cut value",
+        "stale_value": "returns an old value",
+        "unclear": "returns a value that cannot be told from others",
     }
     found = [f"{words} ({fates[fate]} of {sought} lookups)" for fate, words in said.items() if fates[fate]]
     if flooded:

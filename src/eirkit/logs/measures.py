@@ -38,6 +38,9 @@ LOG_MEASURES = MeasureGroup(
         ),
         Measure("trajectory_tokens", "trajectory length", "tokens of the whole run", "tokens"),
         Measure("tool_turns", "tool turns", "turns that called a tool or touched a file"),
+        Measure(
+            "calls_understood", "calls understood", "calls of which it is known what they read and wrote", pooled="sum"
+        ),
         Measure("peak_context_tokens", "largest prompt", "the largest prompt with its reply", "tokens"),
         Measure(
             "peak_context_share",

@@ -181,11 +181,16 @@ class Trajectory:
     unresolved: int = 0  # words in commands that name unknown files: globs, outputs of other commands
 
 
+SHAPE, MARKED, NAMED = 1, 2, 3
+"""How sure a format is of a document: 1, it has a general shape that other logs share, such as a list of messages; 2,
+it has keys that only this format writes; 3, it names the agent or the schema. 0 is another format, and True is 1."""
+
+
 class Format(Protocol):
     """One kind of log."""
 
-    def recognises(self, document: LogDocument) -> bool:
-        """Return whether a document's beginning can only be of this format; cheap, and never raises."""
+    def recognises(self, document: LogDocument) -> int:
+        """Return how sure it is that a document is of this format, judged by its beginning; cheap, and never raises."""
         ...
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:

@@ -13,8 +13,9 @@ from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
 from eirkit.agents.model import LENGTH, Model
 from eirkit.agents.prompt import Renderer, render
+from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.session import Decision
+from eirkit.agents.session import ActionTaken, ControlledSession, Decision
 from eirkit.agents.stores.memory_factory import MemoryPool
 from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
@@ -83,6 +84,8 @@ async def run_session(
     cell, unrecovered = context.cell, context.unrecovered.get(task.spec.seed)
     session = make_session(cell.access, task, context.workload, context.structure, cell.intervention, unrecovered)
     session.renderer = context.renderer
+    if isinstance(session, ControlledSession):
+        session.reask = cell.options.reask
     plan = cell.memory_plan
     if plan is None:
         await drive(session, context.model, trace=trace)
@@ -171,7 +174,6 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     replies = [exchange.reply for exchange in exchanges]
     usages = [reply.usage for reply in replies]
-    costs = [usage.cost_usd for usage in usages]
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),
@@ -179,9 +181,10 @@ def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
         "output_tokens": sum([usage.output_tokens for usage in usages]),
         "cached_tokens": sum([usage.cached_tokens for usage in usages]),
         "reasoning_tokens": sum([usage.reasoning_tokens for usage in usages]),
-        "truncated": sum([reply.finish == LENGTH for reply in replies]),
+        "reasked": sum([entry.action == "REASK" for entry in trace.log if isinstance(entry, ActionTaken)]),
+        "truncated_replies": sum([reply.finish == LENGTH for reply in replies]),
         "max_tokens": max([reply.max_tokens for reply in replies], default=0),
-        "cost_usd": None if None in costs else math.fsum(cost for cost in costs if cost is not None),
+        "cost_usd": exact_sum([usage.cost_usd for usage in usages]),
         "latency_seconds": round(math.fsum([reply.latency_seconds for reply in replies]), 6),
         "memory_calls": len(trace.consultations),
     }

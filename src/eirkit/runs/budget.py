@@ -2,77 +2,48 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from eirkit.agents.model import Model, ModelOptions, canonical, close_model
 from eirkit.agents.models.reference import Reference
+from eirkit.agents.serving.ledger import Ledger
 from eirkit.agents.serving.metered import Metered, ReplyCache
-from eirkit.agents.serving.model_factory import make_model, preflight
-from eirkit.agents.serving.prices import Ledger, load_prices
-from eirkit.agents.stores.memory_factory import make_memory
-from eirkit.errors import InfrastructureError, PluginError
-from eirkit.records import append_records, read_records
+from eirkit.agents.serving.model_factory import make_model, preflight, split_model
+from eirkit.agents.serving.prices import Price, PriceList, load_prices
+from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, make_memory
+from eirkit.errors import PluginError
 from eirkit.runs.cells import Cell, RunPlan
-
-SPENT = "spent.jsonl"
-SPENT_SCHEMA = "spent/1"
+from eirkit.runs.journal import SpendJournal
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """The spending cap, the price file and the reply cache of a plan."""
+    """The spending cap, the price file and the reply cache of a plan; what is not given is kept from before."""
 
-    cap_usd: float | None = None  # in total, over all parts of a resumed sweep
+    cap_usd: Decimal | float | None = None  # in total, over all parts of a resumed sweep; infinity lifts it
     prices: Path | None = None  # the user's price file
     cache: Path | None = None  # of replies
-
-
-class SpendJournal(Ledger):
-    """A ledger that writes every expense to disk immediately, so that the cap holds across kills and resumes."""
-
-    def __init__(self, cap_usd: float | None, folder: Path) -> None:
-        super().__init__(cap_usd)
-        self.path = folder / SPENT
-        self._unwritten: list[float] = []  # spent, but not yet written because the disk failed
-
-    def read(self) -> None:
-        if self.path.exists():
-            self.spent_usd = sum(record["usd"] for record in read_records(self.path, SPENT_SCHEMA))
-
-    async def hold(self, most_usd: float) -> float:
-        if self._unwritten:
-            self._write()
-        return await super().hold(most_usd)
-
-    def settle(self, held_usd: float, spent_usd: float) -> None:
-        super().settle(held_usd, spent_usd)
-        if spent_usd:
-            self._unwritten.append(spent_usd)
-            with suppress(InfrastructureError):  # keep the paid reply; the next call raises the error
-                self._write()
-
-    def _write(self) -> None:
-        try:
-            append_records(self.path, SPENT_SCHEMA, [{"usd": usd} for usd in self._unwritten], fsync=True)
-        except OSError as error:
-            raise InfrastructureError(
-                f"{self.path}: {error.strerror}, so spending cannot be recorded; free disk space and resume"
-            ) from error
-        self._unwritten = []
 
 
 class Budget:
     """Makes models that are metered and share one ledger.
 
     Args:
-        folder: where spending is recorded; None to keep it in memory.
+        folder: where spending is recorded; None to keep it in memory. Its cap and prices apply unless others are given.
+        is_new: the folder is to be begun anew.
     """
 
-    def __init__(self, funds: SpendingLimits | None = None, folder: Path | None = None) -> None:
-        self.funds = funds or SpendingLimits()
-        self.ledger = Ledger(self.funds.cap_usd) if folder is None else SpendJournal(self.funds.cap_usd, folder)
+    def __init__(
+        self, funds: SpendingLimits | None = None, folder: Path | None = None, *, is_new: bool = False
+    ) -> None:
+        self.funds, self.folder = funds or SpendingLimits(), folder
+        cap = self.funds.cap_usd
+        self.journal = None if folder is None else SpendJournal(folder, cap, is_new=is_new)
+        self.ledger = self.journal or Ledger(cap)
         self._cache = None if self.funds.cache is None else ReplyCache(self.funds.cache)
         self._prices = load_prices(self.funds.prices)
 
@@ -84,15 +55,54 @@ class Budget:
         """
         model = make_model(string, options)
         if not is_scripted(model):
-            price = self._prices.find(string, options.base_url)
+            price = self.price_of(string, options.base_url)
             model = Metered(model, string, options, price=price, ledger=self.ledger, cache=self._cache)
         preflight(model)
         return model
+
+    def price_of(self, string: str, base_url: str | None) -> Price | None:
+        """Return the price of a model: that of the given file, else the folder's, else the built-in one."""
+        kept = {} if self.journal is None else self.journal.prices
+        given = PriceList({}, self._prices.own).find(string, base_url)
+        price = given or kept.get((string, base_url)) or self._prices.find(string, base_url)
+        if price is not None and self.journal is not None:
+            self.journal.note_price(string, base_url, price)
+        return price
+
+    def open(self) -> None:
+        """Record the terms and read what was spent, before the first call."""
+        if self.journal is not None:
+            self.journal.open()
+
+    def close(self) -> None:
+        if self.journal is not None:
+            self.journal.close()
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Attribute what is spent inside to a part of the sweep, such as its control."""
+        if self.journal is None:
+            yield
+            return
+        self.journal.part = name
+        try:
+            yield
+        finally:
+            self.journal.part = ""
 
 
 def is_scripted(model: Model) -> bool:
     """True for reference agents, which answer immediately and for free, so that concurrency gains nothing."""
     return isinstance(model, Reference)
+
+
+FREE = ("reference", "scripted", "local", "bundled")  # providers whose models cost nothing
+
+
+def asks_paid_model(cell: Cell) -> bool:
+    """True if the memory system of a cell asks a model that may cost money."""
+    plan = cell.memory_plan
+    return plan is not None and split_model(str(plan.settings.get(MODEL, EXTRACTOR)))[0] not in FREE
 
 
 class ModelPool:
@@ -109,13 +119,9 @@ class ModelPool:
         self._models: dict[bytes, Model] = {}
         for cell, _ in plan.plan():
             if cell.memory_plan is not None:
-                make_memory(cell.memory_plan, make=self.for_memory)
+                make_memory(cell.memory_plan, make=budget.make)
             if (key := _key(cell)) not in self._models:
                 self._models[key] = budget.make(cell.model, cell.options)
-
-    def for_memory(self, string: str) -> Model:
-        """Make the model of a memory system, under the same budget."""
-        return self.budget.make(string, ModelOptions())
 
     def of(self, cell: Cell) -> Model:
         return self._models[_key(cell)]

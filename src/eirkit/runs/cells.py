@@ -13,15 +13,17 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from eirkit.agents.managed import ACTION_LIMIT
 from eirkit.agents.model import ModelOptions, canonical
+from eirkit.agents.serving.model_factory import split_model
 from eirkit.agents.session import Decision, Injector, inject_nothing
 from eirkit.agents.stores.memory_factory import MODEL, RUN_MODEL, MemoryPlan
-from eirkit.runs.values import show_seeds
+from eirkit.runs.values import UNLIMITED, show_seeds
 from eirkit.seeds import below, words
 from eirkit.tasks.task import Payload, TaskInstance, TaskSpec, without_seed
 from eirkit.tasks.view import PublicStep, Record
 
 CONTROLLED, EXTERNAL = "controlled", "external"
 NATIVE, STRICT = "native", "strict"
+_UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,18 @@ class Cell:
 
     @property
     def memory_plan(self) -> MemoryPlan | None:
-        """The memory plan of the access, with the run's model inserted if the memory system uses it."""
+        """The memory plan of the access, with the options of the run and, if the memory system uses it, its model.
+
+        The options hold for every model of a run, so that no call goes to another server than the one that was given.
+        Settings of one provider's models mean nothing to those of another.
+        """
         plan = self.access.memory_plan
-        if plan is None or plan.settings.get(MODEL) != RUN_MODEL:
-            return plan
-        return replace(plan, settings={**plan.settings, MODEL: self.model})
+        if plan is None:
+            return None
+        named = plan.settings.get(MODEL)
+        settings = {**plan.settings, MODEL: self.model} if named == RUN_MODEL else plan.settings
+        alike = named == RUN_MODEL or split_model(str(named))[0] == split_model(self.model)[0]
+        return replace(plan, settings=settings, options=self.options if alike else replace(self.options, extra={}))
 
     @property
     def follows(self) -> Cell | None:
@@ -242,3 +251,34 @@ def plan_sha256(plan: RunPlan) -> str:
     for cell, seeds in plan.plan():
         digest.update(f"{cell.id} {show_seeds(seeds)}\n".encode())
     return digest.hexdigest()
+
+
+def panel_of(access: Access) -> str:
+    """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
+    if access.memory is not None:
+        return access.panel
+    return NATIVE if access.condition in _UNBOUNDED else STRICT
+
+
+def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
+    """Return the coordinates of a row."""
+    task, access = cell.task, cell.access
+    return {
+        "cell": cell.id,
+        "workload": task.workload,
+        "model": cell.model,
+        "condition": access.condition,
+        "policy": access.policy,
+        "memory": access.memory,
+        "memory_settings": dict(access.memory_settings),
+        "panel": panel_of(access),
+        "n": task.n,
+        "m": task.m,
+        "lookback": task.reach,
+        "fan_in": task.fan_in,
+        "h": access.h,
+        "pressure": task.m / access.h,
+        "b_oracle": UNLIMITED if access.reads is None else access.reads,
+        "b": UNLIMITED if access.recomputations is None else access.recomputations,
+        "seeds": seeds,
+    }

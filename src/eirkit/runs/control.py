@@ -60,9 +60,11 @@ def run_controls(suite: Suite, control: bool | None, sweep: Runner) -> tuple[str
         sweep.observe(replace(now, spent_usd=own.spent_usd, control=told))
 
     with Runner(folder, sweep.budget, show, sweep.engine) as runner:
-        write_document(folder / FILE, PLAN_SCHEMA, describe_plan(whole, sweep.budget.funds.prices, os.environ))
+        manifest = describe_plan(whole, sweep.budget.funds.prices, os.environ)
+        write_document(folder / FILE, PLAN_SCHEMA, manifest, sealed=True)
         try:
-            ended = runner.run(plan)
+            with sweep.budget.part(FOLDER):
+                ended = runner.run(plan)
         finally:
             found = {key: cell for key, cell in wanted.items() if key not in rows}
             rows |= _measured_rows(found, runner)

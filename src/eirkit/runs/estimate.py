@@ -1,13 +1,15 @@
 """Estimates the tokens and cost of a plan by running it with a reference agent in place of the model.
 
-No model is called. Real models write more than reference agents and may take more actions in managed runs; `most_usd`
-bounds only the former.
+No model is called. What a reference agent writes is the first assumption about output. Once a folder has paid calls,
+they replace it: their tokens for each character of a prompt, their output, and how many of them a run took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +17,49 @@ from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Null
 from eirkit.agents.model import ModelOptions
 from eirkit.agents.models.reference import make_reference
+from eirkit.agents.serving.ledger import MEMORY, NOTHING
 from eirkit.agents.serving.model_factory import make_model, renderer_of
-from eirkit.agents.serving.prices import Estimate, Price, add_up, estimate, load_prices
+from eirkit.agents.serving.prices import CHARS_PER_TOKEN, MILLION, Estimate, Price, add_up, estimate
 from eirkit.agents.telemetry import Exchange, Trace
-from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
+from eirkit.runs.budget import Budget, asks_paid_model
+from eirkit.runs.cells import Cell, RunPlan, Unrecovered, coordinates, unrecovered_in
+from eirkit.runs.journal import Journal, ModelCalls, read_journal
 from eirkit.runs.sessions import make_session
-from eirkit.runs.summary import coordinates
+from eirkit.runs.store import RUNS, scan_runs
 from eirkit.tasks.generation import generate, prepare
 
 _UnrecoveredByRun = dict[str, Unrecovered]  # by run, of control arms that other arms depend on
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What the paid calls of a model say about those to come."""
+
+    calls: int  # seen
+    tokens_per_char: float  # of prompts
+    cached_share: float  # of their tokens
+    output_tokens: float  # a call
+    calls_ratio: float  # of finished runs, for each call of the reference agent
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRuns:
+    """What a folder says about the runs and payments so far."""
+
+    journal: Journal = field(default_factory=Journal)
+    attempts: Mapping[str, Mapping[int, int]] = field(default_factory=dict)  # of finished runs, by cell and seed
+
+
+def read_recorded(folder: Path, runs: str = "") -> RecordedRuns:
+    """Return the payments of a folder, and the finished runs in it or in a folder inside."""
+    attempts: dict[str, dict[int, int]] = {}
+    if (path := folder / runs / RUNS).exists():
+        for record, _ in scan_runs(path):
+            attempts.setdefault(record["cell"], {})[record["seed"]] = record["usage"].get("attempt", 0)
+    return RecordedRuns(read_journal(folder) or Journal(), attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +69,117 @@ class CellEstimate:
     cell: Cell
     seeds: int
     expected: Estimate
+    calibration: Calibration | None = None
+    is_partial: bool = False  # without what the model of its memory system costs, which is unknown
 
     def as_json(self) -> dict[str, Any]:
         return {**coordinates(self.cell, self.seeds), **asdict(self.expected)}
 
 
-def estimate_plan(plan: RunPlan, prices: Path | None = None, *, every_seed: bool = False) -> list[CellEstimate]:
-    """Return an estimate for each cell; models are made but not called, and nothing is written.
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The runs of a cell with the reference agent."""
+
+    cell: Cell
+    left: Sequence[int]  # seeds
+    done: Mapping[int, int]  # attempts of finished runs, by seed
+    runs: int
+    calls: int
+    prompt_chars: int
+    reply_chars: int
+
+    def expected(self, price: Price | None) -> Estimate:
+        """Return the estimate if the model writes as the reference agent does."""
+        times = len(self.left) / self.runs
+        calls, prompts, replies = (round(n * times) for n in (self.calls, self.prompt_chars, self.reply_chars))
+        return estimate(calls, prompts, replies, self.cell.options.max_tokens, price)
+
+    def calibrated(self, price: Price | None, seen: Calibration, memory_usd: Decimal) -> Estimate:
+        """Return the estimate if the calls to come are as those that were paid for."""
+        plain, times = self.expected(price), seen.calls_ratio * len(self.left) / self.runs
+        calls, inputs = ceil(self.calls * times), ceil(self.prompt_chars * times * seen.tokens_per_char)
+        outputs, cached = ceil(calls * seen.output_tokens), round(inputs * seen.cached_share)
+        if price is None:
+            return Estimate(calls, inputs, outputs, None, None)
+        cost = (inputs - cached) * price.input + cached * price.cached + outputs * price.output
+        usd = float(cost / MILLION + memory_usd * len(self.left))
+        return Estimate(calls, inputs, outputs, usd, None if plain.most_usd is None else max(plain.most_usd, usd))
+
+
+def estimate_plan(
+    plan: RunPlan, budget: Budget, recorded: RecordedRuns | None = None, *, every_seed: bool = False
+) -> list[CellEstimate]:
+    """Return an estimate for the runs of each cell that have not finished; no model is called, nothing is written.
 
     Args:
+        recorded: what was paid for so far.
         every_seed: simulate every run instead of the first of each cell.
     """
-    listed = load_prices(prices)
+    known = recorded or RecordedRuns()
     for cell in {(cell.model, repr(cell.options)): cell for cell, _ in plan.plan()}.values():
         make_model(cell.model, cell.options)
-    unrecovered_by_run: _UnrecoveredByRun = {}
-    found = []
+    trials, unrecovered_by_run = [], _UnrecoveredByRun()
     for cell, seeds in plan.plan():
-        price = listed.find(cell.model, cell.options.base_url)
         tried = seeds if every_seed else seeds[:1]
         exchanges = [one for seed in tried for one in _exchanges(cell, seed, unrecovered_by_run)]
-        found.append(CellEstimate(cell, len(seeds), _expected(exchanges, len(seeds) // len(tried), cell, price)))
-    return found
+        prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
+        replies = sum(len(exchange.reply.text) for exchange in exchanges)
+        done = known.attempts.get(cell.id, {})
+        left = [seed for seed in seeds if seed not in done] if done else seeds
+        trials.append(_Trial(cell, left, done, len(tried), len(exchanges), prompts, replies))
+    return [_cell_estimate(trial, trials, known, budget) for trial in trials]
+
+
+def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns, budget: Budget) -> CellEstimate:
+    cell = trial.cell
+    price, paid = budget.price_of(cell.model, cell.options.base_url), known.journal.models.get(cell.model)
+    memory = _memory_usd([one for one in trials if one.cell.access.memory == cell.access.memory], known)
+    is_partial = memory is None and asks_paid_model(cell)
+    if paid is None or not paid.calls or not paid.chars:
+        expected = trial.expected(price)
+        if memory and expected.cost_usd is not None:
+            expected = trial.calibrated(price, _assumed(trial.reply_chars / CHARS_PER_TOKEN, trial.calls), memory)
+        return CellEstimate(cell, len(trial.left), expected, is_partial=is_partial)
+    seen = _calibration(paid, [one for one in trials if one.cell.model == cell.model], known)
+    expected = trial.calibrated(price, seen, memory or NOTHING)
+    return CellEstimate(cell, len(trial.left), expected, seen, is_partial)
+
+
+def _calibration(paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns) -> Calibration:
+    """Return what the calls of a model say; until a run has finished, runs are as long as those of the stand-in."""
+    attempts = known.journal.attempts
+    finished = [(trial, attempts[n]) for trial in trials for n in trial.done.values() if n in attempts]
+    calls = sum(attempt.usage["calls"] for _, attempt in finished)
+    expected = sum(trial.calls / trial.runs for trial, _ in finished)
+    return Calibration(
+        calls=paid.calls,
+        tokens_per_char=paid.input_tokens / paid.chars,
+        cached_share=paid.cached_tokens / max(1, paid.input_tokens),
+        output_tokens=paid.output_tokens / paid.calls,
+        calls_ratio=calls / expected if expected else 1.0,
+    )
+
+
+def _assumed(output_tokens: float, calls: int) -> Calibration:
+    """Return what is assumed before the first call: a rule of thumb, and the output of the reference agent."""
+    return Calibration(0, 1 / CHARS_PER_TOKEN, 0.0, output_tokens / max(1, calls), calls_ratio=1.0)
+
+
+def _memory_usd(trials: Sequence[_Trial], known: RecordedRuns) -> Decimal | None:
+    """Return what the model of a memory system has cost in a finished run, on average; None before there is one."""
+    attempts = known.journal.attempts
+    spent = [attempts[n].usd.get(MEMORY, NOTHING) for trial in trials for n in trial.done.values() if n in attempts]
+    return sum(spent, NOTHING) / len(spent) if spent else None
+
+
+def assumptions(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
+    """Return what the estimate of each model that costs money assumes."""
+    found = {}
+    for one in estimates:
+        if one.expected.cost_usd != 0 and one.cell.model not in found:
+            seen = one.calibration or _assumed(one.expected.output_tokens, one.expected.calls)
+            found[one.cell.model] = {"model": one.cell.model, **seen.as_json()}
+    return list(found.values())
 
 
 def by_model(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
@@ -65,22 +190,28 @@ def by_model(estimates: Sequence[CellEstimate]) -> list[dict[str, Any]]:
     return [{"model": model, **asdict(add_up(own))} for model, own in parts.items()]
 
 
-def _expected(exchanges: Sequence[Exchange], times: int, cell: Cell, price: Price | None) -> Estimate:
+def estimate_run(cell: Cell, seed: int, unrecovered: Unrecovered | None, price: Price | None) -> Estimate:
+    """Return an estimate for one run.
+
+    Args:
+        unrecovered: what its control arm did not recover, for a cell that depends on the runs of another.
+    """
+    exchanges = wait_for(_try(cell, seed, unrecovered)).exchanges
     prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
     replies = sum(len(exchange.reply.text) for exchange in exchanges)
-    return estimate(len(exchanges) * times, prompts * times, replies * times, cell.options.max_tokens, price)
+    return estimate(len(exchanges), prompts, replies, cell.options.max_tokens, price)
 
 
 def _exchanges(cell: Cell, seed: int, unrecovered_by_run: _UnrecoveredByRun) -> list[Exchange]:
-    trace = wait_for(_try(cell, seed, unrecovered_by_run))
+    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
+    trace = wait_for(_try(cell, seed, unrecovered))
     unrecovered_by_run[cell.run_id(seed)] = unrecovered_in(trace.decisions)
     return trace.exchanges
 
 
-async def _try(cell: Cell, seed: int, unrecovered_by_run: Mapping[str, Unrecovered]) -> Trace:
+async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     """Simulate one run with an agent that recovers what it can, without the memory system of the cell."""
     spec = cell.task.with_seed(seed)
-    unrecovered = None if cell.follows is None else unrecovered_by_run.get(cell.follows.run_id(seed))
     session = make_session(
         cell.access, generate(spec), prepare(spec), intervention=cell.intervention, unrecovered=unrecovered
     )

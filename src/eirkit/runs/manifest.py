@@ -57,7 +57,7 @@ class Manifest:
     control: bool | None = None  # whether the control is run; None: for free models only
 
     def write(self, folder: Path) -> None:
-        write_document(folder / FILE, SCHEMA, asdict(self))
+        write_document(folder / FILE, SCHEMA, asdict(self), sealed=True)
 
 
 def read_manifest(folder: Path) -> Manifest:

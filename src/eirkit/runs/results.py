@@ -50,7 +50,7 @@ class Results:
     def _read_on(self) -> None:
         if not (self.folder / RUNS).exists():
             return
-        for record, end in scan_runs(self.folder / RUNS, self._end):
+        for record, end in scan_runs(self.folder / RUNS, self._end, len(self._records)):
             self._records[record["run"]], self._end = record, end
 
 

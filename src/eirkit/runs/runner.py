@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.engine.interface import Engine
 from eirkit.errors import InputFileError, SpendCapReached
+from eirkit.runs.admission import Admission
 from eirkit.runs.attempt import CellContext, Failure
 from eirkit.runs.budget import Budget, ModelPool, is_scripted
 from eirkit.runs.cells import Cell, RunPlan, Unrecovered, unrecovered_in
@@ -41,7 +43,7 @@ class Progress:
     planned_cells: int
     failed: int  # in this part
     steps: int  # in this part
-    spent_usd: float
+    spent_usd: Decimal
     control: str = ""  # progress of the control of a sweep, while it runs
 
 
@@ -97,6 +99,8 @@ class Runner:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self.budget.folder == self.folder:  # the control of a sweep is paid for from the sweep's folder
+            self.budget.close()
         self._inside.close()
 
     @property
@@ -148,7 +152,7 @@ class Runner:
                 if int(seed) in seeds:
                     raise _misplaced(self.store.folder, run)
                 seeds.add(int(seed))
-            self.budget.ledger.read()
+            self.budget.open()
         return self._done
 
     def refuse_unplanned(self, plan: RunPlan) -> None:
@@ -177,6 +181,7 @@ class Execution:
         self.plan, self.pool, self.runner, self.store = plan, pool, runner, runner.store
         self.stopped: tuple[str, ...] = ()  # why runs were left out
         self.cap: SpendCapReached | None = None
+        self._admission = Admission(pool.budget)
         self._done = runner.recover()
         self._tried: dict[str, set[int]] = {}  # attempted by an engine and lost
         self._left = {cell.id: len(self._seeds_left(cell, seeds)) for cell, seeds in plan.plan()}
@@ -230,7 +235,8 @@ class Execution:
         others = [model for model in models if isinstance(model, Metered)]
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
-            return RunQueue(name, self._work(asked, following), self.store, self._report, self.pool.for_memory)
+            work = self._work(asked, following)
+            return RunQueue(name, work, self.store, self._report, self.pool.budget.make, self._admission)
 
         first = (queue("the reference agents", scripted), 0)
         return [first, *((queue(model.name, [model]), model.at_most) for model in others)]

@@ -18,7 +18,8 @@ from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
-from eirkit.records import append_records, encode, read_records, sync_folder
+from eirkit.records import SEAL, append_records, check_seal, encode, read_records, seal, sync_folder
+from eirkit.runs.journal import LEDGER, is_without_calls
 
 try:
     import fcntl
@@ -109,7 +110,7 @@ class RunStore:
         for run in runs:
             block = pack(run.events) if self._packs else run.events
             place = {"offset": offset, "bytes": len(block), "count": run.count, "crc32": zlib.crc32(block)}
-            lines.append(encode(RUN_SCHEMA, {**run.record, "events": place}))
+            lines.append(seal(encode(RUN_SCHEMA, {**run.record, "events": place})))
             blocks.append(block)
             offset += len(block)
         text = b"".join(lines)
@@ -132,26 +133,36 @@ class RunStore:
         os.ftruncate(self._runs, self._ends[1])
 
 
-def scan_runs(path: Path, start: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the complete run records of a file from a position on, each with its end position."""
+def scan_runs(path: Path, start: int = 0, lines: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the complete run records of a file from a position on, each with its end position.
+
+    Args:
+        lines: number of lines before that position.
+    """
     end = start
     with path.open("rb") as stream:
         stream.seek(start)
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(stream, lines + 1):
             if not line.endswith(b"\n") or b"\0" in line:
                 return  # incomplete: a killed writer, or a page that a power failure left empty
             end += len(line)
-            yield _decode(line, path, number), end
+            yield decode_run(line, path, number), end
 
 
-def _decode(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def decode_run(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    """Return the record of a line; `path` and `number` are for the message if it is damaged or was changed.
+
+    Lines of earlier versions have no checksum; they end with the place of their events.
+    """
     try:
         record = json.loads(line)
-        if record["schema"] == RUN_SCHEMA and {"run", "events"} <= record.keys():
-            return dict(record)
+        if record["schema"] != RUN_SCHEMA or not {"run", "events"} <= record.keys():
+            raise ValueError
     except (ValueError, TypeError, KeyError):
-        pass
-    raise InputFileError(f"{path}:{number}: not a {RUN_SCHEMA!r} record; restore the file")
+        raise InputFileError(f"{path}:{number}: not a {RUN_SCHEMA!r} record; restore the file") from None
+    check_seal(line, f"{path}:{number}", is_needed=not line.endswith(b"}}\n"))
+    record.pop(SEAL, None)
+    return dict(record)
 
 
 def read_failures(folder: Path) -> Iterator[dict[str, Any]]:
@@ -173,7 +184,12 @@ def is_unused_folder(folder: Path) -> bool:
         return True
     if not folder.is_dir():
         return False
-    return all(entry.name == LOCK or entry.name.endswith(".unfinished") for entry in folder.iterdir())
+    return all(
+        entry.name == LOCK
+        or entry.name.endswith(".unfinished")
+        or (entry.name == LEDGER and is_without_calls(entry))  # killed before its manifest was written
+        for entry in folder.iterdir()
+    )
 
 
 def _lock_folder(folder: Path) -> int:

@@ -11,26 +11,28 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS
+from eirkit.agents.serving.ledger import AGENT, MEMORY, NOTHING, exact_sum
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
 from eirkit.records import write_document
-from eirkit.runs.cells import NATIVE, STRICT, Access, Cell
+from eirkit.runs.cells import coordinates
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
+from eirkit.runs.journal import AttemptSpend, read_journal
 from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
 from eirkit.runs.suite import Suite
-from eirkit.runs.values import UNLIMITED
 
 FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
-_UNBOUNDED = ("paging", "compaction", "scratch", "scratch-lru")  # not limited to a number of records
-_USAGE = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated", "memory_calls")
+_COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
+_USAGE = (*_COUNTS, "memory_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class RunSummary:
     stopped: tuple[str, ...]  # why runs were left out
     scored: int
     planned: int
+    spending: Mapping[str, Any] | None = None  # None if nothing was paid for
 
     @property
     def complete(self) -> bool:
@@ -75,6 +78,7 @@ class RunSummary:
             "planned": self.planned,
             "complete": self.complete,
             "excluded": [list(entry) for entry in self.excluded],
+            "spending": self.spending,
         }
 
     def write(self, folder: Path) -> None:
@@ -91,11 +95,11 @@ class MemoryTotals:
     seconds: dict[str, list[float]] = field(default_factory=lambda: {"write": [], "search": []})
     slowest: float = 0.0
     held: dict[str, list[int]] = field(default_factory=lambda: {"records": [], "bytes": []})
-    costs: list[float | None] = field(default_factory=list)
+    costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
     floors: list[Mapping[str, Any]] = field(default_factory=list)
     limited: bool = False  # limited to a number of records
 
-    def add(self, record: Mapping[str, Any] | None) -> None:
+    def add(self, record: Mapping[str, Any] | None, attempt: int = 0) -> None:
         """Add the memory section of a run record, if there is one."""
         if record is None:
             return
@@ -108,7 +112,7 @@ class MemoryTotals:
         for unit, most in self.held.items():
             if record[unit] is not None:
                 most.append(record[unit])
-        self.costs.append(record["cost_usd"])
+        self.costs[attempt or -self.runs] = record["cost_usd"]
         self.limited = record.get("limit") is not None
         if record.get("floor") is not None:
             self.floors.append(record["floor"])
@@ -120,9 +124,9 @@ class MemoryTotals:
             failed: failure records of runs that are not scored.
         """
         lost = Counter(str(record["message"]) for record in failed if record["kind"] == "memory")
-        if not self.runs and not lost:
+        if not self.runs and not lost and not self.costs:
             return None
-        fates = {fate: sum(run[fate] for run in self.fates) for fate in FATES}
+        fates = {fate: sum(run.get(fate, 0) for run in self.fates) for fate in FATES}
         pooled = pool_fates(self.fates)
         return {
             "fates": fates,
@@ -134,7 +138,7 @@ class MemoryTotals:
             "slowest_seconds": self.slowest,
             "records": max(self.held["records"], default=None),
             "bytes": max(self.held["bytes"], default=None),
-            "cost_usd": None if None in self.costs else math.fsum(cost for cost in self.costs if cost is not None),
+            "cost_usd": exact_sum(self.costs.values()),
             "floor": pool_floors(self.floors),
             "diagnosis": diagnose(fates, self.sums["flooded"], lost, limited=self.limited),
         }
@@ -144,11 +148,10 @@ def _mean(sums: list[float], calls: int) -> float | None:
     return math.fsum(sums) / calls if calls else None
 
 
-def panel_of(access: Access) -> str:
-    """Return `strict` if an access is limited to h records in total, else `native`, which is not comparable."""
-    if access.memory is not None:
-        return access.panel
-    return NATIVE if access.condition in _UNBOUNDED else STRICT
+def _settle(costs: dict[int, float | None], attempt: int, usd: Decimal) -> None:
+    """Replace the cost of an attempt by that of the journal, unless some of its calls have an unknown price."""
+    if costs.get(attempt, 0.0) is not None:
+        costs[attempt] = float(usd)
 
 
 @dataclass(slots=True)
@@ -157,12 +160,13 @@ class _CellTotals:
 
     scores: list[RunScore] = field(default_factory=list)
     usage: Counter[str] = field(default_factory=Counter)
-    costs: list[float | None] = field(default_factory=list)
+    costs: dict[int, float | None] = field(default_factory=dict)  # by attempt; others have negative numbers
     faults: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
+    unconfirmed: Decimal = NOTHING
     max_tokens: int = 0  # largest limit on the tokens of a reply
 
     def add(self, record: Mapping[str, Any]) -> None:
@@ -171,7 +175,7 @@ class _CellTotals:
         self.faults.update(record["faults"])
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
-        self.memory.add(record.get("memory"))
+        self.memory.add(record.get("memory"), record["usage"].get("attempt", 0))
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
     def spend(self, usage: Mapping[str, Any]) -> None:
@@ -179,13 +183,22 @@ class _CellTotals:
         if usage:
             self.usage.update({name: usage.get(name, 0) for name in _USAGE})  # earlier versions did not count all
             self.max_tokens = max(self.max_tokens, usage.get("max_tokens", 0))
-            self.costs.append(usage["cost_usd"])
+            self.costs[usage.get("attempt") or -len(self.costs) - 1] = usage["cost_usd"]
+
+    def pay(self, attempts: Mapping[int, AttemptSpend]) -> None:
+        """Take the cost of attempts from the journal, and all of those that a kill or the cap cut short."""
+        for number, spent in attempts.items():
+            self.unconfirmed += spent.uncertain_usd
+            if number not in self.costs:
+                self.spend({**spent.usage, "attempt": number, "cost_usd": 0.0})
+            _settle(self.costs, number, spent.usd.get(AGENT, NOTHING))
+            if MEMORY in spent.usd:
+                _settle(self.memory.costs, number, spent.usd[MEMORY])
 
     def row(self, failed: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the row; runs that failed count as attempted."""
         scored = pool(self.scores)
         kinds = Counter(record["kind"] for record in failed.values())
-        known = [cost for cost in self.costs if cost is not None]
         return {
             **scored.as_json(),
             "faults": dict(sorted(self.faults.items())),
@@ -193,7 +206,8 @@ class _CellTotals:
             "behaviour": dict(sorted(self.behaviour.items())),
             **{name: self.usage[name] if self.costs else None for name in _USAGE},
             "max_tokens": self.max_tokens or None,
-            "cost_usd": math.fsum(known) if known and len(known) == len(self.costs) else None,
+            "cost_usd": exact_sum(self.costs.values()) if self.costs else None,
+            "unconfirmed_usd": float(self.unconfirmed),
             "suspect": self._suspect(scored.accuracy),
             "attempted": len(self.scores) + len(failed),
             "failures": dict(sorted(kinds.items())),
@@ -223,6 +237,8 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     gathering: dict[str, _CellTotals] = {}
     for failure in failures:  # failed attempts cost money too, even if the run finished later
         gathering.setdefault(failure["cell"], _CellTotals()).spend(failure["usage"])
+    journal = read_journal(folder)
+    paid = {} if journal is None else journal.by_cell()
     settled: dict[str, dict[str, Any]] = {}
     scored = 0
     for record, _ in scan_runs(folder / RUNS):
@@ -232,7 +248,10 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
         gathered.add(record)
         scored += 1
         if len(gathered.scores) == planned[name]:
+            gathered.pay(paid.pop(name, {}))
             settled[name] = gathering.pop(name).row({})
+    for name, attempts in paid.items():
+        gathering.setdefault(name, _CellTotals()).pay(attempts)
     standings = read_verdicts(folder)
     rows = tuple(
         {
@@ -243,7 +262,8 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
         for cell, seeds in suite.plan()
     )
     groups = _grouped([*failed.values(), open_failures(folder)])
-    return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()))
+    spending = None if journal is None else journal.as_json()
+    return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()), spending)
 
 
 _SILENT_WORDS = {
@@ -264,36 +284,12 @@ def silences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{model} reasons: the limit of a reply was raised from {USUAL_TOKENS:,} to {RAISED_TOKENS:,} tokens"
     for row in rows:
         where = f"{row['model']}, {row['memory'] or row['condition']}, h = {row['h']}"
-        if row.get("truncated"):
-            cut = f"{row['truncated']:,} of {row['calls']:,} replies were cut at {row['max_tokens']:,} tokens"
+        if row.get("truncated_replies"):
+            cut = f"{row['truncated_replies']:,} of {row['calls']:,} replies were cut at {row['max_tokens']:,} tokens"
             yield f"{where}: {cut}; raise --max-tokens"
         kinds = [f"{words} ({row['faults'][kind]})" for kind, words in _SILENT_WORDS.items() if row["faults"].get(kind)]
         if kinds:
             yield f"{where}: steps without an answer because the reply was {', '.join(kinds)}, of {row['steps']:,}"
-
-
-def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
-    """Return the coordinates of a row."""
-    task, access = cell.task, cell.access
-    return {
-        "cell": cell.id,
-        "workload": task.workload,
-        "model": cell.model,
-        "condition": access.condition,
-        "policy": access.policy,
-        "memory": access.memory,
-        "memory_settings": dict(access.memory_settings),
-        "panel": panel_of(access),
-        "n": task.n,
-        "m": task.m,
-        "lookback": task.reach,
-        "fan_in": task.fan_in,
-        "h": access.h,
-        "pressure": task.m / access.h,
-        "b_oracle": UNLIMITED if access.reads is None else access.reads,
-        "b": UNLIMITED if access.recomputations is None else access.recomputations,
-        "seeds": seeds,
-    }
 
 
 def _claims(verdict: ControlVerdict | None) -> dict[str, Any]:

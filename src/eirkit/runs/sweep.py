@@ -42,11 +42,12 @@ def start_sweep(
     """
     funds = funds or SpendingLimits()
     _refuse_used(folder)
-    budget = Budget(funds, folder)
+    budget = Budget(funds, folder, is_new=True)
     pool = ModelPool(suite, budget)
     manifest = describe(suite, funds.prices, os.environ, folder, control)
     with Runner(folder, budget, observe, engine) as runner:
         _refuse_used(folder)
+        budget.open()  # before the manifest, so that no sweep can be resumed without its cap
         manifest.write(folder)
         return _run(suite, runner, pool, control)
 
@@ -129,7 +130,8 @@ def open_plan(
     _refuse_other(folder, manifest)
     with Runner(folder, budget, observe, engine) as runner:
         if not (folder / FILE).exists():
-            write_document(folder / FILE, PLAN_SCHEMA, manifest)
+            budget.open()
+            write_document(folder / FILE, PLAN_SCHEMA, manifest, sealed=True)
         yield runner
 
 

@@ -18,12 +18,15 @@ from typing import Any
 
 from eirkit.agents.driver import wait_for
 from eirkit.agents.model import Batching, Model, close_model
+from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.model_factory import make_model, renderer_of, split_model
 from eirkit.agents.serving.scrubber import Scrubber
-from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, MemoryPool, ModelMaker, make_free_model
+from eirkit.agents.stores.memory_factory import MemoryPool, ModelMaker
 from eirkit.engine.interface import Engine, LostPiece
 from eirkit.errors import SpendCapReached
+from eirkit.runs.admission import Admission
 from eirkit.runs.attempt import CellContext, Failure, attempt
+from eirkit.runs.budget import FREE, Budget, asks_paid_model
 from eirkit.runs.cells import Cell, Unrecovered
 from eirkit.runs.manifest import SystemMessages
 from eirkit.runs.store import FinishedRun, RunStore
@@ -31,7 +34,6 @@ from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.simulation.plain import structure_of
 from eirkit.tasks.task import TaskInstance
 
-FREE = ("reference", "scripted", "local", "bundled")  # providers whose models cost nothing
 TOGETHER = ("reference", "bundled")  # providers whose runs are batched; others get one run per piece
 SHARE = 64
 
@@ -50,9 +52,7 @@ class CellBatch:
 
 def is_free(cell: Cell) -> bool:
     """True if neither the agent nor its memory system costs money."""
-    plan = cell.memory_plan
-    asked = [cell.model] if plan is None else [cell.model, str(plan.settings.get(MODEL, EXTRACTOR))]
-    return all(split_model(string)[0] in FREE for string in asked)
+    return split_model(cell.model)[0] in FREE and not asks_paid_model(cell)
 
 
 def cell_context_of(work: CellBatch, model: Model, rules: SystemMessages, scrub: Scrubber) -> CellContext:
@@ -141,6 +141,7 @@ class RunQueue:
         work: the remaining cells with their remaining seeds.
         report: called with every run once it is stored.
         make: makes the models of memory systems that call one.
+        admission: lets runs start and keeps their accounts.
     """
 
     def __init__(
@@ -149,9 +150,11 @@ class RunQueue:
         work: Iterable[tuple[CellContext, Sequence[int]]],
         store: RunStore,
         report: Report,
-        make: ModelMaker = make_free_model,
+        make: ModelMaker = make_model,
+        admission: Admission | None = None,
     ) -> None:
         self.name, self.work, self.store, self.report, self.make = name, work, store, report, make
+        self.admission = admission or Admission(Budget())
         self.stopped: str | None = None  # why runs were left out
         self.cap: SpendCapReached | None = None  # set if the spend cap is the reason
         self.skipped: list[str] = []  # cells whose memory system kept failing
@@ -199,15 +202,33 @@ class RunQueue:
 
     async def _attempt(self, context: CellContext, task: TaskInstance, memories: MemoryPool) -> FinishedRun | None:
         try:
-            outcome = await attempt(context, task, memories)
+            outcome = await self._paid(context, task, memories)
         except SpendCapReached as reached:
             self.stopped, self.cap = str(reached), reached
             return None
         if isinstance(outcome, Failure):
             self._fail(context, outcome)
+        if not isinstance(outcome, FinishedRun):
             return None
         self._failures_in_a_row = 0
         return outcome
+
+    async def _paid(
+        self, context: CellContext, task: TaskInstance, memories: MemoryPool
+    ) -> FinishedRun | Failure | None:
+        """Attempt a run on its own account; its record names the attempt if the journal does."""
+        if isinstance(context.model, Reference) and context.cell.memory_plan is None:
+            return await attempt(context, task, memories)  # nobody is paid
+        async with self.admission.admit(context, task.spec.seed) as account:
+            if self.stopped is not None:  # while it waited
+                return None
+            outcome = await attempt(context, task, memories)
+        if isinstance(outcome, FinishedRun):
+            self.admission.learn(context.cell, account)
+        if not account.is_written:
+            return outcome
+        usage = {**outcome.record["usage"], "attempt": account.attempt}
+        return replace(outcome, record={**outcome.record, "usage": usage})
 
     def _fail(self, context: CellContext, failure: Failure) -> None:
         self.store.fail(failure.record)

@@ -38,7 +38,7 @@ CLAIMS: dict[str, frozenset[str]] = {
 FATE_CLAIMS: dict[str, frozenset[str]] = {
     name: frozenset({name})
     for name in ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
-}
+} | {name: frozenset({"other_value"}) for name in ("swapped_value", "cut_value", "stale_value")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class _Subject:
     folder: Path | None
     others: tuple[Path, ...]
 
-    def recognises(self, path: Path) -> bool:
+    def recognises(self, path: Path) -> int:
         return _recognised(call("format", self.kind), path)
 
     def read(self, path: Path) -> list[Recording | Skipped]:
@@ -88,15 +88,22 @@ class _Subject:
                 yield [Path(shutil.copy(sample, made)) for sample in self.samples]
 
 
-def _recognised(reader: Format, path: Path) -> bool:
-    """Return what a reader says of a file; no format is asked about one that has no readable beginning."""
+def _recognised(reader: Format, path: Path) -> int:
+    """Return how sure a reader is of a file; no format is asked about one that has no readable beginning."""
     document = open_document(path)
     try:
         if document.head is None:
-            return False
+            return 0
     except InputFileError:
-        return False
-    return bool(call("format", reader.recognises, document))
+        return 0
+    return int(call("format", reader.recognises, document))
+
+
+def _rivals(subject: _Subject, path: Path) -> dict[str, int]:
+    """Return how sure each other installed format is of a file."""
+    kinds = {name: formats.get(name) for name in formats.names()}
+    others = {name: kind for name, kind in kinds.items() if kind is not subject.kind}
+    return {name: _recognised(kind(), path) for name, kind in others.items() if not issubclass(subject.kind, kind)}
 
 
 def _well_formed(items: list[Recording | Skipped]) -> list[Recording | Skipped]:
@@ -129,19 +136,20 @@ def _says(subject: _Subject) -> None:
 
 
 def _knows_its_own(subject: _Subject) -> None:
-    """Its logs are recognised by it, and by no other installed format."""
+    """Its logs are recognised by it, and no other installed format is as sure of them."""
     for sample in subject.samples:
-        assert subject.recognises(sample), f"{sample.name} is not recognised"
-        for name in formats.names():
-            kind = formats.get(name)
-            if kind is not subject.kind and not issubclass(subject.kind, kind):
-                assert not _recognised(kind(), sample), f"{sample.name} is also recognised as {name}"
+        sure = subject.recognises(sample)
+        assert sure, f"{sample.name} is not recognised"
+        for name, certainty in _rivals(subject, sample).items():
+            assert certainty < sure, f"{sample.name} is also recognised as {name}"
 
 
 def _leaves_others(subject: _Subject) -> str | None:
-    """Logs of other formats are not recognised."""
+    """Logs of other formats are not recognised, or less surely than by their own."""
     for other in subject.others:
-        assert not subject.recognises(other), f"{other.name} is recognised and is of another format"
+        sure = subject.recognises(other)
+        is_left = not sure or sure < max(_rivals(subject, other).values())
+        assert is_left, f"{other.name} is recognised and is of another format"
     return None if subject.others else "no log of another format was given to be told apart"
 
 

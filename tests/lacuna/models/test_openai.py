@@ -74,6 +74,7 @@ def test_a_reply_and_what_was_sent_for_it():
         "messages": [{"role": "system", "content": "rules"}, {"role": "user", "content": "A_3 = 0042"}],
         "max_tokens": 77,
         "temperature": 0.0,
+        "seed": 0,
         "tools": [
             {
                 "type": "function",

@@ -16,6 +16,7 @@ from eirkit.agents.serving.model_factory import make_model
 from eirkit.event_files import EVENTS, read_lines
 from eirkit.records import read_records
 from eirkit.runs.budget import SpendingLimits
+from eirkit.runs.journal import read_journal
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import resume_sweep, start_sweep
 from tests.lacuna.servers import HOSTILE_TEXT, ModelServer, fails, says
@@ -126,7 +127,7 @@ def test_the_cap_stops_a_sweep_and_a_higher_one_finishes_it(tmp_path):
     with ModelServer(served("reference/calculator")) as server:
         asked = suite("openai/m", model_options={"base_url": server.url, "connections": 1})
         start_sweep(asked, tmp_path / "a", SpendingLimits(cap_usd=0.05, prices=prices))
-        spent = sum(r["usd"] for r in read_records(tmp_path / "a" / "spent.jsonl", "spent/1"))
+        spent = read_journal(tmp_path / "a").spending.total_usd
         first = len(outcome(tmp_path / "a"))
         assert 0 < first < RUNS
         assert spent <= 0.05

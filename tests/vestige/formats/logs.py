@@ -24,9 +24,10 @@ def only_run(name: str, path: Path) -> Recording:
 
 
 def who_recognises(path: Path) -> list[str]:
-    """Return the names of the formats that take a file for theirs."""
+    """Return the names of the formats that are surest that a file is theirs."""
     document = open_document(path)
-    return [name for name in formats.names() if formats.get(name)().recognises(document)]
+    sure = {name: formats.get(name)().recognises(document) for name in formats.names()}
+    return [name for name, certainty in sure.items() if certainty == max(sure.values()) > 0]
 
 
 def as_json(path: Path, value: Any) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.formats.codex import CodexOutput, as_call, as_output
+from eirkit.logs.formats.sessions.codex import CodexOutput, as_call, as_output
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with, who_recognises

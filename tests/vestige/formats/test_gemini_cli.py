@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.formats.gemini_cli import ShellResult, shell_result
+from eirkit.logs.formats.gemini_parts import ShellResult, shell_result
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.trajectory import LoggedUsage
 from tests.vestige.formats.logs import as_json, only_run, read_with, who_recognises

@@ -160,7 +160,7 @@ def test_no_damage_makes_a_reader_fail(kind: str, data: st.DataObject) -> None:
 def read_all(kind: str, path: Path) -> list[Recording | Skipped]:
     document = open_document(path)
     reader = formats.get(format_of(kind))()
-    assert reader.recognises(document) in (True, False)
+    assert reader.recognises(document) in range(4)
     return list(reader.read(document))
 
 
@@ -184,4 +184,4 @@ def test_sound_logs_are_recognised_by_one_format_alone(tmp_path: Path, kind: str
 def test_recognising_never_raises(tmp_path: Path, kind: str, first: bytes, rest: bytes) -> None:
     path = tmp_path / "result.json"
     path.write_bytes(first + rest)
-    assert formats.get(format_of(kind))().recognises(open_document(path)) is False
+    assert formats.get(format_of(kind))().recognises(open_document(path)) == 0

@@ -109,7 +109,14 @@ export interface Grid {
 // The server counts characters otherwise than a page does: `next` is where it goes on, of the `length` that it counts.
 export type Text = string | { text: string; length: number; next: number; part: string };
 
-export type Cause = "computation" | "state_supply" | "cascade" | "not_answered";
+export type Cause =
+  | "computation"
+  | "state_supply"
+  | "cascade"
+  | "not_answered"
+  | "malformed"
+  | "truncated"
+  | "undetermined";
 export type Payload = number[];
 
 export interface Step {

@@ -154,7 +154,7 @@ class Reader:
             asks=not fresh,
             input=tuple(map(int, fresh)) if fresh else None,
             refs=tuple([int(label[2:]) for label in labels]),
-            values=read_records(text) if "NEXT" in commands else _referenced(text, labels),
+            values=read_records(text, "SEARCH" in commands) if "NEXT" in commands else _referenced(text, labels),
             result=_read_result(text) if "CALCULATE" in commands else None,
         )
 
@@ -170,9 +170,10 @@ def _read_step(text: str, start: int) -> tuple[int, bool, list[str], list[str]] 
     return int(t), answered is not None, (fresh or "").split(), (refs or "").split()
 
 
-def read_records(text: str) -> dict[int, Payload]:
-    """Return every record in a text; the last one if a label occurs several times."""
-    return {int(t): tuple(map(int, values.split())) for t, values in _RECORD.findall(text)}
+def read_records(text: str, best_first: bool = False) -> dict[int, Payload]:
+    """Return every record in a text; if a label occurs several times the last one, or the first if it is the best."""
+    found = _RECORD.findall(text)
+    return {int(t): tuple(map(int, values.split())) for t, values in (reversed(found) if best_first else found)}
 
 
 def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:

@@ -15,7 +15,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +30,7 @@ from eirkit.agents.model import (
     Preflight,
     Reply,
     Request,
+    Usage,
     attribute_to,
     close_model,
     read_reply_record,
@@ -36,8 +38,9 @@ from eirkit.agents.model import (
     reply_record,
 )
 from eirkit.agents.protocol import set_aside
+from eirkit.agents.serving.ledger import NOTHING, Ledger, ModelSpend, exact_usd
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
-from eirkit.agents.serving.prices import Ledger, ModelSpend, Price, PriceList, load_prices
+from eirkit.agents.serving.prices import Price, PriceList, load_prices
 from eirkit.errors import InfrastructureError, InputFileError, ModelError, SpendCapReached, UsageError
 from eirkit.registry import call
 
@@ -209,14 +212,8 @@ class Metered(ModelWrapper):
             self.cache.close()
 
     def settings(self) -> Mapping[str, Any]:
-        """Return the model's own settings; limits and prices are in `metering`."""
+        """Return the model's own settings; limits and prices do not change a reply."""
         return call("model", self.model.settings)
-
-    def metering(self) -> Mapping[str, Any]:
-        """Return what the manifest records about limits, price and cap; none of it changes a reply."""
-        price = None if self.price is None else {**asdict(self.price), "as_of": self.price.as_of.isoformat()}
-        limits = {name: getattr(self.options, name) for name in ("timeout_seconds", "retries", "connections")}
-        return {**limits, "price": price, "cap_usd": self.ledger.cap_usd, "cached": self.cache is not None}
 
     def preflight(self) -> None:
         self._require_price()
@@ -267,14 +264,15 @@ class Metered(ModelWrapper):
     async def _attempt(self, request: Request) -> Reply | ModelError:
         """Return the reply or the failure; the ledger is settled in any case, also on cancellation."""
         most = self._most_usd(request)
-        held = await self.ledger.hold(most)
+        held = await self.ledger.hold(most, self.name, sum(len(one.content) for one in request.messages))
+        usage: Usage | None = None
         taken = ModelSpend(unconfirmed_usd=most)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
         try:
             async with asyncio.timeout(limit := self.options.seconds(self.options.limit(request))):
                 reply = await self.model.reply(request)
             reply = self._complete(reply, request, self.clock.now() - started)
-            taken = _taken(reply, most)
+            taken, usage = _taken(reply, most), reply.usage
             return reply
         except TimeoutError:
             return ModelError(
@@ -288,25 +286,26 @@ class Metered(ModelWrapper):
             attribute_to(self.model, "reply", error)
         finally:
             self.tally += taken
-            self.ledger.settle(held, taken.cost_usd + taken.unconfirmed_usd)
+            self.ledger.settle(held, taken.cost_usd, taken.unconfirmed_usd, usage)
 
-    def _most_usd(self, request: Request) -> float:
+    def _most_usd(self, request: Request) -> Decimal:
         """Return an upper bound on the cost of a call; under a cap the bound must be known."""
         if self.price is None:
-            return 0.0
+            return NOTHING
         most = self.price.most_usd(request)
         if most is None and self.ledger.cap_usd is not None:
             raise SpendCapReached(
                 f"the next prompt may be longer than the {self.price.up_to_tokens} tokens for which the price of "
                 f"{self.name} holds, so the cap cannot be enforced; add the price of longer prompts to a price file"
             )
-        return most or 0.0
+        return most or NOTHING
 
     def _complete(self, reply: Reply, request: Request, seconds: float) -> Reply:
         """Return the reply with its cost, its time, its limit, and what the model thought aloud set apart."""
         cost = reply.usage.cost_usd
         if cost is None and self.price is not None:
-            cost = self.price.cost_usd(reply.usage)
+            priced = self.price.cost_usd(reply.usage)
+            cost = None if priced is None else float(priced)
         text, thought = set_aside(reply.text)
         return replace(
             reply,
@@ -357,14 +356,14 @@ def _is_passing(failure: ModelError) -> bool:
     return failure.kind in PASSING and (failure.retry_after_seconds or 0.0) <= LONGEST_WAIT_SECONDS
 
 
-def _taken(reply: Reply, most: float) -> ModelSpend:
+def _taken(reply: Reply, most: Decimal) -> ModelSpend:
     usage = reply.usage
     return ModelSpend(
         calls=1,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cached_tokens=usage.cached_tokens,
-        cost_usd=usage.cost_usd or 0.0,
+        cost_usd=exact_usd(usage.cost_usd or 0),
         unpriced_calls=int(usage.cost_usd is None),
-        unconfirmed_usd=most if usage.cost_usd is None else 0.0,
+        unconfirmed_usd=most if usage.cost_usd is None else NOTHING,
     )

@@ -1,25 +1,22 @@
-"""Token prices from the built-in file and a user's file, cost estimates, and the spend and cap of a sweep.
+"""Token prices from the built-in file and a user's file, and cost estimates.
 
-A model without a price has an unknown cost, `None`, never 0.
-
-All models of a sweep share one `Ledger`, which reserves the maximum cost before a call and settles it afterwards. Each
-model has its own `ModelSpend`.
+A model without a price has an unknown cost, `None`, never 0. Prices are decimals, exactly as the file has them.
 """
 
 from __future__ import annotations
 
-import asyncio
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from difflib import get_close_matches
-from math import ceil, isfinite
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 from eirkit.agents.model import USUAL_TOKENS, Request, Usage
-from eirkit.errors import InputFileError, SpendCapReached
+from eirkit.errors import InputFileError
 
 BUILT_IN = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
@@ -31,22 +28,22 @@ _FIELDS = ("input", "output", "cached", "up_to_tokens", "as_of")
 class Price:
     """US dollars per million tokens."""
 
-    input: float
-    output: float
-    cached: float  # input that the provider billed as cached
+    input: Decimal
+    output: Decimal
+    cached: Decimal  # input that the provider billed as cached
     as_of: date
     up_to_tokens: int | None = None  # longest prompt that this price holds for
 
-    def cost_usd(self, usage: Usage) -> float | None:
+    def cost_usd(self, usage: Usage) -> Decimal | None:
         """Return the cost of a reply; None if its usage is unknown or its prompt is too long for the price."""
         if self.is_free():
-            return 0.0
+            return Decimal(0)
         if usage.input_tokens + usage.output_tokens == 0 or not self.covers(usage.input_tokens):
             return None
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * self.input + usage.cached_tokens * self.cached + usage.output_tokens * self.output) / MILLION
 
-    def most_usd(self, request: Request) -> float | None:
+    def most_usd(self, request: Request) -> Decimal | None:
         """Return an upper bound on the cost of a request: one token per byte, plus a few per message.
 
         None if its prompt may be too long for the price.
@@ -95,7 +92,7 @@ def load_prices(path: Path | None = None) -> PriceList:
 def read_prices(path: Path) -> dict[str, Price]:
     """Return the prices in a file."""
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
     except OSError as error:
         raise InputFileError(f"cannot read {path}: {error.strerror}; check the path") from error
     except ValueError as error:
@@ -122,11 +119,12 @@ def _price(entry: Any, where: str) -> Price:
     return Price(full, _dollars(entry, "output", where), cached, entry["as_of"], limit)
 
 
-def _dollars(entry: Mapping[str, Any], name: str, where: str) -> float:
+def _dollars(entry: Mapping[str, Any], name: str, where: str) -> Decimal:
     value = entry.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or value < 0:
-        raise InputFileError(f"{where}: {name} is {value!r}; give dollars per million tokens")
-    return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or not Decimal(value).is_finite() or value < 0:
+        said = value if isinstance(value, Decimal) else repr(value)
+        raise InputFileError(f"{where}: {name} is {said}; give dollars per million tokens")
+    return Decimal(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +155,8 @@ def estimate(calls: int, prompt_chars: int, reply_chars: int, max_tokens: int, p
         calls,
         inputs,
         outputs,
-        expected if price.covers(inputs / max(1, calls)) else None,
-        max(most, expected) if price.covers(prompt_chars / max(1, calls)) else None,
+        float(expected) if price.covers(inputs / max(1, calls)) else None,
+        float(max(most, expected)) if price.covers(prompt_chars / max(1, calls)) else None,
     )
 
 
@@ -173,73 +171,3 @@ def add_up(parts: Sequence[Estimate]) -> Estimate:
         sum(costs) if len(costs) == len(parts) else None,
         sum(most) if len(most) == len(parts) else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSpend:
-    """Calls, tokens and cost of one model so far."""
-
-    calls: int = 0  # replies that the model gave
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0  # part of input_tokens that the provider billed as cached
-    cost_usd: float = 0.0  # of the calls with a known price
-    unpriced_calls: int = 0  # replies whose cost is unknown; not in cost_usd
-    unconfirmed_usd: float = 0.0  # most that calls without a usable reply may have cost; not in cost_usd
-    retries: int = 0
-    failures: int = 0  # requests given up
-    cache_hits: int = 0  # replies from our own cache; none of the figures above counts them
-    cache_input_tokens: int = 0  # what the hits would have sent and received
-    cache_output_tokens: int = 0
-    unsaved: int = 0  # replies that could not be written to the cache
-
-    def __add__(self, other: ModelSpend) -> ModelSpend:
-        return ModelSpend(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-
-class Ledger:
-    """The spending of one sweep.
-
-    Args:
-        cap_usd: what may be spent in all; None for no limit.
-        spent_usd: what earlier parts of the sweep have spent, for a sweep that is resumed.
-    """
-
-    def __init__(self, cap_usd: float | None = None, spent_usd: float = 0.0) -> None:
-        self.cap_usd, self.spent_usd = cap_usd, spent_usd
-        self._held_usd = 0.0
-        self._holders = 0
-        self._settled = asyncio.Event()  # replaced each time it is set
-
-    def read(self) -> None:
-        """Read what earlier parts of the sweep have spent; nothing for a ledger in memory."""
-
-    async def hold(self, most_usd: float) -> float:
-        """Reserve the maximum cost of a call and return it; wait if calls in flight may free enough.
-
-        Raises:
-            SpendCapReached: the call could exceed the cap; nothing is reserved.
-        """
-        if self.cap_usd is None:
-            return 0.0
-        while self.spent_usd + self._held_usd + most_usd > self.cap_usd:
-            if not self._holders:
-                raise SpendCapReached(
-                    f"${self.spent_usd:.4f} of ${self.cap_usd:.4f} is spent and the next call may cost "
-                    f"${most_usd:.4f}; raise the cap and resume"
-                )
-            await self._settled.wait()
-        self._holders += 1
-        self._held_usd += most_usd
-        return most_usd
-
-    def settle(self, held_usd: float, spent_usd: float) -> None:
-        """Release a reservation and record what was spent."""
-        self.spent_usd += spent_usd
-        if self.cap_usd is None:
-            return
-        self._holders -= 1
-        # Without open reservations the sum is zero; remove rounding errors.
-        self._held_usd = self._held_usd - held_usd if self._holders else 0.0
-        self._settled.set()
-        self._settled = asyncio.Event()

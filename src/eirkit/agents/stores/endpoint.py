@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
 from eirkit.agents.model import Model, Reply, Request, ask_model, close_model
+from eirkit.agents.serving.ledger import MEMORY, PAYER, Payer, exact_sum
 from eirkit.agents.stores.embeddings import Embedding, Vectors
 from eirkit.agents.stores.openai_dialect import (
     RefusedRequest,
@@ -54,8 +55,7 @@ class Meter:
         self.calls += 1
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
-        known = self.cost_usd is not None and usage.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (usage.cost_usd or 0.0) if known else None
+        self.cost_usd = exact_sum((self.cost_usd, usage.cost_usd))
 
 
 class ModelEndpoint:
@@ -68,6 +68,7 @@ class ModelEndpoint:
         self.model, self.embedding = model, embedding
         self.meter = Meter()
         self.failure: Exception | None = None
+        self.payer: Payer | None = None  # on whose account the model is asked
         self._lock = threading.Lock()  # embeddings and the meter are not thread-safe
         self._token = secrets.token_urlsafe(16)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -120,9 +121,13 @@ class ModelEndpoint:
     def _ask(self, request: Request) -> Reply:
         assert self._loop is not None
         try:
-            return asyncio.run_coroutine_threadsafe(ask_model(self.model, request), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(self._paid(request), self._loop).result()
         except Exception as error:
             raise self._failed(error) from error
+
+    async def _paid(self, request: Request) -> Reply:
+        PAYER.set(self.payer)  # in this task only, which belongs to no run by itself
+        return await ask_model(self.model, request)
 
     def _embed(self, texts: list[str]) -> Vectors:
         try:
@@ -278,6 +283,8 @@ class MeteredMemory(MemorySystem):
 
     async def _through(self, work: Awaitable[T]) -> T:
         """Return the result of a call; a failure of the model behind the endpoint is raised instead of it."""
+        if (payer := PAYER.get()) is not None:
+            self.endpoint.payer = replace(payer, by=MEMORY)
         try:
             done = await work
         except Exception as error:

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from eirkit.agents.memory import (
     requirements_of,
 )
 from eirkit.agents.memory_calls import MEMORY_SECONDS, call_with_timeout, label_of
-from eirkit.agents.model import Model, ModelOptions
+from eirkit.agents.model import USUAL_TOKENS, Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import embeddings as minilm
 from eirkit.agents.stores.child_process import START_SECONDS, ProcessMemory, load, open_process
@@ -43,11 +43,12 @@ from eirkit.agents.stores.environments import (
 )
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, settings_of, stand_in
+from eirkit.agents.stores.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
 from eirkit.registry import locate
 from eirkit.tasks.task import TaskInstance, show_record
 
-ModelMaker = Callable[[str], Model]
+ModelMaker = Callable[[str, ModelOptions], Model]
 EXTRACTOR = "scripted/extractor"  # model of memory systems, by default
 
 MODEL, EMBEDDING = "model", "embedding"  # settings of a system that calls a model
@@ -64,6 +65,7 @@ class MemoryPlan:
     name: str
     settings: Mapping[str, Any]
     limit: int | None = None
+    options: ModelOptions = field(default_factory=ModelOptions)  # of the model that the system calls, if it calls one
 
     @property
     def seconds(self) -> float:
@@ -196,19 +198,14 @@ def _construct(name: str, kind: type[MemorySystem], settings: Mapping[str, Any])
         raise UsageError(f"memory {name!r} cannot be constructed ({why}); correct its settings") from error
 
 
-def make_free_model(string: str) -> Model:
-    """Return a model without metering and cap."""
-    return make_model(string, ModelOptions())
-
-
 def make_memory(
-    plan: MemoryPlan, truth: Mapping[str, str] | None = None, make: ModelMaker = make_free_model
+    plan: MemoryPlan, truth: Mapping[str, str] | None = None, make: ModelMaker = make_model
 ) -> MemorySystem:
     """Return a new memory system; nothing is opened yet.
 
     Args:
         truth: the true records by label, for systems that may see them (`for_task`).
-        make: makes the model of a system that calls one, from its string.
+        make: makes the model of a system that calls one; by default without metering and cap.
     """
     kind = kind_of(plan.name, _own_settings(plan))
     own = resolve_variables(plan.name, _own_settings(plan), os.environ)
@@ -217,16 +214,19 @@ def make_memory(
     elif sees_truth(plan.name):
         made = adapt(kind.for_task(truth or {}))  # type: ignore[attr-defined]
     elif ENDPOINT in settings_of(kind):
-        made = _thinking(plan.name, kind, own, make)
+        made = _thinking(plan, kind, own, make)
     else:
         made = _made(plan.name, kind, own)
     return made if plan.limit is None else LimitedMemory(made, plan.limit)
 
 
-def _thinking(name: str, kind: type[MemorySystem], settings: dict[str, Any], make: ModelMaker) -> MemorySystem:
-    model, embedding = settings.pop(MODEL, EXTRACTOR), settings.pop(EMBEDDING, MINILM)
-    endpoint = ModelEndpoint(make(str(model)), find_embedding(str(embedding)))
-    return MeteredMemory(endpoint, lambda address: _made(name, kind, {**settings, ENDPOINT: address}))
+def _thinking(plan: MemoryPlan, kind: type[MemorySystem], settings: dict[str, Any], make: ModelMaker) -> MemorySystem:
+    model, embedding = str(settings.pop(MODEL, EXTRACTOR)), settings.pop(EMBEDDING, MINILM)
+    options = plan.options
+    if options.max_tokens == USUAL_TOKENS:  # the default is for answers of agents; a system writes more at a time
+        options = replace(options, max_tokens=USUAL_MAX_TOKENS)
+    endpoint = ModelEndpoint(make(model, options), find_embedding(str(embedding)))
+    return MeteredMemory(endpoint, lambda address: _made(plan.name, kind, {**settings, ENDPOINT: address}))
 
 
 def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
@@ -328,14 +328,14 @@ class MemoryPool:
         make: makes the models of systems that call one.
     """
 
-    def __init__(self, make: ModelMaker = make_free_model) -> None:
+    def __init__(self, make: ModelMaker = make_model) -> None:
         self.make = make
         self._open: dict[str, MemorySystem] = {}
 
     @asynccontextmanager
     async def scope(self, plan: MemoryPlan, run: str, task: TaskInstance) -> AsyncIterator[MemorySystem]:
         """Yield a system with an empty scope for one run."""
-        key = json.dumps([plan.name, dict(plan.settings), plan.limit], sort_keys=True)
+        key = json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
         memory = self._open.get(key)
         if memory is None or sees_truth(plan.name):  # what may see the answers of a task is made for each task
             await self.close()

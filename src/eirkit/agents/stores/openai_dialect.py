@@ -19,7 +19,7 @@ from eirkit.agents.stores.embeddings import Vectors
 MODEL_NAME = "eirkit"  # model name that systems use; the endpoint decides which model answers
 SCHEMA_WORDS = "Reply with one JSON object that fits this schema: "
 JSON_WORDS = "Reply with one JSON object."
-USUAL_MAX_TOKENS = 4096
+USUAL_MAX_TOKENS = 4096  # where neither the memory system nor the options of the run state a limit
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
 
 
@@ -79,9 +79,10 @@ def _tools(body: Mapping[str, Any]) -> Iterator[Tool]:
         )
 
 
-def _limit(body: Mapping[str, Any]) -> int:
-    limit = body.get("max_completion_tokens") or body.get("max_tokens") or USUAL_MAX_TOKENS
-    if not isinstance(limit, int) or limit < 1:
+def _limit(body: Mapping[str, Any]) -> int | None:
+    """Return the limit that a system states; None: that of the options."""
+    limit = body.get("max_completion_tokens") or body.get("max_tokens") or None
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise RefusedRequest(400, "max_tokens must be a whole number above 0")
     return limit
 

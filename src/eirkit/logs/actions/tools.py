@@ -28,8 +28,19 @@ from eirkit.logs.shell.write_commands import file_patches, files_in_diff
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, Lines, Touches
 from eirkit.logs.viewer_output import numbered
 
-_OLD = ("old_str", "old_string", "old_text", "oldText", "old", "search")
-_NEW = ("new_str", "new_string", "new_text", "newText", "new", "replacement", "new_source", "replace")
+_OLD = ("old_str", "old_string", "old_text", "oldText", "oldString", "old", "search", "before")
+_NEW = (
+    "new_str",
+    "new_string",
+    "new_text",
+    "newText",
+    "newString",
+    "new",
+    "replacement",
+    "new_source",
+    "replace",
+    "after",
+)
 _CONTENT = ("file_text", "content", "contents", "text", "code_edit", "code")
 _MARKER = re.compile(r"(?<!<)<{6,}+ ?SEARCH\n|(?<!=)={6,}+\n|(?<!>)>{6,}+ ?REPLACE")
 _SERVER = re.compile(r"\Amcp__[\w-]{0,40}filesystem[\w-]{0,40}__")

@@ -14,14 +14,24 @@ from eirkit.logs.actions.tools import tool_named
 from eirkit.logs.actions.view_tools import NOTHING_TOUCHED
 from eirkit.logs.shell.effects import remember, shell_touches
 from eirkit.logs.shell.state import ShellState
+from eirkit.logs.time_limits import check_time
 from eirkit.logs.tokens import CachedCounter
 from eirkit.logs.trajectory import Call, RecordedTurn, Recording, Touches, Trajectory, Turn
 
-SHELLS = frozenset({"bash", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"})
+SHELLS = frozenset(
+    {"bash", "powershell", "execute_bash", "run_shell_command", "shell", "terminal", "run_command", "execute_command"}
+)
 PYTHONS = frozenset({"python", "ipython", "run_ipython", "execute_ipython_cell"})
 _END = "end of the program"  # delimiter of the here-document that feeds a Python program
 _RAISED = "Traceback (most recent call last)"
-_REFUSED = ("The user doesn't want to", "Permission to use", "<tool_use_error>")  # the command never ran
+# The command never ran, in the words of Claude Code, Codex, Gemini CLI, opencode, Cline, Copilot and others.
+_REFUSED = (
+    *("The user doesn't want to", "Permission to use", "<tool_use_error>", "exec command rejected", "rejected by user"),
+    *("[Operation Cancelled]", "User denied", "User rejected", "User cancelled", "Tool execution denied"),
+    *("The user rejected", "The user has specified a rule which prevents", "The user denied", "The user has declined"),
+    *("Command rejected", "Operation denied", "approval denied", "Request interrupted by user", "[Request interrupted"),
+)
+_REFUSAL_CHARACTERS = 2000  # a longer output is what a command printed
 _FRESH = ("mini", "codex", "gemini")  # scaffolds that run every command in a new shell
 _CD = re.compile(r"\bcd (/[\w./@+-]{1,200})")
 _USUAL_ROOT = re.compile(r"(?<![\w./-])(/testbed|/workspace/[\w.@+-]+?|/repo|/app)(?=[/\s\"'`;&<),]|$)")
@@ -52,7 +62,8 @@ def interpret(recording: Recording, count: Callable[[str], int]) -> Trajectory:
 
 def initial_state(recording: Recording, count: Callable[[str], int] = len) -> ShellState:
     """Return the shell state at the start of a run: its repository, as the log or its commands name it, and folder."""
-    roots = tuple(_linked(recording.root.rstrip("/") or "/") if recording.root else _roots(recording))
+    named = ShellState().absolute(recording.root.rstrip("/") or "/") if recording.root else ""
+    roots = tuple(_linked(named) if named else _roots(recording))
     scaffold = f"{recording.format} {recording.details.get('agent', '')}".lower()
     keeps = recording.details.get("keeps_folder") is not False and not any(name in scaffold for name in _FRESH)
     return ShellState(roots=roots, folder=roots[0] if roots else "", keeps_folder=keeps, count=count)
@@ -60,8 +71,9 @@ def initial_state(recording: Recording, count: Callable[[str], int] = len) -> Sh
 
 def touches_of(call: Call, state: ShellState) -> Touches:
     """Return what one call touched, and update `state` for later calls."""
-    began, command = state.folder, _command(call)
-    if command is not None and call.failed and call.output.startswith(_REFUSED):
+    check_time()
+    began, command = state.folder, command_of(call)
+    if _was_refused(call):
         return NOTHING_TOUCHED
     if call.working_folder and call.working_folder != began:
         state.folder = _folder(call.working_folder, state)
@@ -78,7 +90,13 @@ def touches_of(call: Call, state: ShellState) -> Touches:
     return touches
 
 
-def _command(call: Call) -> str | None:
+def _was_refused(call: Call) -> bool:
+    """Return whether a person or a rule kept a call from being carried out."""
+    told = call.output[:_REFUSAL_CHARACTERS].lstrip().removeprefix("Error: ").startswith(_REFUSED)
+    return told and (call.failed or len(call.output) < _REFUSAL_CHARACTERS)
+
+
+def command_of(call: Call) -> str | None:
     """Return the shell command of a call; a Python program becomes input of its interpreter."""
     if call.tool in SHELLS or call.tool.lower() in SHELLS:
         command = call.arguments.get("command", call.arguments.get("cmd"))
@@ -88,8 +106,7 @@ def _command(call: Call) -> str | None:
 
 
 def _folder(named: str, state: ShellState) -> str:
-    is_drive = named[1:2] == ":"
-    return named if is_drive else state.absolute(named.rstrip("/") or "/")
+    return state.absolute(named.rstrip("/\\") or "/")
 
 
 def _exit_code(call: Call) -> int:

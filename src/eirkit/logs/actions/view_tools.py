@@ -22,6 +22,7 @@ PATHS = (
     "path",
     "file_path",
     "filepath",
+    "filePath",
     "absolute_path",
     "file",
     "filename",

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from eirkit.errors import EirkitError, MissingExtraError
+from eirkit.logs.actions.coverage import ToolCoverage, coverage_of
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
@@ -26,6 +27,7 @@ from eirkit.logs.corpus.rows import (
     RunRow,
     StateRow,
     anomaly_counts,
+    call_counts,
     clip_counts,
     context,
     entity_needs,
@@ -40,11 +42,13 @@ from eirkit.logs.demand.graph import Goal, OwnEdits, goal_of
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
+from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
 TABLES: Mapping[str, type] = {
     "runs": RunRow,
+    "calls": ToolCoverage,
     "cuts": CutRow,
     "states": StateRow,
     "files": FileUse,
@@ -97,8 +101,10 @@ def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count:
     clips = clipped_views(trajectory, goal.paths)
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
     dropped = dropped_states(trajectory, _live_at_breaks(trajectory, goal, measured), count)
+    tools = coverage_of(trajectory.recording)
     tables = {
         **graph_tables(measured, goal, options.visibility),
+        "calls": columns_of(ToolCoverage, tools),
         "rereads": columns_of(RereadInterval, waits),
         "exposures": columns_of(RereadBin, cells(trajectory.recording.run_id, waits)),
         "gaps": columns_of(Gaps, gaps(trajectory, waits)),
@@ -108,7 +114,7 @@ def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count:
         "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured))),
         "dropped": columns_of(DroppedState, dropped),
     }
-    audits = {**anomaly_counts(events), **clip_counts(clips, hidden)}
+    audits = {**anomaly_counts(events), **clip_counts(clips, hidden), **call_counts(tools)}
     return Analysis(_row(trajectory, measured, needs(goal, measured, options.visibility), audits, options), tables)
 
 
@@ -120,13 +126,15 @@ def analyze_entities(trajectory: Trajectory, options: AnalysisOptions, count: Co
     trajectory = replace(trajectory, turns=turns)
     measured, found = measure_touches(trajectory, None, count), entity_demand(recording)
     events, clips = anomalies(trajectory), clipped_views(trajectory, ())
+    tools = coverage_of(recording)
     tables = {
         **graph_tables(measured, None, options.visibility),
+        "calls": columns_of(ToolCoverage, tools),
         "clips": columns_of(ClippedView, clips),
         "anomalies": columns_of(Anomaly, events),
         "entities": columns_of(EntityDemand, [found]),
     }
-    audits = {**anomaly_counts(events), **clip_counts(clips, ())}
+    audits = {**anomaly_counts(events), **clip_counts(clips, ()), **call_counts(tools)}
     return Analysis(_row(trajectory, measured, entity_needs(found), audits, options), tables)
 
 
@@ -190,7 +198,8 @@ def measured_or_skipped(
 ) -> Analysis | Skipped:
     """Return a run's analysis, or the reason why it could not be measured."""
     try:
-        return measure(recording, patch, options, count)
+        with time_limit(RECORD_SECONDS, f"run {recording.run_id}"):
+            return measure(recording, patch, options, count)
     except (MissingExtraError, MemoryError):
         raise
     except EirkitError as error:

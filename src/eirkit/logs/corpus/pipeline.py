@@ -45,7 +45,7 @@ from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
 from eirkit.logs.trajectory import Recording
 from eirkit.records import read_document
 
-_SUMMED = ("breaks", "files")  # the tables that the summary needs
+_SUMMED = ("breaks", "calls", "files")  # the tables that the summary needs
 
 
 def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisSummary) -> None:

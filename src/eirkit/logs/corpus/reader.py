@@ -246,15 +246,18 @@ class _Reading:
             yield Skipped(document.source, _without_source(str(error), document.source))
 
     def format_of(self, document: StoredDocument, is_given: bool) -> str | None:
-        """Return the name of the format that recognises a document."""
+        """Return the name of the format that is surest of a document; two that are equally sure are an error."""
         if not document.head:
             return None
         if self.forced and not document.is_archive:
             is_log = is_given or (document.name.lower().endswith(LOG_ENDINGS) and not _is_companion(document))
             return self.forced if is_log else None
-        return next(
-            (name for name, reader in self.readers.items() if call("format", reader.recognises, document)), None
-        )
+        sure = {name: int(call("format", reader.recognises, document)) for name, reader in self.readers.items()}
+        most = max(sure.values(), default=0)
+        best = [name for name, certainty in sure.items() if certainty == most]
+        if most and len(best) > 1:
+            raise InputFileError(f"looks like {' and like '.join(best)}; choose one with --log-format")
+        return best[0] if most else None
 
 
 def _runs(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from eirkit.logs.actions.coverage import ToolCoverage
 from eirkit.logs.audits.anomalies import Anomaly, Signature
 from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
 from eirkit.logs.audits.occupancy import Occupancy
@@ -30,6 +31,7 @@ class RunRow:
     model: str
     format: str
     source: str
+    agent_version: str  # "" if the log does not say
     domain: Domain
     unit: Unit  # unit of demand; runs of different units are never pooled
     resolved: bool | None
@@ -37,6 +39,8 @@ class RunRow:
     exit_status: str
     turns: int
     tool_turns: int  # turns that called a tool or touched a file
+    calls: int
+    calls_understood: int  # calls of which it is known what they read and wrote
     reads: int
     writes: int
     trajectory_tokens: int
@@ -145,8 +149,8 @@ _OF_FILES = (
 
 def identity(recording: Recording) -> dict[str, Any]:
     """Return what identifies a run."""
-    names = ("run_id", "task_id", "model", "format", "source", "domain", "resolved", "reward", "exit_status")
-    return {name: getattr(recording, name) for name in names}
+    names = ("run_id", "task_id", "model", "format", "source", "agent_version", "domain", "resolved", "reward")
+    return {name: getattr(recording, name) for name in (*names, "exit_status")}
 
 
 def needs(goal: Goal, run: MeasuredRun, visibility: Visibility) -> dict[str, Any]:
@@ -225,6 +229,14 @@ def anomaly_counts(events: Iterable[Anomaly]) -> dict[str, int]:
     """Return how often each anomaly pattern was found."""
     tally = Tally(event.signature for event in events)
     return {column: tally[signature] for signature, column in _COLUMN_OF.items()}
+
+
+def call_counts(tools: Iterable[ToolCoverage]) -> dict[str, int]:
+    """Return how many calls a run made, and how many of them were understood."""
+    tally: Tally[str] = Tally()
+    for tool in tools:
+        tally.update(calls=tool.calls, calls_understood=tool.understood)
+    return {name: tally[name] for name in ("calls", "calls_understood")}
 
 
 def clip_counts(clips: Sequence[ClippedView], hidden: Sequence[HiddenLine]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
 from eirkit.logs.sources.documents import Skipped
+from eirkit.logs.tables import Columns
 
 QUANTILES = (0.5, 0.9, 0.99)
 LISTED = 10  # runs and files
@@ -51,6 +52,32 @@ _BREAK_SUMS = (
 
 
 @dataclass(slots=True)
+class _Coverage:
+    """How many calls in the logs of one format and version were understood."""
+
+    runs: int = 0
+    calls: int = 0
+    understood: int = 0
+    silent_runs: int = 0  # runs with calls of which none was understood: what they read and wrote is unknown
+    unknown: Tally[str] = field(default_factory=Tally)  # calls that were not understood, by tool
+
+    def add(self, run: RunRow, table: Columns) -> None:
+        self.runs += 1
+        self.calls += run.calls
+        self.understood += run.calls_understood
+        self.silent_runs += run.calls > 0 and not run.calls_understood
+        columns: list[Sequence[Any]] = [table.get(name, ()) for name in ("tool", "calls", "understood")]
+        for tool, calls, understood in zip(*columns, strict=True):
+            if calls > understood:
+                self.unknown[tool] += calls - understood
+
+    def as_json(self) -> dict[str, Any]:
+        unknown = [{"tool": tool, "calls": calls} for tool, calls in self.unknown.most_common(LISTED)]
+        names = ("runs", "calls", "understood", "silent_runs")
+        return {**{name: getattr(self, name) for name in names}, "unknown": unknown}
+
+
+@dataclass(slots=True)
 class AnalysisSummary:
     """The summary of the runs added so far."""
 
@@ -67,6 +94,7 @@ class AnalysisSummary:
     _files: dict[str, tuple[int, int]] = field(default_factory=dict)  # path → tokens and reads that showed it again
     _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: units are never compared
     _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
+    _coverage: dict[tuple[str, str], _Coverage] = field(default_factory=dict)  # by format and version of the agent
 
     def add(self, analysis: Analysis) -> None:
         """Add one run."""
@@ -74,6 +102,8 @@ class AnalysisSummary:
         self.runs += 1
         self._sums.update({name: getattr(run, name) or 0 for name in _SUMS})
         self._formats[run.format] += 1
+        covered = self._coverage.setdefault((run.format, run.agent_version), _Coverage())
+        covered.add(run, analysis.tables.get("calls", {}))
         self._outcomes[{True: "resolved", False: "failed", None: "unknown"}[run.resolved]] += 1
         if run.unit != "tokens" or run.tool_turns >= SHELL_TOOL_TURNS:
             self._later.setdefault(run.unit, []).append((run.later_used_peak, run.later_used_peak_files))
@@ -134,6 +164,10 @@ class AnalysisSummary:
             "goal_runs": runs,  # runs over files, which can have a goal
             "goal_sources": dict(sorted(self._goals.items())),
             "formats": dict(sorted(self._formats.items())),
+            "coverage": [
+                {"format": format, "agent_version": version, **found.as_json()}
+                for (format, version), found in sorted(self._coverage.items())
+            ],
             "outcomes": {name: self._outcomes[name] for name in ("resolved", "failed", "unknown")},
             **{name: self._sums[name] for name in _SUMS},
             "dead_read_covered_tokens": self._measured["dead"],

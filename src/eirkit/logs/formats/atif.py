@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.logs.formats.gemini_cli import shell_result
+from eirkit.logs.formats.gemini_parts import shell_result
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
@@ -31,7 +31,7 @@ from eirkit.logs.formats.run_builder import (
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
-from eirkit.logs.trajectory import LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import NAMED, LoggedUsage, Recording, formats
 
 Step = Mapping[str, Any]
 _AskedCall = tuple[str, str, Mapping[str, Any]]
@@ -171,9 +171,9 @@ _FIRST_CONTINUATION = ".cont-1.json"
 class Atif:
     """ATIF trajectory files."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the object names the schema."""
-        return _is_atif(document.head)
+        return NAMED if _is_atif(document.head) else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the continuations whose first part is beside them."""

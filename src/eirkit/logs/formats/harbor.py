@@ -27,7 +27,7 @@ from eirkit.logs.formats.run_builder import (
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, open_document
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.logs.trajectory import NAMED, Recording, formats
 
 _EPISODE = re.compile(r"episode-([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -152,9 +152,9 @@ _REWARD_LIMITS = ReadLimits(document_bytes=1 << 16)
 class Harbor:
     """Trial folders, identified by their result."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the document is the result of a trial."""
-        return document.name == _RESULT and _is_trial(document.head)
+        return NAMED if document.name == _RESULT and _is_trial(document.head) else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return everything beside a trial's result, and the files that sum up a job."""

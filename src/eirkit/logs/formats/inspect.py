@@ -25,7 +25,7 @@ from eirkit.logs.formats.run_builder import (
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording, formats
+from eirkit.logs.trajectory import MARKED, Call, LoggedUsage, RecordedTurn, Recording, formats
 
 _ATTACHED = "attachment://"
 _SHELL_ARGUMENTS = ("command", "cmd")
@@ -186,18 +186,19 @@ class Inspect:
 
     run_per_member = "samples/"  # folder of an archive with one run per file
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the archive has a header and samples, or the object has an evaluation at the top level."""
         head = document.head
         if begins_with_info(head):
-            return False
+            return 0
         if head.startswith(b"PK"):
             try:
                 inside = {_inner(document, member) for member in document.members()}
             except InputFileError:
-                return False
-            return any(header in inside for header in _HEADERS) and any(map(_is_sample_or_journal, inside))
-        return head.lstrip()[:1] == b"{" and all(key in head for key in _LOG_KEYS)
+                return 0
+            is_log = any(header in inside for header in _HEADERS) and any(map(_is_sample_or_journal, inside))
+            return MARKED if is_log else 0
+        return MARKED if head.lstrip()[:1] == b"{" and all(key in head for key in _LOG_KEYS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the samples one at a time."""

@@ -15,12 +15,22 @@ from eirkit.event_files import EVENTS, LARGEST_BLOCK, PLAIN_EVENTS, events_path,
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.sources.json_parser import parse_json
 from eirkit.logs.sources.streams import open_file
-from eirkit.logs.trajectory import FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
+from eirkit.logs.trajectory import NAMED, FileRead, FileWrite, LoggedUsage, RecordedTurn, Recording, Touches, formats
 
 _BEGINNING = b'{"schema":"run/1","run":'
 _RUNS = "runs.jsonl"
 _OTHERS = frozenset(
-    {EVENTS, PLAIN_EVENTS, "manifest.json", "summary.json", "failures.jsonl", "control.json", "control"}
+    {
+        EVENTS,
+        PLAIN_EVENTS,
+        "manifest.json",
+        "summary.json",
+        "failures.jsonl",
+        "ledger.jsonl",
+        "spent.jsonl",
+        "control.json",
+        "control",
+    }
 )
 _NESTING = 50
 
@@ -29,9 +39,9 @@ _NESTING = 50
 class Lacuna:
     """A sweep of `eirkit lacuna run`; each step is a turn and each record a path."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the document holds the records of finished runs."""
-        return document.head.startswith(_BEGINNING)
+        return NAMED if document.head.startswith(_BEGINNING) else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the other files of a sweep's folder; `control`, with full information, is read only when given."""

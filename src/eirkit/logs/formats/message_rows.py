@@ -18,7 +18,7 @@ from eirkit.logs.formats.openhands import OpenHandsCalls, is_completion, reposit
 from eirkit.logs.formats.run_builder import number_of, skipped, string_of
 from eirkit.logs.formats.swe_agent import history_prompt, history_steps, steps_to_turns
 from eirkit.logs.sources.documents import HEAD_BYTES, LogDocument, Skipped
-from eirkit.logs.trajectory import RecordedTurn, Recording, formats
+from eirkit.logs.trajectory import SHAPE, RecordedTurn, Recording, formats
 
 Row = Mapping[str, Any]
 
@@ -47,16 +47,16 @@ class MessageRows:
     run_per_line = True  # in JSON lines, one run per line
     run_per_row = True  # in Parquet, one run per row
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether rows have a list of messages and the name of a run or a task."""
         head = document.head
         if head.startswith(_PARQUET):
-            return _is_row(_first_row(document))
+            return SHAPE if _is_row(_first_row(document)) else 0
         if _FIRST_COLUMN.match(head) is None or _ROLES.search(head) is None or is_completion(document):
-            return False
+            return 0
         # Where the messages come first and are long, the names are beyond the part that was read.
         is_cut = len(head) >= HEAD_BYTES or b"\n" in head.strip()
-        return is_cut or any(f'"{name}":'.encode() in head for name in _RUN_NAMES)
+        return SHAPE if is_cut or any(f'"{name}":'.encode() in head for name in _RUN_NAMES) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each row."""

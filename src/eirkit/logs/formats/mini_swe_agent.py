@@ -15,7 +15,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, content_of, native_calls, shell_name, text_of, usage_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Call, RecordedTurn, Recording, formats
+from eirkit.logs.trajectory import NAMED, Call, RecordedTurn, Recording, formats
 
 Message = Mapping[str, Any]
 
@@ -31,10 +31,10 @@ _OBSERVATIONS = ("<returncode>", "<exception>", _TIMED_OUT)
 class MiniSweAgent:
     """Files `*.traj.json` of mini-SWE-agent 1 and 2."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the object begins with the `info` of this scaffold."""
         head = document.head
-        return _FIRST_KEY.match(head) is not None and any(mark in head for mark in _MARKS)
+        return NAMED if _FIRST_KEY.match(head) is not None and any(mark in head for mark in _MARKS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the file's one run."""

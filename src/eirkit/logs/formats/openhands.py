@@ -18,7 +18,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import message_usage, read_conversation, shell_name, usage_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, read_one_run, string_of
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
-from eirkit.logs.trajectory import Call, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, Call, LoggedUsage, Recording, formats
 
 _EXIT_CODE = re.compile(r"\[(?:The command completed|Command finished) with exit code (-?\d{1,9})\.?\]")
 _FOLDER = re.compile(
@@ -96,9 +96,9 @@ _KEYS = (b'"response":', b'"choices":')
 class OpenHandsCompletions:
     """Files of `llm_completions/<task>/` of OpenHands."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether messages are followed by a response, or the file's name has a request's time."""
-        return is_completion(document)
+        return MARKED if is_completion(document) else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return all completions of a task but the last, which repeats them."""

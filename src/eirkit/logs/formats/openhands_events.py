@@ -26,7 +26,7 @@ from eirkit.logs.formats.openhands_sdk import (
 )
 from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, skipped, string_of, whole_document
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, LoggedUsage, Recording, formats
 
 Event = Mapping[str, Any]
 
@@ -48,14 +48,16 @@ class OpenHandsEvents:
 
     run_per_line = True  # in JSON lines, one run per line
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether lines have a task and its patch, or the document is a list of events."""
         head = document.head
         if _LINE.match(head):
-            return b'"test_result":' in head and (b'"git_patch":' in head or b'"history":' in head)
+            is_output = b'"test_result":' in head and (b'"git_patch":' in head or b'"history":' in head)
+            return MARKED if is_output else 0
         if not _EVENTS.match(head):
-            return is_state(document)
-        return all(key in head for key in _EVENT_KEYS) or _SDK_KEYS.search(head) is not None
+            return MARKED if is_state(document) else 0
+        is_list = all(key in head for key in _EVENT_KEYS) or _SDK_KEYS.search(head) is not None
+        return MARKED if is_list else 0
 
     def claims(self, folder: Path, names: Sequence[str]) -> Collection[str]:
         """Return the files that are read with the state of a conversation."""

@@ -43,6 +43,7 @@ from eirkit.logs.formats.run_builder import (
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import (
+    NAMED,
     Break,
     FileRead,
     FileWrite,
@@ -240,9 +241,9 @@ _NO_RUN = "holds no span of an agent or a model (gen_ai.operation.name); leave i
 class Otlp:
     """OpenTelemetry traces in OTLP/JSON with spans of the GenAI conventions."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the document is an object, or a list of objects, that begins with the spans of a resource."""
-        return _BEGINNING.match(document.head) is not None
+        return NAMED if _BEGINNING.match(document.head) is not None else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the runs of a file once all of it has been read."""

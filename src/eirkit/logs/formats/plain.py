@@ -13,7 +13,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.sources.json_parser import parse_json
-from eirkit.logs.trajectory import FileRead, FileWrite, RecordedTurn, Recording, Touches, formats
+from eirkit.logs.trajectory import MARKED, FileRead, FileWrite, RecordedTurn, Recording, Touches, formats
 
 _TURNS = b'"turns"'
 _OTHERS = (b'"run_id"', b'"reads"', b'"writes"')
@@ -27,10 +27,10 @@ class Plain:
 
     run_per_line = True  # in JSON lines, one run per line
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether an early line has a run's turns; a line too long or damaged to parse is judged by its keys."""
         lines = document.head.split(b"\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]
-        return any(map(_is_ours, lines))
+        return MARKED if any(map(_is_ours, lines)) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run on each line."""

@@ -6,7 +6,6 @@ once.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -81,6 +80,11 @@ class RunBuilder:
     def is_broken(self) -> bool:
         """True between a break of the context and the next turn."""
         return self._break is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if the last turn has calls, whose results the model has not answered yet."""
+        return bool(self._turns) and bool(self._turns[-1].calls)
 
     @property
     def last_usage(self) -> LoggedUsage | None:
@@ -198,6 +202,13 @@ class RunBuilder:
             call.output = f"{call.output}\n{output}" if call.answered and call.output else output
             call.answered, call.failed = True, call.failed or failed
 
+    def drop_summary(self, text: str) -> None:
+        """Drop the last turn if it is no more than the summary in a text, which some logs have as a reply, too."""
+        last = self._turns[-1] if self._turns else None
+        said = "\n".join(filter(None, last.texts)) if last is not None and not last.calls else ""
+        if said and said in text:
+            self._turns.pop()
+
     def drop_from(self, first: int) -> None:
         """Drop the turns from a number on, counted from 0: they were rolled back."""
         del self._turns[first:]
@@ -294,15 +305,3 @@ def objects_by_line(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipp
 def begins_with_info(head: bytes) -> bool:
     """Return whether the first key of an object is `info`, as in the logs of some scaffolds."""
     return _INFO_FIRST.match(head) is not None
-
-
-def first_objects(head: bytes, most: int = 12) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects on the first complete lines of a document's beginning."""
-    for line in head.split(b"\n", most)[:most]:
-        # An incomplete last line is not JSON, and deeply nested lines are skipped.
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            yield value

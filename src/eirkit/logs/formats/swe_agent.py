@@ -17,7 +17,7 @@ from eirkit.logs.formats.messages import content_of, text_of
 from eirkit.logs.formats.run_builder import items_of, mapping_of, skipped, string_of, whole_document
 from eirkit.logs.formats.swe_agent_actions import SweAgentState, call_of, fenced_action, path_or_none, split_state
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import RecordedTurn, Recording, formats
+from eirkit.logs.trajectory import MARKED, RecordedTurn, Recording, formats
 
 _STEPS = re.compile(rb'"trajectory"\s*:\s*\[\s*\{\s*"(?:action|observation|response|thought|state|query|messages)"\s*:')
 _HISTORY = re.compile(rb'\s*\{\s*"history"\s*:\s*\[\s*\{\s*"(?:role|message_type|content|agent)"\s*:')
@@ -39,14 +39,13 @@ class SweAgentStep:
 class SweAgent:
     """Files `*.traj` of SWE-agent."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the object has actions and observations, or a history of this scaffold's agents."""
         head = document.head
         if _BEGINNING.match(head) is None:
-            return False
-        if _STEPS.search(head) is not None:
-            return True
-        return _HISTORY.match(head) is not None and b'"agent":' in head
+            return 0
+        is_run = _STEPS.search(head) is not None or (_HISTORY.match(head) is not None and b'"agent":' in head)
+        return MARKED if is_run else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the file's run; in a file that holds only attempts, each of them."""

@@ -16,7 +16,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import read_conversation, sequence_of, shell_name
 from eirkit.logs.formats.run_builder import items_of, mapping_of, number_of, skipped, string_of, whole_document
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Call, Recording, formats
+from eirkit.logs.trajectory import MARKED, Call, Recording, formats
 
 _KEYS = (b'"task_id"', b'"reward"', b'"traj"', b'"info"')
 _DOMAINS = ("airline", "retail", "telecom", "banking")
@@ -27,10 +27,10 @@ _PROMPT_CHARACTERS = 200  # characters of the policy that are searched for the d
 class TauBench:
     """Result files of tau-bench."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the document is a list whose first run has a task, a reward and a trajectory."""
         head = document.head.lstrip()
-        return head.startswith(b"[") and all(key in head for key in _KEYS)
+        return MARKED if head.startswith(b"[") and all(key in head for key in _KEYS) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the runs in the order of the file."""
@@ -98,12 +98,12 @@ _TAU2_KEYS = (b'"num_trials"', b'"user_info"', b'"agent_info"')
 class Tau2Bench:
     """Result files of tau2-bench."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the object's info has trials, user and agent, or it begins with its simulations."""
         head = document.head.lstrip()
         told = all(key in head for key in _TAU2_KEYS)
         simulated = b'"simulations"' in head and b'"reward_info"' in head and b'"task_id"' in head
-        return head.startswith(b"{") and (told or simulated)
+        return MARKED if head.startswith(b"{") and (told or simulated) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the simulations in the order of the file."""

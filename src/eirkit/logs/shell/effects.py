@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 
 from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
+from eirkit.logs.shell.node_commands import NODE
 from eirkit.logs.shell.outputs import reads_of
+from eirkit.logs.shell.powershell_commands import POWERSHELL, as_shell
 from eirkit.logs.shell.run_commands import RUNNERS
 from eirkit.logs.shell.search_commands import SEARCHERS
 from eirkit.logs.shell.state import Flow, ShellState
 from eirkit.logs.shell.view_commands import VIEWERS
-from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
+from eirkit.logs.shell.walk import NOT_FOUND, Invocation, ShellWrite, Walk
 from eirkit.logs.shell.write_commands import CHANGERS
 from eirkit.logs.trajectory import FileWrite, Touches
 
@@ -24,6 +26,8 @@ COMMANDS: Mapping[str, Callable[[Walk, Invocation], Flow]] = {
     **CHANGERS,
     **RUNNERS,
     **SEARCHERS,
+    **NODE,
+    **POWERSHELL,
     "git": git,
 }
 _COMPLAINTS = (
@@ -62,8 +66,9 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     if state.folder[:1] == "/":
         walk.variables["PWD"] = state.folder
     if exit_code == 0 or not _UNPARSED.search(output):
-        walk.run(parse(command))
-    reads = tuple(reads_of(walk.shown, output, state)) if walk.shown else ()
+        walk.run(parse(as_shell(command)))
+    shown = NOT_FOUND.sub("", output) if walk.missing else output
+    reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
     # Reads are recorded last: a file that this call created and showed did not exist before.
     for write in writes:
@@ -72,6 +77,8 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
     for read in reads:
         if read.path not in gone:
             state.note_read(read.path)
+            if read.requested is None and read.lines is not None and not read.clipped:
+                state.lengths[read.path] = len(read.lines)
     if walk.cleaned:
         _clean(state, walk, {write.path for write in writes})
     if state.keeps_folder:
@@ -95,6 +102,7 @@ def _clean(state: ShellState, walk: Walk, written: set[str]) -> None:
 def remember(state: ShellState, write: FileWrite) -> None:
     """Record what a write reveals about a file: its text, and that it differs from the last commit."""
     path = write.path
+    state.lengths.pop(path, None)
     if write.kind == "delete":
         state.forget(path)
         if path in state.created:

@@ -1,6 +1,6 @@
 """git: what its commands show of files, and what they restore, apply, move or remove.
 
-`git diff` shows lines of the current files, so these count as read; old commits and their diffs do not.
+`git diff` shows lines of the current files, and `git show` and `git log -p` those of earlier ones; both count as read.
 """
 
 from __future__ import annotations
@@ -83,7 +83,16 @@ def _show(walk: Walk, call: Invocation) -> Flow:
         return OTHER
     named = [word.partition(":")[2] for word in call.arguments if not word.startswith("-") and ":" in word]
     files = tuple(walk.state.resolve_all([word for word in named if word], _top(walk)))
-    return Flow("files", files=files) if files else OTHER
+    if files:
+        return Flow("files", files=files)
+    quiet = any(word in ("-s", "--no-patch", "--oneline-only") for word in call.arguments)
+    return OTHER if quiet else Flow("diff", folder=_top(walk))
+
+
+def _log(walk: Walk, call: Invocation) -> Flow:
+    """`git log -p` shows the changes of commits, `-L` those of some lines."""
+    shows = any(word in ("-p", "-u", "--patch") or word[:2] in ("-L", "-U") for word in call.arguments)
+    return Flow("diff", folder=_top(walk)) if shows else OTHER
 
 
 def _blame(walk: Walk, call: Invocation) -> Flow:
@@ -282,6 +291,7 @@ def _remove(walk: Walk, call: Invocation) -> Flow:
 _VERBS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "diff": _diff,
     "show": _show,
+    "log": _log,
     "blame": _blame,
     "annotate": _blame,
     "grep": grep_tracked,

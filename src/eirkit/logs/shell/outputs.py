@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from json import JSONDecoder
 
 from eirkit.facts import fact
 from eirkit.logs.shell.state import SHOWING, Flow, ShellState, may_complain, without_complaints
@@ -97,10 +98,10 @@ def _region_reads(region: _Region, state: ShellState) -> Iterator[FileRead]:
         for flow in region.flows:
             yield from _flow_reads(flow, region.text, state)
         return
-    if (only := _one_file(region)) is not None:
+    if (only := _one_file(region, state)) is not None:
         yield _file_read(only, only.files[0], region.text)
         return
-    parts = _split(region)
+    parts = _split(region, state)
     if parts is not None:
         for flow, text in parts:
             if text.strip():
@@ -109,37 +110,69 @@ def _region_reads(region: _Region, state: ShellState) -> Iterator[FileRead]:
     yield from _shared(region, state)
 
 
-def _one_file(region: _Region) -> Flow | None:
+def _one_file(region: _Region, state: ShellState) -> Flow | None:
     """Return one stream in place of several that all show the same file."""
     first = region.flows[0]
     if any(flow.kind != "files" or flow.files != first.files for flow in region.flows) or len(first.files) != 1:
         return None
     same = len({(flow.numbering, flow.offset) for flow in region.flows}) == 1 and first.numbering
-    if not same and _split(region) is not None:
+    if not same and _split(region, state) is not None:
         return None
     return first._replace(chosen=True, numbering=first.numbering if same else "")
 
 
-def _split(region: _Region) -> list[tuple[Flow, str]] | None:
+def _split(region: _Region, state: ShellState) -> list[tuple[Flow, str]] | None:
     """Return the text of each stream if their lengths or line numbers separate them."""
     flows = region.flows
     lines = region.text.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    sizes = [_size(flow) for flow in flows]
-    if None not in sizes and sum(size or 0 for size in sizes) == len(lines):
-        return _dealt(flows, lines, [size or 0 for size in sizes])
-    if all(flow.numbering == "tab" for flow in flows):
-        runs = _runs(lines)
-        if len(runs) == len(flows):
-            return _dealt(flows, lines, runs)
-    return None
+    if all(flow.numbering == "tab" for flow in flows) and len(runs := _runs(lines)) == len(flows):
+        return _dealt(flows, lines, runs)
+    sizes = _sizes(flows, lines, state)
+    return _dealt(flows, lines, sizes) if sizes is not None else None
 
 
-def _size(flow: Flow) -> int | None:
-    if flow.kind != "files" or flow.chosen or flow.headed or flow.last is None or len(flow.files) != 1:
+def _sizes(flows: Sequence[Flow], lines: list[str], state: ShellState) -> list[int] | None:
+    """Return how many lines each stream printed, where their lengths are known, all but one of them at least."""
+    known = [_size(flow, state) for flow in flows]
+    total = sum(size for size in known if size is not None)
+    if None not in known:
+        return [size or 0 for size in known] if total == len(lines) else None
+    first = known.index(None)
+    if known.count(None) > 1 and flows[first].files[:1] and flows[first].files[0].endswith(".json"):
+        # The end of a JSON document is in its text.
+        known[first] = _json_lines(lines[sum(size or 0 for size in known[:first]) :])
+        return None if known[first] is None else _rest(known, len(lines))
+    return _rest(known, len(lines))
+
+
+def _rest(known: list[int | None], total: int) -> list[int] | None:
+    """Return sizes of which one was unknown: it has what the others leave."""
+    left = total - sum(size or 0 for size in known)
+    if known.count(None) != 1 or left <= 0:
         return None
-    return max(0, flow.last - flow.first + 1)
+    return [left if size is None else size for size in known]
+
+
+def _json_lines(lines: list[str]) -> int | None:
+    text = "\n".join(lines)
+    try:
+        _, end = JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return text.count("\n", 0, end) + 1
+
+
+def _size(flow: Flow, state: ShellState) -> int | None:
+    """Return how many lines a stream has, if its range ends or its file was shown before."""
+    if flow.kind != "files" or flow.chosen or flow.headed or len(flow.files) != 1:
+        return None
+    length = state.lengths.get(flow.files[0])
+    if length is None and flow.files[0] in state.texts:
+        length = state.texts[flow.files[0]].count("\n")
+    ends = [end for end in (flow.last, length) if end is not None]
+    return max(0, min(ends) - flow.first + 1) if ends else None
 
 
 def _dealt(flows: Sequence[Flow], lines: list[str], sizes: Sequence[int]) -> list[tuple[Flow, str]]:
@@ -202,7 +235,13 @@ def _flow_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
         elif len(flow.files) == 1:
             yield _file_read(flow, flow.files[0], text)
         else:
-            yield from _shared(_Region(text, (flow._replace(headed=False),)), state)
+            apart = tuple(flow._replace(headed=False, files=(path,)) for path in flow.files)
+            # One command prints its files one after the other; a window is of each or of all, so of neither.
+            parts = None if flow.chosen or flow.last is not None else _split(_Region(text, apart), state)
+            for one, part in parts or ():
+                yield from _flow_reads(one, part, state) if part.strip() else ()
+            if parts is None:
+                yield from _shared(_Region(text, (flow._replace(headed=False),)), state)
 
 
 def _headed_reads(flow: Flow, text: str, headings: list[re.Match[str]], state: ShellState) -> Iterator[FileRead]:

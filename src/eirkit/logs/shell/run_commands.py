@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eirkit.logs.shell.grammar import parse
+from eirkit.logs.shell.powershell_commands import as_shell
 from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
@@ -106,6 +107,42 @@ def prefix(valued: str = "", operands: int = 0) -> Handler:
     return run
 
 
+def runner(walk: Walk, call: Invocation) -> Flow:
+    """`npm exec --`, `poetry run` and similar run another command; `yarn` does so with the name of a tool."""
+    words = list(call.arguments)
+    if words[:1] and words[0] in ("exec", "run", "dlx", "x"):
+        words = words[1:]
+        while words and words[0].startswith("-"):
+            words = words[1:]
+        return walk.invoke(words, call.stdin) if words else OTHER
+    is_tool = call.name in ("yarn", "pnpm") and words[:1] and words[0] in ("prettier", "eslint", "biome")
+    return walk.invoke(words, call.stdin) if is_tool else OTHER
+
+
+_CONTAINER_VALUES = ("-w", "--workdir", "-u", "--user", "-e", "--env", "--env-file", "-c", "--container", "-n", "-f")
+
+
+def in_container(walk: Walk, call: Invocation) -> Flow:
+    """`docker exec`, `docker compose exec` and `kubectl exec` run a command where the files of the run are."""
+    words = list(call.arguments)
+    while words and words[0] != "exec":
+        words = (
+            words[2 if words[0] in _CONTAINER_VALUES else 1 :] if words[0][:1] == "-" or words[0] == "compose" else []
+        )
+    words, folder = words[1:], walk.folder
+    while words and words[0].startswith("-"):
+        if words[0] in ("-w", "--workdir") and len(words) > 1 and UNKNOWN not in words[1] and words[1]:
+            folder = walk.state.absolute(words[1], walk.folder)
+        words = words[2 if words[0] in _CONTAINER_VALUES else 1 :]
+    words = words[2:] if words[1:2] == ["--"] else words[1:]
+    if not words:
+        return OTHER
+    outer, walk.folder = walk.folder, folder
+    flow = walk.invoke(words, call.stdin)
+    walk.folder = outer
+    return flow
+
+
 def shell(walk: Walk, call: Invocation) -> Flow:
     """`bash -c`, `bash script.sh`, or commands on the input."""
     words = list(call.arguments)
@@ -188,7 +225,7 @@ def _python(walk: Walk, call: Invocation, text: str) -> Flow:
 def _as_shell(walk: Walk, call: Invocation, change: ProgramWrite) -> None:
     """Interpret what a program does by its equivalent shell command, as an act of the program."""
     before, last_step = len(walk.written), walk.last_step
-    walk.invoke(change.command)
+    walk.invoke([Glob(word.replace(GLOB, "")) if GLOB in word else word for word in change.command])
     walk.last_step = last_step
     acts = [replace(done, step=call.step, command=call.name, line=change.line) for done in walk.written[before:]]
     walk.written[before:] = acts
@@ -200,8 +237,18 @@ def _printed(walk: Walk, effects: ProgramEffects) -> Flow:
     # If the output consists of literal lines of the program, its prints of content were not executed.
     if walk.output and all(line in effects.said for line in walk.output.split("\n") if line.strip()):
         return OTHER
-    files = walk.paths(effects.shown)
+    files = walk.paths([Glob(word.replace(GLOB, "")) if GLOB in word else word for word in effects.shown])
     return Flow("files", files=files, chosen=True) if files else OTHER
+
+
+def powershell(walk: Walk, call: Invocation) -> Flow:
+    """`powershell -Command`: its rest is a line of commands."""
+    words = list(call.arguments)
+    while words and words[0].startswith(("-", "/")):
+        if words[0].lower().lstrip("-/") in ("command", "c"):
+            return walk.within(parse(as_shell(" ".join(words[1:]))))
+        words = words[2 if words[0].lower() in ("-executionpolicy", "-ep", "-version") else 1 :]
+    return walk.within(parse(as_shell(" ".join(words)))) if words and not words[0].endswith(".ps1") else OTHER
 
 
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
@@ -212,12 +259,17 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "echo": echo,
     "printf": printf,
     **dict.fromkeys(_SHELLS, shell),
+    **dict.fromkeys(("powershell", "powershell.exe", "pwsh", "pwsh.exe"), powershell),
     "./": script,
     "source": source,
     ".": source,
     "python": python,
     "python3": python,
     "env": prefix("uCS"),
+    **dict.fromkeys(("npx", "bunx", "pnpx"), prefix("pc")),
+    "uvx": prefix(),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "poetry", "pipenv", "uv", "pipx", "bundle", "rye", "hatch"), runner),
+    **dict.fromkeys(("docker", "podman", "kubectl", "oc", "docker-compose"), in_container),
     "sudo": prefix("ugCp"),
     "nohup": prefix(),
     "time": prefix("fo"),

@@ -14,7 +14,7 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from eirkit.logs.shell.words import UNKNOWN, Glob
+from eirkit.logs.shell.words import Glob
 from eirkit.logs.trajectory import WriteKind
 
 _MOST_KNOWN = 20_000  # names against which globs are matched
@@ -25,6 +25,8 @@ _LONGEST_LISTING = 20_000
 _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # characters of file texts that are kept
 _NAME = re.compile(r"[\w./@+~-]+")
+_CONTROL = re.compile(r"[\x00-\x1f]")  # in no file's name; some mark what a word does not determine
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
 @dataclass(slots=True)
@@ -48,11 +50,12 @@ class ShellState:
     _outputs: list[tuple[str, str]] = field(default_factory=list)
     met: dict[str, None] = field(default_factory=dict)  # files that calls named, extended when a glob is matched
     shown: dict[str, None] = field(default_factory=dict)  # files of which the run was shown any content
+    lengths: dict[str, int] = field(default_factory=dict)  # lines of files that were shown as a whole and not changed
     _kept: int = 0
 
     def resolve(self, word: str, folder: str | None = None) -> str | None:
         """Return the path that a word names, relative to the repository if inside it; None if it names none."""
-        if not word or UNKNOWN in word or len(word) > _LONGEST_PATH or "\n" in word:
+        if not word or len(word) > _LONGEST_PATH or _CONTROL.search(word):
             self.unresolved += 1
             return None
         return self.relative(self.absolute(word, folder))
@@ -60,6 +63,8 @@ class ShellState:
     def absolute(self, word: str, folder: str | None = None) -> str:
         """Return a word as a path from the root of the file system, or from the run's first folder."""
         base = self.folder if folder is None else folder
+        if _DRIVE.match(word):
+            return _normal(word[0].upper() + word[1:].replace("\\", "/"))
         path = word if not base or word[0] in "/~" else f"{base}/{word}"
         return _normal(path)
 
@@ -128,6 +133,7 @@ class ShellState:
 
     def keep_text(self, path: str, text: str | None) -> None:
         """Keep a file's whole text, or forget it if it is no longer known."""
+        self.lengths.pop(path, None)
         old = self.texts.pop(path, None)
         self._kept -= len(old or "")
         if text is not None and self._kept + len(text) <= _KEPT_CHARACTERS:

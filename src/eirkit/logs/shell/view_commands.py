@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, merged, window
 from eirkit.logs.shell.walk import Handler, Invocation, ShellWrite, Walk
-from eirkit.logs.shell.words import Glob, ParsedOptions, split_options
+from eirkit.logs.shell.words import Glob, split_options
 from eirkit.logs.trajectory import FileWrite
 
 _LONGEST_SCRIPT = 4000  # characters of a script that are parsed
@@ -19,12 +19,16 @@ _PART = r"(?:(?!\1)[^\n\\]|\\.){0,400}"
 _SED_PICKS = re.compile(rf"(?m)s([/|#,@!]){_PART}\1{_PART}\1[gIpm\d]{{0,6}}w\s+([^\n;}}]+)")
 # A name that is concatenated with other text is unknown.
 _AWK_WRITES = re.compile(r'printf?\b(?:(?!print)[^\n;}|>])*+>>?\s*+"([^"\n]++)"\s*+(?=[;}\n]|$)')
+_BSD_SUFFIX = re.compile(r"|\.\w{1,10}|~")
 _SUFFIX = re.compile(r"(?:-i|--in-place=|-[a-zA-Z0]{1,6}i(?=[.~]))([^/*]+)")
 
 
 def edit_in_place(walk: Walk, call: Invocation, operands: Sequence[str]) -> None:
     """Record the files that a command changes in place, and the backup copies that it keeps."""
     suffix = next((found[1] for word in call.arguments if (found := _SUFFIX.fullmatch(word))), "")
+    if "-i" in call.arguments:
+        after = call.arguments[call.arguments.index("-i") + 1 :]
+        suffix = after[0] if len(after) > 2 and _BSD_SUFFIX.fullmatch(after[0]) else suffix
     walk.write(call, operands)
     for word in operands if suffix else ():
         for path in walk.paths([word]):
@@ -151,7 +155,12 @@ def _in_place_apart(arguments: list[str]) -> list[str]:
     # `-i.bak` has a suffix, not further options, and `-ni` means both.
     if not any(argument.startswith("-i") for argument in arguments):
         return arguments
-    return ["--in-place" if argument.startswith("-i") else argument for argument in arguments]
+    apart = ["--in-place" if argument.startswith("-i") else argument for argument in arguments]
+    at = apart.index("--in-place")
+    # BSD's sed takes the suffix as the next word, empty for none; to GNU's that would be an empty script.
+    if arguments[at] == "-i" and len(apart) > at + 2 and _BSD_SUFFIX.fullmatch(apart[at + 1]):
+        del apart[at + 1]
+    return apart
 
 
 def _by_number(flow: Flow, script: str, quiet: bool) -> Flow:
@@ -222,14 +231,32 @@ def picking(valued: str = "") -> Handler:
     return show
 
 
-def passing(operands_from: int = 0) -> Handler:
-    """Return a filter whose first operands are not files."""
+_JQ_VALUES = {"--arg": 2, "--argjson": 2, "--slurpfile": 2, "--rawfile": 2, "--indent": 1, "-L": 1, "--tab": 0}
+_JQ_FILTER_FILES = ("-f", "--from-file")
 
-    def show(walk: Walk, call: Invocation) -> Flow:
-        options: ParsedOptions = split_options(call.arguments)
-        return chosen(contents(walk, options.operands[operands_from:], call.stdin))
 
-    return show
+def jq(walk: Walk, call: Invocation) -> Flow:
+    """`jq` and `yq`: the first operand is a filter, unless a file holds it; `yq -i` edits in place."""
+    words, operands, has_filter = list(call.arguments), list[str](), False
+    while words:
+        word = words.pop(0)
+        if word in ("--args", "--jsonargs"):
+            break
+        if word in _JQ_FILTER_FILES:
+            has_filter, words = True, words[1:]
+        elif word in _JQ_VALUES:
+            words = words[_JQ_VALUES[word] :]
+        elif not word.startswith("-") or word == "-":
+            operands.append(word)
+    if not has_filter and operands[:1] not in (["eval"], ["e"]):
+        operands = operands[1:]
+    elif operands[:1] in (["eval"], ["e"]):
+        operands = operands[2:]
+    if call.name == "yq" and any(word in ("-i", "--inplace") for word in call.arguments):
+        walk.write(call, operands)
+        return NOTHING
+    shows = not any(word in ("-n", "--null-input") for word in call.arguments)
+    return chosen(contents(walk, operands, call.stdin)) if shows else OTHER
 
 
 def diff(walk: Walk, call: Invocation) -> Flow:
@@ -280,8 +307,7 @@ VIEWERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "strings": picking("nt"),
     "base64": picking("w"),
     "iconv": picking("fto"),
-    "jq": passing(1),
-    "yq": passing(1),
+    **dict.fromkeys(("jq", "gojq", "jaq", "yq"), jq),
     "tr": look,
     "diff": diff,
     "colordiff": diff,

@@ -5,6 +5,7 @@ The table of commands is a constructor argument. Loops, functions and nesting ar
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -12,10 +13,17 @@ from eirkit.facts import fact
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, ShellState, chosen, files_complained_of, merged
 from eirkit.logs.shell.syntax import EMPTY, FED, Chain, Command, Group, Loop, Node, Pipeline, Redirect
 from eirkit.logs.shell.words import UNKNOWN, Glob, assigned, expand, expand_text
+from eirkit.logs.time_limits import check_time
 from eirkit.logs.trajectory import FileWrite, WriteKind
 
 _MOST_STEPS = 2000  # most commands interpreted in one call
 _TESTS = frozenset({"test", "["})
+# Of bash, dash and zsh, which Claude Code runs as `(eval)`.
+NOT_FOUND = re.compile(
+    r"(?m)^(?:(?:[\w./-]{0,40}sh|\(eval\)): ?(?:line )?(?:\d{1,6}: ?)?(?:command not found: (\S{1,100})"
+    r"|(\S{1,100}): (?:command )?not found))(?:\n|\Z)"
+)
+_NO_MATCHES = re.compile(r"(?m)^(?:zsh|\(eval\)):(?:\d{1,6}:)? no matches found: (\S{1,400})$")
 _DEEPEST = 12  # deepest nesting of functions, scripts and shells
 
 
@@ -64,6 +72,11 @@ class Walk:
         self.hushed = 0  # the last step whose errors do not reach the agent
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
         self.depth = 0
+        self.missing = (
+            frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output)) if output else frozenset()
+        )
+        self.unmatched = frozenset(_NO_MATCHES.findall(output)) if "no matches found" in output else frozenset()
+        self.is_over = False
 
     def run(self, node: Node, stdin: Flow = NOTHING) -> None:
         """Interpret a node whose output goes to the call's output."""
@@ -100,6 +113,7 @@ class Walk:
         """Interpret a command given by its words, as run by `xargs` or `sudo`."""
         if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
             return OTHER
+        check_time()
         name = words[0].rpartition("/")[2]
         self.steps += 1
         self.last_step = self.steps
@@ -113,7 +127,9 @@ class Walk:
         body = self.functions.get(name)
         if body is not None:
             return self._function(body, call)
-        handler = self.commands.get(name)
+        handler = self.commands.get(name) or (self.commands.get(name.lower()) if "-" in name else None)
+        if name in self.missing:
+            return NOTHING
         if handler is None and name.startswith("python"):
             handler = self.commands["python"]
         if handler is None and "/" in word:
@@ -177,6 +193,10 @@ class Walk:
         if not node.words:
             self._assign(node, seen)
         words = expand(node.words, self.variables)
+        if self.unmatched and not self.unmatched.isdisjoint(words):
+            self.is_over = True  # zsh ends a line where a glob matches nothing
+        if self.is_over:
+            return NOTHING
         if node.redirects:
             stdin = self._input(node.redirects, stdin)
         if seen and any(isinstance(part, Group) and part.feeds for part in node.inner):
@@ -321,7 +341,7 @@ class Walk:
         stdin = self._input(group.redirects, stdin)
         if any(redirect.operator not in ("<", "here") for redirect in group.redirects):
             flow = self.within(group.body, stdin) if group.subshell else self.capture(group.body, stdin)
-            self.show(self._output(group.redirects, flow))
+            self.show(NOTHING if self.is_over else self._output(group.redirects, flow))
         elif group.subshell:
             folder, variables = self.folder, self.variables
             self.variables = dict(variables)

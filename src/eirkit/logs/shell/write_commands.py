@@ -162,18 +162,26 @@ def perl(walk: Walk, call: Invocation) -> Flow:
     return Flow("files", files=files, chosen=True) if files else call.stdin
 
 
+_UNCHANGED = re.compile(r"(?m)^(\S{1,400}) \d{1,9}ms \(unchanged\)$")  # as prettier reports it
+_FORMATTER_VALUES = (
+    *("--line-length", "--config", "--select", "--profile", "--ignore-path", "--parser", "--plugin", "--ext"),
+    *("--rule", "--local", "--edition", "--config-path"),
+)
+
+
 def formatter(unless: tuple[str, ...] = (), only: tuple[str, ...] = (), command: str = "") -> Handler:
     """Return a command that rewrites the files it is given, except with or only with certain options."""
 
     def run(walk: Walk, call: Invocation) -> Flow:
-        options = split_options(call.arguments, "l", ("--line-length", "--config", "--select", "--profile"))
+        options = split_options(call.arguments, "l" if call.name == "black" else "", _FORMATTER_VALUES)
         operands = options.operands
         if command and operands[:1] == [command]:
             operands = operands[1:]
         elif only and not options.has(*only):
             return OTHER
         if not options.has(*unless):
-            walk.write(call, [word for word in operands if _is_source(word)])
+            same = set(_UNCHANGED.findall(walk.output))
+            walk.write(call, [word for word in operands if _is_source(word) and word.removeprefix("./") not in same])
         return OTHER
 
     return run
@@ -314,8 +322,11 @@ CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "yapf": formatter(only=("-i", "--in-place")),
     "autopep8": formatter(only=("-i", "--in-place")),
     "ruff": formatter(("--check", "--diff"), only=("--fix",), command="format"),
-    "prettier": formatter(only=("--write", "-w")),
-    "gofmt": formatter(only=("-w",)),
+    **dict.fromkeys(("prettier", "prettierd"), formatter(("--check", "--list-different"), only=("--write", "-w"))),
+    **dict.fromkeys(("gofmt", "goimports", "gofumpt"), formatter(only=("-w",))),
+    **dict.fromkeys(("eslint", "stylelint", "tslint", "standard"), formatter(("--fix-dry-run",), only=("--fix",))),
+    "biome": formatter(only=("--write", "--apply", "--fix")),
+    "rustfmt": formatter(("--check",)),
     "clang-format": formatter(only=("-i",)),
     "2to3": formatter(only=("-w",)),
     "mkdir": make_folder,

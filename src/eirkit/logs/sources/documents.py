@@ -14,8 +14,9 @@ from io import BufferedReader, BytesIO
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Protocol, TypeAlias
 
-from eirkit.errors import EirkitError, InputFileError, MissingExtraError
+from eirkit.errors import InputFileError
 from eirkit.folders import DEEPEST_FOLDER
+from eirkit.logs.sources.json_lines import first_records, parse_line, pass_blank_lines
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
 from eirkit.logs.sources.parquet import read_rows
 from eirkit.logs.sources.remote import Location, Remote
@@ -107,6 +108,14 @@ class LogDocument(Protocol):
         ...
 
     @property
+    def first_records(self) -> Sequence[Mapping[str, Any]]:
+        """The objects on its first lines, for JSON lines; none for one JSON document of several lines.
+
+        A first line of any length is passed over or read; lines that are not JSON, such as a preamble, are left out.
+        """
+        ...
+
+    @property
     def parent(self) -> Path | None:
         """The folder that contains it, for files beside it; None inside an archive."""
         ...
@@ -150,6 +159,7 @@ class StoredDocument:
         self.section = section  # None: the whole file
         self.inner = ""  # of a member: its path in the archive
         self._head: bytes | None = None
+        self._records: tuple[Mapping[str, Any], ...] | None = None
 
     @property
     def head(self) -> bytes:
@@ -160,6 +170,14 @@ class StoredDocument:
             # Uncompressed content of an archive must not make it look like another format.
             self._head = beginning[:_MARK_BYTES] if beginning.startswith(_MARKS) else beginning
         return self._head
+
+    @property
+    def first_records(self) -> Sequence[Mapping[str, Any]]:
+        """The objects on its first lines, however long the first one is."""
+        if self._records is None:
+            is_whole = len(self.head) < HEAD_BYTES
+            self._records = first_records(self.head, is_whole, self._open, self.limits.line_bytes)
+        return self._records
 
     def json(self) -> Any:
         """Return the whole document as one JSON value."""
@@ -183,9 +201,9 @@ class StoredDocument:
                     if not self._finds_next_line(stream, line):
                         return
                 elif line.isspace():
-                    number += _pass_blank_lines(stream)
+                    number += pass_blank_lines(stream)
                 else:
-                    yield number, _parse_line(line, self.limits.nesting)
+                    yield number, parse_line(line, self.limits.nesting)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
@@ -376,22 +394,3 @@ def _within(section: MemberRange, members: Sequence[StoredDocument]) -> list[Sto
             chosen.append(member)
         place += counts
     return chosen
-
-
-def _pass_blank_lines(stream: BufferedReader) -> int:
-    """Skip blank lines in large steps, and return how many there were."""
-    passed = 0
-    while (waiting := stream.peek()) and waiting.isspace() and b"\n" in waiting:
-        end = waiting.rindex(b"\n") + 1
-        passed += waiting.count(b"\n", 0, end)
-        stream.read(end)
-    return passed
-
-
-def _parse_line(line: bytes, nesting: int) -> Any | Exception:
-    try:
-        return parse_json(line, nesting)
-    except MissingExtraError:
-        raise
-    except EirkitError as error:
-        return error

@@ -11,6 +11,7 @@ from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
 from eirkit.show.logs.analysed import Analysed, read_analysed
+from eirkit.show.logs.coverage import coverage_section, coverage_warnings, is_silent
 from eirkit.show.logs.needs import (
     breaks_section,
     clipping_section,
@@ -175,6 +176,7 @@ def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
     yield signatures_section(found.document)
     yield breaks_section(found.document)
     yield worst_section(found, where)
+    yield coverage_section(found.document)
     yield skipped_section(found)
     yield again_section(found, where)
 
@@ -182,6 +184,8 @@ def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
 def headline_of(found: Analysed) -> Headline:
     """Return the headline: mean peak demand, and how it relates to the outcomes."""
     document = found.document
+    if is_silent(document):
+        return Headline("–", "no call was understood", tuple(coverage_warnings(document)))
     if document["goal_access"]:
         peak = number(document["mean_peak_covered_tokens"])
         caption = "tokens that work towards the goal still needed at the peak, mean over runs that reached a goal file"

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.findings.causes import CAUSES, Cause
-from eirkit.findings.fates import FATES, NOT_ASKED, RETURNED, Fate
+from eirkit.findings.fates import LOST, NOT_ASKED, Fate
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
 from eirkit.show.document import Headline
 from eirkit.show.runs.folder import Coordinates
@@ -34,6 +34,7 @@ class Losses:
     lost_share: float | None
     unasked_share: float | None  # part of lost_share: records never written or never searched for
     unused_share: float | None  # not part of lost_share: records returned but not used for the answer
+    unclear_share: float | None  # not part of lost_share: records of which it is not known whether they were returned
     steps: int  # scored
     wrong_steps: int
     error_shares: Mapping[Cause, float | None]  # of scored steps; mean over runs
@@ -42,7 +43,7 @@ class Losses:
     @property
     def all_came_back(self) -> bool:
         """True if an external memory lost nothing."""
-        return self.external and self.lost_share == 0
+        return self.external and self.lost_share == 0 and not self.unclear_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def losses_of(rows: Sequence[Row]) -> Losses | None:
         lost_share=_lost_by_stores(stored) if stored else _missed(basis),
         unasked_share=_share_of(stored, *NOT_ASKED) if stored else None,
         unused_share=_share_of(stored, "not_used") if stored else None,
+        unclear_share=_share_of(stored, "unclear") if stored else None,
         steps=sum(row["steps"] for row in counted_rows),
         wrong_steps=sum(sum(row["errors"].values()) for row in counted_rows),
         error_shares={cause: error_share(counted_rows, cause) for cause in CAUSES},
@@ -123,14 +125,14 @@ def _fates(row: Row) -> Mapping[str, int]:
 
 
 def _lost_by_stores(rows: Sequence[Row]) -> float:
-    """Return the share of needed records that were not returned; returned but unused records are not lost."""
-    return _share_of(rows, *(fate for fate in FATES if fate not in RETURNED))
+    """Return the share of needed records that were not returned; unused and unclear records are not lost."""
+    return _share_of(rows, *LOST)
 
 
 def _share_of(rows: Sequence[Row], *fates: Fate) -> float:
     """Return the share of needed records with one of these fates, as a mean over the runs that needed any."""
     systems = [row["memory_system"] for row in rows]
-    total = math.fsum(one["needing_runs"] * one["fate_shares"][fate] for one in systems for fate in fates)
+    total = math.fsum(one["needing_runs"] * one["fate_shares"].get(fate, 0.0) for one in systems for fate in fates)
     return total / sum(int(one["needing_runs"]) for one in systems)
 
 
@@ -249,7 +251,8 @@ def _loss(losses: Losses) -> str:
         said = f"{lost} of steps with references needed an answer that was no longer in context"
         return f"{said}, and all were correct" if losses.lost_share and not losses.wrong_steps else said
     whose, unasked = "it" if losses.memory else "them", losses.unasked_share or 0.0
-    unused = [f"{share(losses.unused_share)} {FATE_MEASURES['not_used'].label}"] if losses.unused_share else []
+    beside = (("not_used", losses.unused_share), ("unclear", losses.unclear_share))
+    unused = [f"{share(value)} {FATE_MEASURES[fate].label}" for fate, value in beside if value]
     if losses.all_came_back:
         return f"{_named(losses)} returned every record that the task needed from {whose}{_aside(unused)}"
     never = " or ".join(FATE_MEASURES[fate].label for fate in NOT_ASKED)

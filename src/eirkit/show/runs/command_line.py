@@ -57,6 +57,8 @@ def model_words(options: Mapping[str, Any]) -> Iterator[str]:
         if name == "extra":
             for key, setting in value.items():
                 yield from ("--set", f"{key}={_setting(setting)}")
+        elif value is True:
+            yield f"--{name}"
         elif value != usual.get(name) and value is not None:
             yield from (_OPTIONS.get(name, f"--{name.replace('_', '-')}"), str(value))
 

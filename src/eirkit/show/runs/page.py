@@ -125,7 +125,7 @@ def spending_section(sweep: SweepFolder) -> Section | None:
 
 
 def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
-    names = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated")
+    names = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
     tried = [row for row in rows if row["calls"] is not None]
     costs = [row["cost_usd"] for row in tried]
     sums = {name: sum(row.get(name, 0) for row in tried) for name in names}

@@ -17,7 +17,7 @@ from eirkit.agents.memory import MemoryCall, MemoryResult
 from eirkit.agents.model import Message, Reply, Request, ToolCall, prompt_hash
 from eirkit.agents.probe_session import LostAnswer, probe_session
 from eirkit.agents.prompt import DIALECTS, Renderer
-from eirkit.agents.session import Session
+from eirkit.agents.session import ControlledSession, Session
 from eirkit.errors import EirkitError
 from eirkit.runs.cells import CONTROLLED, Access, Unrecovered, read_intervention
 from eirkit.runs.sessions import make_session
@@ -92,6 +92,8 @@ def _prompts(run: LacunaRun, task: TaskInstance, renderer: Renderer) -> Iterator
     with suppress(EirkitError, KeyError, TypeError, ValueError):  # of another version, or without texts
         session = session_of(run, task)
         session.renderer = renderer
+        if isinstance(session, ControlledSession):
+            session.reask = run.record["settings"].get("reask", False)
         yield from _drive(session, run, iter(run.events))
 
 

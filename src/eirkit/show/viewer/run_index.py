@@ -6,7 +6,6 @@ removed, is read again. Each call reads for a limited time, so that the page ope
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +18,7 @@ from eirkit.experiments.rescue import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.measures import ARM_MEASURES, CAUSE_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.runs.cells import Access
-from eirkit.runs.store import RUN_SCHEMA, RUNS
+from eirkit.runs.store import RUNS, decode_run
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
 
 
@@ -98,7 +97,9 @@ class RunIndex:
         self.size = 0
         self._columns: dict[str, list[Any]] = {key: [] for key in _KEYS}
         self._places: dict[str, int] = {}  # rows by run
-        self._spans: list[tuple[int, int]] = []  # where a run's record lies in the file
+        self._spans: list[
+            tuple[int, int, int]
+        ] = []  # where a run's record lies in the file, and the number of its line
         self.cells: list[str] = []
         self.skipped = 0  # records that are not valid runs
         self.scores: list[RunScore | None] = []
@@ -152,10 +153,10 @@ class RunIndex:
 
     def record(self, run: str) -> dict[str, Any]:
         """Return the record of a run."""
-        start, stop = self._spans[self.place(run)]
+        start, stop, number = self._spans[self.place(run)]
         with (self.folder / RUNS).open("rb") as stream:
             stream.seek(start)
-            return _decoded(stream.read(stop - start), self.folder / RUNS)
+            return as_today(decode_run(stream.read(stop - start), self.folder / RUNS, number))
 
     def _read_on(self, path: Path, deadline: float) -> None:
         with path.open("rb") as stream:
@@ -171,7 +172,7 @@ class RunIndex:
     def _take(self, line: bytes, path: Path) -> None:
         """Add the run of one line; a line that is not a valid run is counted and skipped."""
         try:
-            self._add(_decoded(line, path), len(line))
+            self._add(as_today(decode_run(line, path, len(self) + self.skipped + 1)), len(line))
         except (
             EirkitError,
             LookupError,
@@ -193,7 +194,7 @@ class RunIndex:
         for key in _KEYS:
             self._columns[key].append(row.get(key))
         self._places[record["run"]] = len(self.cells)
-        self._spans.append((self._end, self._end + size))
+        self._spans.append((self._end, self._end + size, len(self) + self.skipped + 1))
         self.cells.append(record.get("cell", ""))
         self.scores.append(score)
         self._end += size
@@ -221,16 +222,6 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
 def _scored(score: RunScore) -> dict[str, Any]:
     names = ("accuracy", "step_accuracy", "miss_rate", "first_miss", "first_error")
     return {**{name: getattr(score, name) for name in names}, **dict(score.error_shares.items())}
-
-
-def _decoded(line: bytes, path: Path) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise InputFileError(f"{path}: a line is damaged ({error}); restore the file") from error
-    if not isinstance(record, dict) or record.get("schema") != RUN_SCHEMA:
-        raise InputFileError(f"{path}: not a file of {RUN_SCHEMA!r} records; restore the file")
-    return as_today(record)
 
 
 MOST = 60

@@ -14,16 +14,15 @@ from typing import Any
 from eirkit.logs.formats.messages import take_reply, take_results, text_of, usage_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    begins_with_info,
-    first_objects,
     items_of,
     mapping_of,
     objects_by_line,
     skipped,
     string_of,
 )
+from eirkit.logs.formats.sessions.claude_prompts import ClaudePrompts, attached_file
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import Recording, formats
+from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
 
 Entry = Mapping[str, Any]
 
@@ -41,29 +40,25 @@ _MAIN = ""  # key of the session's own chain, as opposed to those of sub-agents
 class ClaudeCode:
     """Session files of Claude Code."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the lines have session and parent, or are the summaries that precede them."""
-        head = document.head
-        if begins_with_info(head):
-            return False
-        if not head.lstrip().startswith(b"{") or not (b'"parentUuid"' in head or b'"leafUuid"' in head):
-            return False
-        entries = list(first_objects(head, 40))
-        if not entries:  # the first line is longer than the beginning that was read
-            return b'"parentUuid"' in head and b'"sessionId"' in head and b'"isSidechain"' in head
-        return any(_is_entry(entry) or ("leafUuid" in entry and "summary" in entry) for entry in entries)
+        own = (entry for entry in document.first_records if _is_entry(entry) or _is_summary(entry))
+        first = next(own, None)
+        return 0 if first is None else MARKED
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session, then its sub-agents."""
         entries: list[Entry] = []
+        prompts = ClaudePrompts()
         for value in objects_by_line(document):
             if isinstance(value, Skipped):
                 yield value
             else:
                 entries.append(value)
+                prompts.take(value)
         runs = 0
         for agent, own in _by_agent(_without_repeats(entries), _agent_of_file(document)).items():
-            recording = _recording(document, agent, own)
+            recording = _recording(document, agent, own, prompts)
             if recording is not None:
                 runs += 1
                 yield recording
@@ -72,7 +67,18 @@ class ClaudeCode:
 
 
 def _is_entry(entry: Entry) -> bool:
-    return "sessionId" in entry and "parentUuid" in entry and "uuid" in entry
+    # Qwen Code writes lines with the same keys, whose messages have `parts` in place of `content`.
+    return (
+        "sessionId" in entry
+        and "parentUuid" in entry
+        and "uuid" in entry
+        and "parts" not in mapping_of(entry.get("message"))
+        and "systemPayload" not in entry
+    )
+
+
+def _is_summary(entry: Entry) -> bool:
+    return "leafUuid" in entry and "summary" in entry
 
 
 def _without_repeats(entries: Iterable[Entry]) -> list[Entry]:
@@ -110,11 +116,11 @@ def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry
     return agents
 
 
-def _recording(document: LogDocument, agent: str, entries: Sequence[Entry]) -> Recording | None:
+def _recording(document: LogDocument, agent: str, entries: Sequence[Entry], prompts: ClaudePrompts) -> Recording | None:
     chosen = _main_chain(entries)
     builder = RunBuilder()
     models: list[str] = []
-    _take_all(builder, chosen, models)
+    _take_all(builder, chosen, models, prompts)
     if not builder.turn_count:
         return None
     session = _first(chosen, "sessionId") or document.name.removesuffix(".jsonl")
@@ -128,6 +134,7 @@ def _recording(document: LogDocument, agent: str, entries: Sequence[Entry]) -> R
         model=next(iter(models), ""),
         prompt=builder.prompt,
         root=_first(chosen, "cwd") or None,
+        agent_version=_first(chosen, "version"),
         details={
             "session": session,
             "slug": _first(chosen, "slug"),
@@ -221,19 +228,40 @@ def _is_boundary(entry: Entry) -> bool:
     return entry.get("type") == "system" and entry.get("subtype") == "compact_boundary"
 
 
-def _take_all(builder: RunBuilder, entries: Iterable[Entry], models: list[str]) -> None:
+def _take_all(builder: RunBuilder, entries: Sequence[Entry], models: list[str], prompts: ClaudePrompts) -> None:
     current = ""
+    by_uuid = {string_of(entry.get("uuid")): entry for entry in entries}
+    shown: list[Entry] = []  # files that the user attached, which the next reply has read
     for entry in entries:
         reply = _reply_id(entry)
         if reply:
             if reply != current:
+                if builder.is_broken and (sent := prompts.sent(entry)) is not None:
+                    builder.keep(sent)
                 builder.begin()
                 current = reply
+                _take_shown(builder, shown)
             _take_reply(builder, entry, models)
         elif entry.get("type") == "user":
             _take_user(builder, entry)
         elif _is_boundary(entry):
             builder.break_off("compaction")
+            builder.keep(prompts.kept(entry, by_uuid))
+        elif entry.get("type") == "attachment" and (file := attached_file(entry)) is not None:
+            if builder.is_broken:
+                builder.keep(KeptContext("preserved", (file.content or "",), (file,), is_complete=True))
+            else:
+                shown.append(entry)
+
+
+def _take_shown(builder: RunBuilder, shown: list[Entry]) -> None:
+    """Add a view for each file that was attached to a prompt."""
+    for entry in shown:
+        file = attached_file(entry)
+        if file is not None:
+            builder.ask(string_of(entry.get("uuid")), "Read", {"file_path": file.path})
+            builder.answer(string_of(entry.get("uuid")), file.content or "")
+    shown.clear()
 
 
 def _take_reply(builder: RunBuilder, entry: Entry, models: list[str]) -> None:

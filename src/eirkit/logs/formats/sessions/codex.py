@@ -17,17 +17,16 @@ from typing import Any
 from eirkit.logs.formats.messages import arguments_of, text_of
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
-    begins_with_info,
     count_of,
-    first_objects,
     items_of,
     mapping_of,
     objects_by_line,
     skipped,
     string_of,
 )
+from eirkit.logs.formats.sessions.codex_scripts import CodexScript
 from eirkit.logs.sources.documents import LogDocument, Skipped
-from eirkit.logs.trajectory import KeptContext, LoggedUsage, Recording, formats
+from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _SHELL_TOOLS = frozenset({"shell", "shell_command", "exec_command", "container.exec", "local_shell", "unified_exec"})
@@ -73,6 +72,7 @@ def as_call(item: Mapping[str, Any]) -> CodexCall:
 
 
 def _shell_call(command: object, folder: str, arguments: Mapping[str, Any]) -> CodexCall:
+    arguments = {name: value for name, value in arguments.items() if name != "cmd"}
     if isinstance(command, str):
         return CodexCall("bash", {**arguments, "command": command}, folder or None)
     words = [string_of(word) for word in command] if isinstance(command, list) else []
@@ -119,6 +119,7 @@ Item = Mapping[str, Any]
 
 _WRAPPED = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call"})
+_SCRIPTS = "exec"  # the tool that runs a script with calls in it
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 
 
@@ -126,15 +127,10 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_s
 class Codex:
     """Rollout files of Codex CLI, with and without the envelope around each item."""
 
-    def recognises(self, document: LogDocument) -> bool:
+    def recognises(self, document: LogDocument) -> int:
         """Return whether the lines have an enveloped payload, or start with bare session metadata (older files)."""
-        head = document.head
-        if begins_with_info(head) or not head.lstrip().startswith(b"{") or b'"timestamp"' not in head:
-            return False
-        entries = list(first_objects(head, 4))
-        if not entries:  # the first line, with the instructions, is longer than the beginning read
-            return b'"session_meta"' in head and b'"payload"' in head
-        return _is_enveloped(entries[0]) or _is_bare(entries)
+        entries = document.first_records
+        return MARKED if any(map(_is_enveloped, entries)) or (entries and _is_bare(entries[0])) else 0
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the rollout's one run."""
@@ -154,8 +150,7 @@ def _is_enveloped(entry: Item) -> bool:
     return string_of(entry.get("type")) in _WRAPPED and isinstance(entry.get("payload"), dict)
 
 
-def _is_bare(entries: list[Item]) -> bool:
-    first = entries[0]
+def _is_bare(first: Item) -> bool:
     is_meta = "id" in first and "timestamp" in first and ("instructions" in first or "git" in first)
     return is_meta and "type" not in first and "payload" not in first
 
@@ -169,6 +164,7 @@ class _Rollout:
         self.model = ""
         self.folder: str | None = None
         self.window: int | None = None
+        self.script: CodexScript | None = None  # that runs, in code mode
         self.is_open = False  # whether the last turn may get more of the same response
         self.counted_total = -1
         self.users_words: list[int] = []  # for each user message, the number of turns before it
@@ -198,7 +194,10 @@ class _Rollout:
 
     def _take_item(self, item: Item) -> None:
         kind = string_of(item.get("type", "message"))
-        if kind in _OUTPUTS:
+        if kind in _OUTPUTS and self.script is not None and self.script.call_id == _call_id(item):
+            self.is_open = False
+            self._end_script(item.get("output"))
+        elif kind in _OUTPUTS:
             self.is_open = False
             output = as_output(item.get("output"))
             self.builder.answer(_call_id(item), output.text, failed=output.failed, exit_code=output.exit_code)
@@ -211,8 +210,28 @@ class _Rollout:
 
     def _take_call(self, item: Item) -> None:
         self._begin_if_closed()
+        if item.get("type") == "custom_tool_call" and item.get("name") == _SCRIPTS:
+            self._end_script("")  # one that the log does not answer
+            self.script = CodexScript(_call_id(item), string_of(item.get("input")), [])
+            return
         call = as_call(item)
         self.builder.ask(_call_id(item), call.tool, call.arguments, call.folder or self.folder)
+
+    def _end_script(self, output: object) -> None:
+        """Add the calls of the script that ran, or the script itself if none was found in it."""
+        script, self.script = self.script, None
+        if script is None:
+            return
+        made = script.end(output)
+        for number, call in enumerate(made):
+            id = f"{script.call_id}/{number}"
+            known = as_call({"name": call.tool, "arguments": call.arguments})
+            self.builder.ask(id, known.tool, known.arguments, known.folder or call.folder or self.folder)
+            full = call.full_output if len(call.full_output) > len(call.output) + 1 else None
+            self.builder.answer(id, call.output, failed=call.failed, exit_code=call.exit_code, full_output=full)
+        if not made:
+            self.builder.ask(script.call_id, _SCRIPTS, {"input": script.source}, self.folder)
+            self.builder.answer(script.call_id, as_output(output).text)
 
     def _take_message(self, item: Item) -> None:
         text = text_of(item.get("content"))
@@ -239,11 +258,20 @@ class _Rollout:
         elif kind == "context_compacted":
             self._break_off()
         elif kind == "user_message":
-            self.builder.request(string_of(event.get("message")))
-            self.users_words.append(self.builder.turn_count)
-            self.is_open = False
+            self._take_request(string_of(event.get("message")))
+        elif kind == "item_completed":
+            item = mapping_of(event.get("item"))
+            if item.get("type") == "UserMessage":
+                self._take_request(text_of(item.get("content")))
+            elif self.script is not None:
+                self.script.take(item)
         elif kind == "thread_rolled_back":
             self._roll_back(count_of(event.get("num_turns")))
+
+    def _take_request(self, text: str) -> None:
+        self.builder.request(text)
+        self.users_words.append(self.builder.turn_count)
+        self.is_open = False
 
     def _take_usage(self, info: Item) -> None:
         total = count_of(mapping_of(info.get("total_token_usage")).get("total_tokens"))
@@ -263,10 +291,12 @@ class _Rollout:
             self.is_open = False
 
     def _take_compaction(self, payload: Item) -> None:
+        self.builder.drop_summary(string_of(payload.get("message")))
         self._break_off()
         history = items_of(payload.get("replacement_history"))
         texts = tuple(filter(None, map(_text, history)))
-        self.builder.carry("\n\n".join(texts) or string_of(payload.get("message")))
+        told = filter(None, (_text(item) for item in history if item.get("role") not in ("developer", "system")))
+        self.builder.carry("\n\n".join(told) or string_of(payload.get("message")))
         if history:
             is_opaque = any(item.get("encrypted_content") for item in history)
             self.builder.keep(KeptContext("history", texts, is_complete=not is_opaque, is_opaque=is_opaque))
@@ -279,6 +309,7 @@ class _Rollout:
 
     def recording(self, document: LogDocument) -> Recording:
         """Return the run that the lines record."""
+        self._end_script("")
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
         session = string_of(self.meta.get("session_id")) or run_id
         parent = _parent(self.meta)

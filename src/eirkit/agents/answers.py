@@ -1,0 +1,136 @@
+"""Reads an answer from a reply that does not have the form of a command: JSON, `\\boxed{}`, a record, a sentence.
+
+A reply counts only if it states one value of the current step. Two different values, a value of another step, a range
+or an expression are no answer: the step stays unanswered rather than being answered by a guess. The kinds of
+statements are tried from the most to the least explicit, and the first that occurs decides.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from eirkit.tasks.task import Payload
+
+LONGEST_ANSWER = 65_536  # characters that are read, from the end
+_OWN, _OTHER = "\ue000", "\ue001"  # stand for labels, so that their digits are not taken for values
+_LABEL = re.compile(r"\b(?:A_?\{?|step[ _]?#?)0*([0-9]{1,6})\}?(?![0-9])", re.ASCII | re.IGNORECASE)
+_FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\text(?:bf)?\b|[*`$]", re.ASCII | re.IGNORECASE)
+_OBJECT = re.compile(r"\{[^{}]*\}")
+_BOXED = re.compile(r"\\boxed ?\{([^{}]*)\}")
+_OWN_RECORD = re.compile(rf"{_OWN}[ \t\"']*(?:=|:|is\b|->|\u2192)([^\n]*)")
+_STATED = re.compile(
+    rf"\b(?:answer|result|solution)s?\b([^\n.0-9{_OTHER}]{{0,60}}?)(?:\bis\b|\bare\b|:|=|->|\u2192)([^\n]*)",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(
+    r"\b(?:(?:sum|total|max|maximum|largest|it|this|that)\s+(?:is|equals|=|comes to)|(?:i|we)\s+(?:get|got|find|obtain)"
+    r"|gives|yields|makes|equals)\s*:?\s*([0-9][0-9,_']*)(?=[.!\s]*\Z|[.!;]\s)",
+    re.IGNORECASE,
+)
+_DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
+# A value is followed by nothing, by a remark in parentheses, or by words that contain no further number.
+_VALUES = re.compile(
+    r"([0-9](?:[0-9 \t,;_']|\band\b)*?)[\s,;]*"
+    r"(?:\([^()]*\)?|[\s(,;](?!or\b|to\b|plus\b|minus\b|times\b|x\b)[^0-9+\-/]*)?"
+)
+_SENTENCE = re.compile(r"(?<=[0-9\])\"'])[.;!](?:\s|\Z)")
+_THOUSANDS = re.compile(r"(?<![0-9])(?<![0-9],)[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])")
+# Marks between thousands that separate nothing else.
+MARK = re.compile(r"(?<=[0-9])[_'\u2019\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+_NUMBER = re.compile(r"[0-9]+")
+_STEP_KEYS = ("t", "step", "id", "label")
+_VALUE_KEYS = ("answer", "final_answer", "value", "values", "v", "result")
+
+
+def find_answer(text: str, t: int, width: int) -> Payload | None:
+    """Return the values that a reply states for step t; None if it states none, or not one alone.
+
+    Args:
+        width: the number of values of an answer.
+    """
+
+    def mask(label: re.Match[str]) -> str:
+        return _OWN if int(label.group(1)) == t else _OTHER
+
+    text = text[-LONGEST_ANSWER:]
+    plain = _FENCE.sub("", MARK.sub("", text))
+    masked = _LABEL.sub(mask, plain)
+    kinds: tuple[Callable[[], Iterator[Payload | None]], ...] = (
+        lambda: _in_json(plain, t, width),
+        lambda: (values_in(boxed, width) for boxed in _BOXED.findall(plain)),
+        lambda: _stated(_OWN_RECORD, masked, width),
+        lambda: _stated(_STATED, masked, width),
+        lambda: _alone(masked, width),
+        lambda: _in_a_sentence(masked, width),
+    )
+    for kind in kinds:
+        if found := set(kind()):
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def readings(digits: str) -> tuple[Payload, Payload]:
+    """Return the numbers in a text: each comma separates two, and commas before three digits separate thousands."""
+    grouped = _THOUSANDS.sub(lambda number: number.group().replace(",", ""), digits)
+    return _numbers(digits), _numbers(grouped)
+
+
+def _numbers(digits: str) -> Payload:
+    # The first 20 digits of a longer number are out of range as well, and bound the time of the conversion.
+    return tuple([int(one if len(one) <= 20 else one.lstrip("0")[:20] or "0") for one in _NUMBER.findall(digits)])
+
+
+def values_in(text: str, width: int) -> Payload | None:
+    """Return the values if a text is nothing but an answer of this width."""
+    clean = re.sub(r"(?<=[0-9])\.0(?![0-9])", "", MARK.sub("", text)).strip(" \t\n\"'“”.:;!()[]{}=")
+    found = _VALUES.fullmatch(clean)
+    return None if found is None else next((one for one in readings(found.group(1)) if len(one) == width), None)
+
+
+def _in_json(text: str, t: int, width: int) -> Iterator[Payload | None]:
+    for source in (text.strip(), *_OBJECT.findall(text)):
+        try:
+            document = json.loads(source)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(document, dict):
+            yield from _in_object(document, t, width)
+            return  # the whole text was one object; those inside it are its parts
+
+
+def _in_object(document: Mapping[str, Any], t: int, width: int) -> Iterator[Payload | None]:
+    keys = {str(key).lower(): value for key, value in document.items()}
+    steps = [str(keys[name]) for name in _STEP_KEYS if name in keys]
+    if any((digits := _NUMBER.search(step)) is None or int(digits.group()[:9]) != t for step in steps):
+        yield None  # of another step
+        return
+    own = [value for key, value in keys.items() if (label := _LABEL.fullmatch(key)) and int(label.group(1)) == t]
+    for value in [*(keys[name] for name in _VALUE_KEYS if name in keys), *own]:
+        if isinstance(value, Mapping):
+            yield from _in_object(value, t, width)
+        else:
+            yield values_in(value if isinstance(value, str) else json.dumps(value), width)
+
+
+def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Payload | None]:
+    """Yield the values after what introduces them; `= 12 + 30 = 42` states 42, and a formula without a value none."""
+    for found in pattern.finditer(masked):
+        rest = _SENTENCE.split(found.groups()[-1])[0].replace(_OWN, "").replace(_OTHER, "")
+        value = values_in(rest, width) or values_in(rest.rpartition("=")[2], width)
+        if value is not None:
+            yield value
+
+
+def _alone(masked: str, width: int) -> Iterator[Payload | None]:
+    bare = masked.strip().removeprefix(_OWN)
+    if re.fullmatch(r"[\s0-9,;_'\"“”.\[\]()=:]*(?:\band\b[\s0-9]*)?", bare) and _NUMBER.search(bare):
+        yield values_in(bare, width)
+
+
+def _in_a_sentence(masked: str, width: int) -> Iterator[Payload | None]:
+    """Yield the only number of a text, if it is the outcome of a sentence without doubt."""
+    if width == 1 and len(set(_numbers(_THOUSANDS.sub("1", masked)))) == 1 and not _DOUBT.search(masked):
+        yield from (values_in(found, width) for found in _FOUND.findall(masked))

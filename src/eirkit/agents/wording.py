@@ -1,0 +1,244 @@
+"""Reads which values a text states for which labels, whatever its wording: sentences, tables, JSON, Markdown, lists.
+
+A text is divided into segments (sentences, lines, JSON objects). A number belongs to the label of its segment that
+stands before it, else to the one that follows it; a segment without labels continues the one before. What is hedged,
+negated or computed (`A_7 = 3 + 4`) is stated without certainty, and a number that belongs to no label is loose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from eirkit.facts import fact
+
+_CANONICAL = re.compile(r"A_([0-9]{1,6}) = ([0-9]{1,20}(?: [0-9]{1,20})*)")
+_NUMBER = r"[0-9]{1,3}(?:[,_'’\u00a0\u2009\u202f][0-9]{3})+|[0-9]{1,20}"
+_TOKEN = re.compile(
+    r"(?P<label>(?<![A-Za-z0-9])(?:[Aa]\\?_|A-?)[\[({]?0*(?P<t>[0-9]{1,6})[\])}]?(?!_?[A-Za-z0-9]))"
+    r"|(?P<step>(?<![A-Za-z0-9])(?i:steps? ?#?|t ?= ?)0*(?P<s>[0-9]{1,6})(?![A-Za-z0-9]))"
+    r"|(?P<stamp>(?<![A-Za-z0-9])(?:[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+Z?)?|[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![A-Za-z0-9]))"
+    rf"|(?P<number>(?<![A-Za-z0-9])(?:{_NUMBER})(?:\.(?P<fraction>[0-9]{{1,20}}))?(?![A-Za-z0-9]| ?%))"
+    r"|(?P<end>(?<![,\[({:])\n|[.!?;](?=\s|$)|\})"  # a line goes on after a comma or an open bracket
+)
+_SEPARATOR = re.compile(r"[^0-9]")
+_LISTED = re.compile(r"(?i:and|&|[\s,;|/\"'`*()\[\]])*")  # what stands between the items of a list
+_GIVES = re.compile(
+    r"(?:=|→|->|⇒|\b(?:is|are|was|were|be|equals?|values?|answers?|results?|holds?|gives?|returns?|returned|stored))\W*$",
+    re.IGNORECASE,
+)
+_RESULT = re.compile(r"(?:=|→|->|⇒|\bis|\bgives)\W*$", re.IGNORECASE)
+_OPERATOR = re.compile(r"\b(?:plus|minus|times|mod|max|min|sum)\b", re.IGNORECASE)
+_HEDGE = re.compile(r"\b(?:or|either|maybe|perhaps|possibly|probably|unsure|unknown|guess|if)\b", re.IGNORECASE)
+_DOUBT = re.compile(
+    r"(?:\b(?:not|never|about|around|approximately|roughly|than|least|most|between)\b|n't|[~≈≠!<≤≥]=?|\s>=?)"
+    r"\W*$|[=:(]\s*[-−]$",
+    re.IGNORECASE,
+)
+_SPELT = re.compile(
+    r"(?:=|:|\b(?:is|was|equals))\W*\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b(?! of\b)",
+    re.IGNORECASE,
+)
+_MOST_SEGMENTS = 2  # that a label without a value waits for one
+
+
+@fact
+class Statement:
+    """Numbers that a text states for one label."""
+
+    label: int
+    numbers: tuple[int, ...]  # from the stated value on; more than the value if others follow
+    digits: tuple[str, ...]  # the same as written, without separators
+    ungrouped: tuple[int, ...]  # the same with `1,234` read as two numbers
+    from_end: bool  # the value ends the numbers, because they stand before the label
+    sure: bool  # neither hedged nor computed nor shared with other labels
+    near: frozenset[int]  # other numbers of the segment
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What one text states."""
+
+    statements: tuple[Statement, ...]
+    loose: frozenset[int] = frozenset()  # numbers that belong to no label
+    spelt: frozenset[int] = frozenset()  # labels whose value seems to be spelt in words
+
+
+@dataclass(slots=True)
+class _Token:
+    label: int | None
+    value: int | None  # of a number; None for a fraction
+    text: str
+    gap: str  # what stands before it, back to the token before
+
+
+@lru_cache(maxsize=1 << 12)  # notes and passages are shown again and again
+def read_wording(text: str) -> Wording:
+    """Return what a text states."""
+    if plain := _CANONICAL.fullmatch(text):
+        digits = tuple(plain.group(2).split())
+        numbers = tuple(map(int, digits))
+        return Wording((Statement(int(plain.group(1)), numbers, digits, numbers, False, True, frozenset()),))
+    return _Parser(text).wording()
+
+
+def labels_in(text: str) -> frozenset[int]:
+    """Return the steps whose labels a text names."""
+    return frozenset(int(found.group("t")) for found in _TOKEN.finditer(text) if found.group("label"))
+
+
+class _Parser:
+    """Collects the statements of one text, segment by segment."""
+
+    def __init__(self, text: str) -> None:
+        self.statements: list[Statement] = []
+        self.loose: set[int] = set()
+        self.spelt: set[int] = set()
+        self._waiting: list[int] = []  # labels of the last segment that had no numbers
+        self._patience = 0
+        for said, tokens in _segments(text):
+            self._take(said, tokens)
+
+    def wording(self) -> Wording:
+        return Wording(tuple(self.statements), frozenset(self.loose), frozenset(self.spelt))
+
+    def _take(self, said: str, tokens: list[_Token]) -> None:
+        labels = [token.label for token in tokens if token.label is not None]
+        numbers = [token for token in tokens if token.value is not None]
+        sure = not _HEDGE.search(said)
+        if not labels:
+            self._continue(numbers, sure)
+        elif not numbers:
+            self._waiting, self._patience = labels, _MOST_SEGMENTS
+            if _SPELT.search(said):
+                self.spelt.update(labels)
+        else:
+            self._waiting = []
+            if any(_computes(one, other) for one, other in pairwise(tokens)):
+                self._equation(labels, tokens)
+            else:
+                self._attribute(tokens, sure)
+
+    def _continue(self, numbers: list[_Token], sure: bool) -> None:
+        """Attribute a segment without labels to labels that wait for their values."""
+        if self._waiting and numbers:
+            self._share(self._waiting, numbers, sure)
+            self._waiting = []
+            return
+        self.loose.update(_values(numbers))
+        self._patience -= 1
+        if self._patience <= 0:
+            self._waiting = []
+
+    def _equation(self, labels: list[int], tokens: list[_Token]) -> None:
+        """Take the result of a computation for its first label; everything else in it is only near."""
+        numbers = [token for token in tokens if token.value is not None]
+        last = tokens[-1]
+        self.loose.update(_values(numbers))
+        if last.value is not None and _RESULT.search(last.gap):
+            self.statements.append(_statement(labels[0], [last], True, numbers))
+
+    def _attribute(self, tokens: list[_Token], sure: bool) -> None:
+        """Attribute the numbers of a segment to its labels: to those before them, else to those after them."""
+        first = next(i for i, token in enumerate(tokens) if token.label is not None)
+        ahead = [token for token in tokens[:first] if token.value is not None]
+        if ahead and tokens[-1].label is not None:
+            self._from_ahead(tokens, sure)
+            return
+        self.loose.update(_values(ahead))
+        group: list[int] = []
+        numbers: list[_Token] = []
+        for token in tokens[first:]:
+            if token.label is None:
+                numbers.append(token)
+                continue
+            if numbers:
+                self._share(group, numbers, sure)
+                group, numbers = [], []
+            elif group and not _LISTED.fullmatch(token.gap):
+                group = []  # `A_9 uses A_7, which is 42` says nothing of A_9
+            group.append(token.label)
+        if numbers:
+            self._share(group, numbers, sure)
+        else:
+            self._waiting, self._patience = group, _MOST_SEGMENTS
+
+    def _from_ahead(self, tokens: list[_Token], sure: bool) -> None:
+        """Attribute numbers to the label after them, as in `42 is the answer of A_7`."""
+        numbers: list[_Token] = []
+        for token in tokens:
+            if token.label is None:
+                numbers.append(token)
+            elif numbers:
+                given = next((i for i, one in enumerate(numbers) if i and _GIVES.search(one.gap)), None)
+                chosen = numbers if given is None else numbers[given:]
+                self.statements.append(_statement(token.label, chosen, sure, numbers, from_end=given is None))
+                numbers = []
+
+    def _share(self, labels: list[int], numbers: list[_Token], sure: bool) -> None:
+        """Attribute numbers to the labels before them: all to a single one, else in equal parts and in order."""
+        labels = list(dict.fromkeys(labels))
+        if len(labels) == 1:
+            given = next((i for i, one in enumerate(numbers) if _GIVES.search(one.gap)), 0)
+            doubted = _DOUBT.search(numbers[given].gap) is not None
+            self.statements.append(_statement(labels[0], numbers[given:], sure and not doubted, numbers))
+            return
+        part, rest = divmod(len(numbers), len(labels))
+        if rest:
+            self.loose.update(_values(numbers))
+            return
+        for i, label in enumerate(labels):
+            self.statements.append(_statement(label, numbers[i * part : (i + 1) * part], sure, ()))
+
+
+def _segments(text: str) -> Iterator[tuple[str, list[_Token]]]:
+    """Yield the segments that hold a label or a number, each with its text."""
+    named = any(found.group("label") for found in _TOKEN.finditer(text))
+    tokens: list[_Token] = []
+    start = end = 0
+    for found in _TOKEN.finditer(text):
+        if found.group("end"):
+            if tokens:
+                yield text[start : found.start()], tokens
+            tokens, start, end = [], found.end(), found.end()
+            continue
+        gap = text[end : found.start()]
+        if found.group("label"):
+            tokens.append(_Token(int(found.group("t")), None, found.group(), gap))
+        elif found.group("step") and not named:  # beside labels, `step 9` says when, not what
+            tokens.append(_Token(int(found.group("s")), None, found.group(), gap))
+        elif found.group("number") and not (found.group("fraction") or "").strip("0"):
+            written = found.group("number").partition(".")[0]
+            tokens.append(_Token(None, int(_SEPARATOR.sub("", written)), written, gap))
+        else:
+            continue
+        end = found.end()
+    if tokens:
+        yield text[start:], tokens
+
+
+def _computes(one: _Token, other: _Token) -> bool:
+    """True if an operator stands between two tokens; a dash after a label is none."""
+    sign = other.gap.strip()
+    return (
+        sign in ("+", "*", "×", "·", "^")
+        or (sign in ("-", "−", "/") and one.value is not None)
+        or (_OPERATOR.search(sign) is not None)
+    )
+
+
+def _statement(
+    label: int, chosen: Sequence[_Token], sure: bool, around: Sequence[_Token], *, from_end: bool = False
+) -> Statement:
+    digits = tuple(_SEPARATOR.sub("", token.text) for token in chosen)
+    ungrouped = tuple(int(part) for token in chosen for part in _SEPARATOR.split(token.text))
+    return Statement(label, _values(chosen), digits, ungrouped, from_end, sure, frozenset(_values(around)))
+
+
+def _values(tokens: Sequence[_Token]) -> tuple[int, ...]:
+    return tuple([token.value for token in tokens if token.value is not None])

@@ -1,0 +1,149 @@
+"""`eirkit lacuna words`: a world told in conversations, its questions with their answers, and the bits it requires."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, fields, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eirkit.cli.command import OUTPUT, Show, command, document_options, option
+from eirkit.cli.options import ParamType
+from eirkit.errors import UsageError
+from eirkit.records import RecordWriter
+from eirkit.show.document import Document, Listing, Section
+from eirkit.show.showing import TEXT_WIDTH
+from eirkit.show.table import Column, Table, counted
+from eirkit.tasks.words.conversation import Told, tell
+from eirkit.tasks.words.floor import floor_bits
+from eirkit.tasks.words.language import Language, load_language, show_answer
+from eirkit.tasks.words.truth import answers
+from eirkit.tasks.words.world import PRESETS, Dials, World, generate_world, generate_worlds
+
+SCHEMA = "words/1"
+NAMES = tuple(one.name for one in fields(Dials))
+
+
+class DialList(ParamType):
+    """Dials as NAME=NUMBER, separated by commas."""
+
+    name = "dials"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, int]:
+        if isinstance(value, dict):
+            return value
+        found: dict[str, int] = {}
+        for part in filter(None, str(value).split(",")):
+            name, _, number = part.partition("=")
+            if name not in NAMES or not number.isdigit():
+                self.fail(f"{part!r} is no dial with its number; known: {', '.join(NAMES)}", param, ctx)
+            found[name] = int(number)
+        return found
+
+
+@command(example="eirkit lacuna words --preset small --seed 1")
+@option("--preset", type=click.Choice(tuple(PRESETS)), default="small", show_default=True, group="Task", help="Size.")
+@option(
+    "--set",
+    "dials",
+    type=DialList(),
+    default="",
+    group="Task",
+    metavar="NAME=N,…",
+    help=f"Dials that differ from the preset: {', '.join(NAMES)}.",
+)
+@option("--seed", type=click.IntRange(0), default=0, show_default=True, group="Task", help="Determines the world.")
+@option("--language", default="english", show_default=True, group="Task", help="A built-in language, or a file.toml.")
+@option("--count", type=click.IntRange(1, 10_000_000), help="Write this many worlds, with seeds from --seed upwards.")
+@option("--out", type=click.Path(path_type=Path), group=OUTPUT, metavar="FILE", help="With --count: the file to write.")
+@document_options
+def words(
+    preset: str, dials: dict[str, int], seed: int, language: str, count: int | None, out: Path | None, show: Show
+) -> None:
+    """Tell an invented world as dated conversations, with questions, true answers and the bits that must survive.
+
+    Facts are said, changed and withdrawn over several sessions, about people who may share a first name. Every value
+    is a made-up word that occurs once, so whether a memory kept it is a search for a string.
+    """
+    chosen, spoken = replace(PRESETS[preset], **dials), load_language(language)
+    if (count is None) != (out is None):
+        raise UsageError("--count and --out belong together; for many worlds give --count N --out FILE.jsonl")
+    if count is not None and out is not None:
+        if out.exists() or out.is_symlink():
+            raise UsageError(f"{out} exists; choose a new file or remove it")
+        with RecordWriter(out, SCHEMA) as writer:
+            for world in generate_worlds(chosen, range(seed, seed + count)):
+                writer.append(_data(world, tell(world, spoken), spoken))
+        said = f"{counted(count, 'world')} written to {out}."
+        data = {"out": str(out), "worlds": count, "seeds": [seed, seed + count - 1]}
+        show(Document("lacuna-words", "Worlds in words", (said,), data, next=f"eirkit lacuna words --seed {seed}"))
+        return
+    world = generate_world(chosen, seed)
+    show(_document(world, tell(world, spoken), spoken, f"eirkit lacuna words --preset {preset} --seed {seed + 1}"))
+
+
+def _data(world: World, told: tuple[Told, ...], language: Language) -> dict[str, Any]:
+    texts = [text for one in told for text in one.questions]
+    asked = [
+        {
+            "text": text,
+            "answer": show_answer(language, question, answer),
+            "ability": ability,
+            **question._asdict(),
+        }
+        for text, (question, answer, ability) in zip(texts, answers(world), strict=True)
+    ]
+    sessions = [
+        {"day": _iso(one.day), "messages": [message._asdict() for message in one.messages]}
+        for one in told
+        if one.messages
+    ]
+    floor = [floor_bits(world, cut) for cut in range(len(sessions) + 1)]
+    return {
+        "seed": world.seed,
+        "dials": asdict(world.dials),
+        "language": language.name,
+        "sessions": sessions,
+        "asked_on": _iso(world.sessions[-1].day),
+        "questions": asked,
+        "floor_bits": floor,
+    }
+
+
+def _document(world: World, told: tuple[Told, ...], language: Language, then: str) -> Document:
+    data = _data(world, told, language)
+    last = data["floor_bits"][-1]
+    answer = (
+        f"{counted(len(data['sessions']), 'session')} and {counted(len(data['questions']), 'question')}; after the "
+        f"last session {last:,.1f} bits ({last / 8:,.0f} bytes) must survive to answer them all."
+    )
+    rows = tuple({key: one[key] for key in ("text", "answer", "ability")} for one in data["questions"])
+    columns = (
+        Column("text", "question", role="text"),
+        Column("answer", "answer", role="text"),
+        Column("ability", "ability"),
+    )
+    floor = tuple({"session": cut, "bits": bits} for cut, bits in enumerate(data["floor_bits"]) if cut)
+    needed = Table(
+        "floor", "Bits that must survive each session", (Column("session", "session"), Column("bits", "bits", 1)), floor
+    )
+    listings = tuple(
+        Listing(f"session-{number}", f"WorldSession {number}, {session['day']}", "\n".join(_lines(session["messages"])))
+        for number, session in enumerate(data["sessions"], 1)
+    )
+    asked = Table("questions", f"Questions asked on {data['asked_on']}, with their answers", columns, rows)
+    sections = (Section("", (), listings), Section("", (), (asked, needed)))
+    return Document("lacuna-words", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
+
+
+def _lines(messages: list[dict[str, str]]) -> Iterator[str]:
+    for message in messages:
+        yield from textwrap.wrap(f"{message['role']}: {message['text']}", TEXT_WIDTH - 2, subsequent_indent="  ")
+
+
+def _iso(day: int) -> str:
+    return date.fromordinal(day).isoformat()

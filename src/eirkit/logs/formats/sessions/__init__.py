@@ -1,0 +1,1 @@
+"""The formats in which coding agents keep the sessions of their users."""

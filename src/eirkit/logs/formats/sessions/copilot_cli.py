@@ -1,0 +1,135 @@
+"""Reads Copilot CLI sessions (`events.jsonl`): replies with their calls, results, and compactions.
+
+A compaction runs while the agent goes on: what came before it began is replaced, and what came since stays. Its
+`messagesRemoved` is the difference of lengths, the summary included, and does not say which messages those were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    count_of,
+    items_of,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.trajectory import MARKED, NAMED, KeptContext, LoggedUsage, Recording, formats
+
+Event = Mapping[str, Any]
+
+_ENDED = re.compile(r"\n?<shellId: [^\n<>]{1,80} completed with exit code -?\d{1,9}>\s*\Z")
+_OWN = ("session.start", "assistant.message", "assistant.turn_start", "tool.execution_start", "user.message")
+
+
+@formats.add("copilot-cli")
+class CopilotCli:
+    """Session files of GitHub's Copilot CLI."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether the events are named and wrapped as this agent does it."""
+        events = [event for event in document.first_records if isinstance(event.get("data"), dict)]
+        if any(mapping_of(event.get("data")).get("producer") == "copilot-agent" for event in events):
+            return NAMED
+        return MARKED if any(event.get("type") in _OWN for event in events) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the session's one run."""
+        session = _Session()
+        for event in objects_by_line(document):
+            if isinstance(event, Skipped):
+                yield event
+            else:
+                session.take(string_of(event.get("type")), mapping_of(event.get("data")))
+        yield session.recording(document) or skipped(document, "holds no reply of the agent; leave it out")
+
+
+class _Session:
+    """The state while a session is read."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+        self.start: Event = {}
+        self.model = ""
+        self.window: int | None = None
+        self.usage: LoggedUsage | None = None
+        self.before = 0  # turns when the compaction that runs began
+
+    def take(self, kind: str, data: Event) -> None:
+        """Process one event."""
+        if kind == "session.start":
+            self.start = self.start or data
+            self.model = self.model or string_of(data.get("selectedModel"))
+        elif kind == "user.message":
+            self.builder.request(string_of(data.get("content")))
+        elif kind == "session.usage_record":
+            self.usage = _usage(mapping_of(data.get("usage")))
+        elif kind == "assistant.message":
+            self._take_reply(data)
+        elif kind == "tool.execution_complete":
+            self._take_result(data)
+        elif kind == "session.compaction_start":
+            self.window = count_of(data.get("tokenLimit")) or self.window
+            self.before = self.builder.turn_count
+        elif kind == "session.compaction_complete" and data.get("success") is not False:
+            self._compact(data)
+
+    def _take_reply(self, data: Event) -> None:
+        self.builder.begin()
+        self.builder.say(string_of(data.get("content")))
+        self.builder.use(self.usage)
+        self.usage = None
+        self.model = self.model or string_of(data.get("model"))
+        for call in items_of(data.get("toolRequests")):
+            arguments = arguments_of(call.get("arguments"))
+            tool = shell_name(string_of(call.get("name")), arguments)
+            self.builder.ask(string_of(call.get("toolCallId")), tool, arguments)
+
+    def _take_result(self, data: Event) -> None:
+        result, code = mapping_of(data.get("result")), mapping_of(data.get("shellExecution")).get("exitCode")
+        failed = data.get("success") is False
+        output = _ENDED.sub("", string_of(result.get("content")))
+        output = output or text_of(mapping_of(data.get("error")).get("message"))
+        exit_code = code if type(code) is int else None
+        self.builder.answer(string_of(data.get("toolCallId")), output, failed=failed, exit_code=exit_code)
+
+    def _compact(self, data: Event) -> None:
+        stayed = tuple(range(self.before + 1, self.builder.turn_count + 1))
+        self.builder.break_off("compaction")
+        self.builder.carry(string_of(data.get("summaryContent")))
+        before, after = (count_of(data.get(f"{when}CompactionTokens")) or None for when in ("pre", "post"))
+        self.builder.keep(
+            KeptContext("removed", turns=stayed, is_complete=True, tokens_before=before, tokens_after=after)
+        )
+
+    def recording(self, document: LogDocument) -> Recording | None:
+        """Return the run; None if there is no reply."""
+        if not self.builder.turn_count:
+            return None
+        where = mapping_of(self.start.get("context"))
+        run_id = string_of(self.start.get("sessionId")) or document.name.removesuffix(".jsonl")
+        return Recording(
+            run_id=run_id,
+            task_id=run_id,
+            format="copilot-cli",
+            source=document.source,
+            turns=self.builder.turns(),
+            model=self.model,
+            prompt=self.builder.prompt,
+            root=string_of(where.get("gitRoot")) or string_of(where.get("cwd")) or None,
+            agent_version=string_of(self.start.get("copilotVersion")),
+            window=self.window,
+        )
+
+
+def _usage(counts: Event) -> LoggedUsage | None:
+    given = count_of(counts.get("inputTokens"))
+    cached = min(given, count_of(counts.get("cacheReadTokens")))
+    return LoggedUsage(given, count_of(counts.get("outputTokens")), cached) if given else None

@@ -1,0 +1,196 @@
+"""Reads Gemini CLI sessions: one object with messages, or JSON lines of a head, messages and changes (`$set`).
+
+In JSON lines a message that comes again under its id replaces the earlier version, and `$set.messages` is the history
+as it is from then on: if calls are missing in it, the context was compacted, and it says exactly what stayed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eirkit.logs.formats.gemini_parts import answer, ask, call_ids, part_texts, response_text
+from eirkit.logs.formats.messages import text_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    count_of,
+    items_of,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+    whole_document,
+)
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.trajectory import MARKED, KeptContext, LoggedUsage, Recording, formats
+
+Message = Mapping[str, Any]
+
+_WORKSPACE = re.compile(r"(?:working in the directory: |Workspace Directories:\*{0,2}\s{1,4}(?:- )?)(/[^\n]{1,500})")
+_FAILED = frozenset({"error", "cancelled"})
+
+
+@formats.add("gemini-cli")
+class GeminiCli:
+    """Session files of Gemini CLI."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether an object, or the first line, has a session and the project's hash."""
+        if any(map(_is_head, document.first_records)):
+            return MARKED
+        head = document.head.lstrip()
+        keys = (b'"sessionId"', b'"projectHash"', b'"messages"')
+        return MARKED if head.startswith(b"{") and all(key in head for key in keys) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the session's one run."""
+        session = _Session()
+        if any(_is_head(record) and "messages" not in record for record in document.first_records):
+            for value in objects_by_line(document):
+                if isinstance(value, Skipped):
+                    yield value
+                else:
+                    session.take_line(value)
+        else:
+            whole = whole_document(document)
+            if isinstance(whole, Skipped):
+                yield whole
+                return
+            session.take_line(whole)
+            for message in items_of(whole.get("messages")):
+                session.take(message)
+        yield session.recording(document) or skipped(document, "holds no reply of the agent; leave it out")
+
+
+def _is_head(record: Message) -> bool:
+    return "sessionId" in record and "projectHash" in record
+
+
+class _Session:
+    """The state while a session is read."""
+
+    def __init__(self) -> None:
+        self.builder = RunBuilder()
+        self.head: Message = {}
+        self.model = ""
+        self.folder: str | None = None
+        self.turn_at: dict[str, int] = {}  # for each message, the number of turns before it
+        self.told: Sequence[Message] | None = None  # the history that replaces the present one
+        self.in_context: set[str] = set()  # calls whose results the model still sees
+
+    def take_line(self, line: Message) -> None:
+        """Process one line of JSON lines."""
+        if "$set" in line:
+            history = mapping_of(line["$set"]).get("messages")
+            if isinstance(history, list):
+                self.told = items_of(history)  # several in a row retell one change: the last one counts
+        elif "$rewindTo" in line:
+            self.builder.drop_from(self.turn_at.get(string_of(line["$rewindTo"]), self.builder.turn_count))
+        elif _is_head(line):
+            self.head = self.head or line
+        else:
+            self.take(line)
+
+    def take(self, message: Message) -> None:
+        """Process a message."""
+        told, self.told = self.told, None
+        if told is not None:
+            self._replace(told)
+        id, kind = string_of(message.get("id")), message.get("type")
+        is_new = not id or id not in self.turn_at
+        if is_new:
+            self.turn_at[id] = self.builder.turn_count
+        if kind == "gemini":
+            self._take_reply(message, is_new)
+        elif kind == "user" and is_new:
+            text = text_of(message.get("content"))
+            is_own = not text.startswith("<session_context>")
+            self.folder = self.folder or (None if is_own else _folder(text))
+            (self.builder.request if is_own else self.builder.hear)(text)
+
+    def _take_reply(self, message: Message, is_new: bool) -> None:
+        self.model = self.model or string_of(message.get("model"))
+        if is_new or not self.builder.turn_count:
+            self.builder.begin()
+            self.builder.say(text_of(message.get("content")))
+        self.builder.use(_usage(mapping_of(message.get("tokens"))))
+        for call in items_of(message.get("toolCalls")):
+            ask(self.builder, call)
+            id = string_of(call.get("id"))
+            self.in_context.add(id)
+            if call.get("result") is not None:
+                failed = string_of(call.get("status")) in _FAILED
+                answer(self.builder, id, _output(call.get("result")), failed=failed)
+
+    def _replace(self, history: Sequence[Message]) -> None:
+        """Take a history that replaces the present one."""
+        if not self.builder.turn_count:
+            for message in history:
+                self.take(message)
+            return
+        kept = {id for message in history for id in _ids(message)}
+        if self.in_context <= kept:
+            return  # it is told again, as when a session is resumed
+        texts = tuple(filter(None, (text for message in history for text in _texts(message))))
+        self.builder.break_off("compaction")
+        self.builder.carry("\n\n".join(text for text in texts if "<state_snapshot>" in text))
+        self.builder.keep(KeptContext("history", texts, is_complete=True))
+        self.in_context &= kept
+        self.turn_at.update(dict.fromkeys((string_of(one.get("id")) for one in history), self.builder.turn_count))
+
+    def recording(self, document: LogDocument) -> Recording | None:
+        """Return the run; None if there is no reply."""
+        if not self.builder.turn_count:
+            return None
+        run_id = string_of(self.head.get("sessionId")) or document.name.removesuffix(".json").removesuffix(".jsonl")
+        kind = string_of(self.head.get("kind")) or "main"
+        is_child = kind != "main"
+        return Recording(
+            run_id=f"{run_id}/{document.name.removesuffix('.jsonl')}" if is_child else run_id,
+            task_id=run_id,
+            format="gemini-cli",
+            source=document.source,
+            turns=self.builder.turns(),
+            model=self.model,
+            prompt=self.builder.prompt,
+            root=self.folder,
+            details={"parent_run": run_id, "agent": kind} if is_child else {},
+        )
+
+
+def _folder(context: str) -> str | None:
+    """Return the folder in which a session runs, as its context names it."""
+    found = _WORKSPACE.search(context)
+    return found[1] if found else None
+
+
+def _texts(message: Message) -> Iterator[str]:
+    """Yield what a message of a history shows the model, with the results of its calls."""
+    content = message.get("content")
+    if isinstance(content, str):
+        yield content
+    yield from part_texts(content)
+    for call in items_of(message.get("toolCalls")):
+        yield _output(call.get("result"))
+        yield from (value for value in mapping_of(call.get("args")).values() if isinstance(value, str))
+
+
+def _ids(message: Message) -> Iterator[str]:
+    yield from call_ids(message.get("content"))
+    yield from (string_of(call.get("id")) for call in items_of(message.get("toolCalls")))
+
+
+def _output(result: object) -> str:
+    if isinstance(result, str):
+        return result
+    responses = (mapping_of(part.get("functionResponse")).get("response") for part in items_of(result))
+    return "\n".join(map(response_text, responses))
+
+
+def _usage(tokens: Mapping[str, Any]) -> LoggedUsage | None:
+    if not tokens:
+        return None
+    given = count_of(tokens.get("input"))
+    written = count_of(tokens.get("output")) + count_of(tokens.get("thoughts"))
+    return LoggedUsage(given, written, min(given, count_of(tokens.get("cached"))))

@@ -1,0 +1,123 @@
+"""Reads Qwen Code sessions: JSON lines with the keys of Claude Code, whose messages consist of Gemini's parts.
+
+A compression is recorded with the history that replaced the context, which says exactly what stayed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from eirkit.logs.formats.gemini_parts import answer, ask, part_texts, response_text, usage_of_parts
+from eirkit.logs.formats.messages import text_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    count_of,
+    items_of,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
+
+Entry = Mapping[str, Any]
+
+_SHOWN = re.compile(r"\AShowing lines \d{1,9}-\d{1,9} of \d{1,9} total lines\.\n\n---\n\n")
+
+
+@formats.add("qwen-code")
+class QwenCode:
+    """Session files of Qwen Code."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether the lines have session and parent, and messages of parts."""
+        return MARKED if any(map(_is_entry, document.first_records)) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the session's one run."""
+        builder = RunBuilder()
+        facts: dict[str, Any] = {}
+        for entry in objects_by_line(document):
+            if isinstance(entry, Skipped):
+                yield entry
+                continue
+            for name in ("sessionId", "cwd", "version", "model", "contextWindowSize"):
+                if entry.get(name):
+                    facts.setdefault(name, entry[name])
+            _take(builder, entry)
+        if not builder.turn_count:
+            yield skipped(document, "holds no reply of the agent; leave it out")
+            return
+        run_id = string_of(facts.get("sessionId")) or document.name.removesuffix(".jsonl")
+        yield Recording(
+            run_id=run_id,
+            task_id=run_id,
+            format="qwen-code",
+            source=document.source,
+            turns=builder.turns(),
+            model=string_of(facts.get("model")),
+            prompt=builder.prompt,
+            root=string_of(facts.get("cwd")) or None,
+            agent_version=string_of(facts.get("version")),
+            window=count_of(facts.get("contextWindowSize")) or None,
+        )
+
+
+def _is_entry(entry: Entry) -> bool:
+    own = "parts" in mapping_of(entry.get("message")) or "systemPayload" in entry
+    return own and "sessionId" in entry and "uuid" in entry and "parentUuid" in entry
+
+
+def _take(builder: RunBuilder, entry: Entry) -> None:
+    kind, parts = entry.get("type"), mapping_of(entry.get("message")).get("parts")
+    if kind == "assistant":
+        builder.begin()
+        builder.say(text_of(parts))
+        builder.use(usage_of_parts(mapping_of(entry.get("usageMetadata"))))
+        for part in items_of(parts):
+            if "functionCall" in part:
+                ask(builder, _from_one(mapping_of(part["functionCall"])))
+    elif kind == "tool_result":
+        failed = mapping_of(entry.get("toolCallResult")).get("status") in ("error", "cancelled")
+        for part in items_of(parts):
+            response = mapping_of(part.get("functionResponse"))
+            text = _SHOWN.sub("", response_text(response.get("response")))
+            answer(builder, string_of(response.get("id")), text, failed=failed)
+    elif kind == "user":
+        is_own = entry.get("provenance", "real_user") == "real_user"
+        (builder.request if is_own else builder.hear)(text_of(parts))
+    elif entry.get("subtype") == "chat_compression":
+        _compress(builder, mapping_of(entry.get("systemPayload")))
+
+
+def _from_one(call: Entry) -> Entry:
+    """Return a call whose lines are counted from 1; this agent's `offset` is the number of lines before them."""
+    arguments = mapping_of(call.get("args"))
+    offset, limit = arguments.get("offset"), arguments.get("limit")
+    if call.get("name") != "read_file" or type(offset) is not int:
+        return call
+    last = {"end_line": offset + limit} if type(limit) is int else {}
+    rest = {name: value for name, value in arguments.items() if name not in ("offset", "limit")}
+    return {**call, "args": {**rest, "start_line": offset + 1, **last}}
+
+
+def _compress(builder: RunBuilder, payload: Entry) -> None:
+    info, history = mapping_of(payload.get("info")), payload.get("compressedHistory")
+    texts = [text for message in items_of(history) for text in part_texts(message.get("parts")) if text]
+    # A context is compressed before a message is sent, so results that wait to be sent come after what stayed.
+    waiting = (builder.turn_count,) if builder.is_waiting else ()
+    builder.break_off("compaction")
+    builder.carry("\n\n".join(text for text in texts if "<state_snapshot>" in text))
+    builder.keep(
+        KeptContext(
+            "history" if texts else "size",
+            tuple(texts),
+            turns=waiting,
+            is_complete=bool(texts),
+            tokens_before=count_of(info.get("originalTokenCount")) or None,
+            tokens_after=count_of(info.get("newTokenCount")) or None,
+        )
+    )

@@ -1,0 +1,161 @@
+"""Tells a world as dated conversations in a language, and reads conversations back as the world's statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from eirkit.seeds import words
+from eirkit.tasks.words.language import NEAR, Language, Listener, choose, group_of, read, subject_slot
+from eirkit.tasks.words.world import ATTRIBUTES, Saying, World, WorldQuestion, WorldSession
+
+LONGEST_TURN = 3  # statements
+AGAIN = 2  # one in so many statements that could lean on the one before does
+
+
+class Utterance(NamedTuple):
+    """One turn of a conversation."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+class Told(NamedTuple):
+    """One session as it was spoken: what was said, then what was asked."""
+
+    day: int
+    messages: tuple[Utterance, ...]
+    questions: tuple[str, ...]
+
+
+def tell(world: World, language: Language) -> tuple[Told, ...]:
+    """Return the conversations of a world; the same world and language give the same text."""
+    return _Teller(world, language).sessions()
+
+
+def read_back(told: Iterable[Told], language: Language) -> tuple[WorldSession, ...]:
+    """Return the statements and questions of conversations: the inverse of `tell`."""
+    listener, found = Listener(), []
+    for day, messages, questions in told:
+        said: list[Saying] = []
+        apart: list[Saying] = []
+        for message in messages:
+            into = apart if message.text.startswith(language.table["here_is"]) else said
+            if message.role == "user":
+                into += [one for one in read(language, message.text, day, listener) if isinstance(one, Saying)]
+        asked = [
+            one for text in questions for one in read(language, text, day, listener) if isinstance(one, WorldQuestion)
+        ]
+        found.append(WorldSession(day, tuple(said), tuple(asked), tuple(apart)))
+    return tuple(found)
+
+
+class _Teller:
+    def __init__(self, world: World, language: Language) -> None:
+        self.world, self.language, self.level = world, language, world.dials.level
+        self.listener = Listener()
+        self.row: list[int] = []
+        self.drawn = 0
+
+    def below(self, bound: int) -> int:
+        if not self.row:
+            self.row = words((self.world.seed,), 2048, "words told", start=self.drawn).tolist()[0][::-1]
+            self.drawn += 2048
+        return (self.row.pop() * bound) >> 64
+
+    def sessions(self) -> tuple[Told, ...]:
+        return tuple(Told(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
+
+    def messages(self, session: WorldSession) -> Iterable[Utterance]:
+        left = list(session.statements)
+        talk = self.world.dials.small_talk if left else 0
+        while left:
+            size = 1 + self.below(LONGEST_TURN)
+            yield from self.turn(" ".join(self.said(left[:size], session.day)))
+            del left[:size]
+            if talk:
+                talk -= 1
+                yield from self.turn(self.filled(self.language.table["filler"]))
+        for statement in session.documents:
+            yield from self.turn(self.document(statement, session.day))
+
+    def turn(self, text: str) -> Iterable[Utterance]:
+        answers = self.language.table["acknowledgements"]
+        return Utterance("user", text), Utterance("assistant", answers[self.below(len(answers))])
+
+    def said(self, statements: Sequence[Saying], today: int) -> Iterable[str]:
+        """Yield the sentences of one turn."""
+        last = None
+        for statement in statements:
+            alike = last is not None and (last.op, last.attribute) == (statement.op, statement.attribute)
+            if alike and self.level == 3 and ATTRIBUTES[statement.attribute] == "value" and not self.below(AGAIN):
+                again = self.language.table["again"]
+                text: str = again[self.below(len(again))].format(p=self.named(statement.subject), v=statement.value)
+                yield text
+            else:
+                yield self.sentence(statement, today, self.level)
+            last = statement
+
+    def sentence(self, statement: Saying, today: int, level: int) -> str:
+        op, attribute, subject, value = statement
+        known = self.language.statements[group_of(attribute), op]
+        days = int(value) - today if ATTRIBUTES[attribute] == "date" and isinstance(value, int) else 0
+        if level > 1 and 0 < abs(days) <= NEAR and self.below(2):
+            known = tuple(one for one in known if one.level == (5 if days > 0 else 4))
+            level = 5
+        chosen = choose(known, level, self.below(1 << 20))
+        slots = {subject_slot(attribute): self.named(subject, level) if subject_slot(attribute) == "p" else subject}
+        if attribute == "nickname":
+            slots["p"] = self.named(subject, 1)  # a nickname is of little use to someone who does not know whose it is
+            self.listener.nicknames[str(value)] = subject
+        if ATTRIBUTES[attribute] == "date":
+            slots |= self.when(int(value or 0), today) | {"e": self.language.table["events"][attribute]}
+        slots |= {"v": str(value), "n": str(value), "t": slots.get("t", str(value)), "l": slots.get("l", str(value))}
+        if attribute == "lead":
+            slots["w"] = self.named(str(value), level)
+        pronouns = self.language.table["pronouns"]
+        return chosen.text.format(**slots, **pronouns[len(subject) % len(pronouns)])
+
+    def when(self, day: int, today: int) -> dict[str, str]:
+        form = self.below(len(self.language.table["dates"]) if self.level > 1 else 1)
+        slots = {"d": self.language.date(day, form)}
+        if 0 < abs(day - today) <= NEAR:
+            slots["ahead" if day > today else "ago"] = self.language.from_today(day - today, self.below(2), today)
+        return slots
+
+    def named(self, person: str, level: int | None = None) -> str:
+        """Return a name of a person that listeners understand; the first time it is the full name."""
+        names = self.listener.names(person) if (level or self.level) > 1 else [person]
+        chosen = names[self.below(len(names))]
+        self.listener.mention(person)
+        return chosen
+
+    def filled(self, texts: Sequence[str]) -> str:
+        return texts[self.below(len(texts))].format(v=_noise(self.below(1 << 30)), n=2 + self.below(97))
+
+    def document(self, statement: Saying, today: int) -> str:
+        texts, count = self.language.table["document"], self.world.dials.sentences
+        sentences = [self.filled(texts) for _ in range(count)]
+        sentences.insert(self.below(count + 1), self.sentence(statement, today, 1))
+        return f"{self.language.table['here_is']}\n\n{' '.join(sentences)}"
+
+    def questions(self, session: WorldSession) -> tuple[str, ...]:
+        return tuple(self.question(one, session.day) for one in session.questions)
+
+    def question(self, question: WorldQuestion, today: int) -> str:
+        form, attribute, subject, other = question
+        chosen = choose(self.language.questions[group_of(attribute), form], 1, self.below(1 << 20))
+        slot = {"follows": "p", "hop": "t"}.get(form, subject_slot(attribute))
+        slots = {slot: subject, "v": str(other), "k": str(other), "e": self.language.table["events"].get(attribute, "")}
+        if form == "as_of":
+            slots["d"] = self.language.date(int(other or 0), 0)
+        return chosen.text.format(**slots)
+
+
+def _noise(index: int) -> str:
+    """Return a made-up word that is no value of any world: it ends in a letter that values never end in."""
+    letters = []
+    for part in ("bdfghklmnprstvwz", "aeiou", "bdfgklmnprstvz", "aeiou", ("lv", "rz", "sk", "dr"), ("o", "a")):
+        index, which = divmod(index, len(part))
+        letters.append(part[which])
+    return "".join(letters).capitalize()

@@ -1,0 +1,252 @@
+"""The exact number of bits that must survive a cut of a world so that the questions still to come can be answered.
+
+The contract: in every session each fact may be said for the first time, replaced by a value that it never had, or,
+where that is possible, withdrawn; who is meant is supplied with each statement. `declared` says what may be asked. The
+facts are independent, so the classes of histories multiply; each factor has a closed form. `WorldContract` is the same
+contract in the form of `eirkit eir count`, and tests compare both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from eirkit.tasks.words.truth import Key, Knowledge
+from eirkit.tasks.words.world import (
+    ATTRIBUTES,
+    DAYS,
+    MOST_BOXES,
+    Answer,
+    Dials,
+    Operation,
+    Saying,
+    Value,
+    World,
+    WorldQuestion,
+)
+
+Times = frozenset[int]  # sessions after which an earlier value may be asked
+
+
+@dataclass(frozen=True, slots=True)
+class Askable:
+    """What may be asked about one fact: always its present value, and perhaps earlier ones."""
+
+    key: Key
+    before: bool = False  # the value before the present one
+    times: Times = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """The classes of histories that must be told apart for one fact."""
+
+    key: Key
+    classes: int
+
+    @property
+    def bits(self) -> float:
+        return math.log2(self.classes)
+
+
+def declared(world: World) -> list[Askable]:
+    """Return what may be asked: about every fact that a question of the world depends on.
+
+    A question about the lead's desk depends on every person's desk, because the lead may change, and a question about
+    the door that somebody uses depends on the doors of all places.
+    """
+    before: set[Key] = set()
+    times: dict[Key, set[int]] = {}
+    everyone = sorted(people_of(world))
+    places = sorted({s.subject for session in world.sessions for s in session.statements if s.attribute == "door"})
+    for form, attribute, subject, other in (question for session in world.sessions for question in session.questions):
+        keys: list[Key] = [(attribute, subject)]
+        if form == "hop":
+            keys = [("lead", subject), *((attribute, person) for person in everyone)]
+        elif form == "follows":
+            keys = [("seat", subject), *(("door", place) for place in places)]
+        elif form in ("first", "between"):
+            keys.append((attribute, str(other)))
+        for key in keys:
+            times.setdefault(key, set())
+        if form == "before":
+            before.add((attribute, subject))
+        elif form == "as_of":
+            passed = [n for n, session in enumerate(world.sessions[:-1]) if session.day <= int(other or 0)]
+            times[attribute, subject].add(len(passed))
+    if any(s.attribute == "signature" for session in world.sessions for s in session.statements):
+        times.setdefault(("signature", ""), set())
+    return [Askable(key, key in before, frozenset(asked)) for key, asked in sorted(times.items())]
+
+
+def people_of(world: World) -> set[str]:
+    """Return everybody a question is asked about, and who leads a team."""
+    told = (s for session in world.sessions for s in (*session.statements, *session.documents))
+    asked = (q for session in world.sessions for q in session.questions if q.form not in ("hop",))
+    own = {q.subject for q in asked if " " in q.subject}
+    return own | {str(s.value) for s in told if s.attribute == "lead"}
+
+
+def requirements(world: World, cut: int) -> list[Requirement]:
+    """Return the classes of each fact that may be asked about, after `cut` sessions."""
+    sizes = _Sizes(world.dials, _names(world))
+    return [Requirement(one.key, classes(one, cut, sizes.of(one.key[0]))) for one in declared(world)]
+
+
+def floor_bits(world: World, cut: int) -> float:
+    """Return the bits that must survive after `cut` sessions."""
+    return math.fsum(one.bits for one in requirements(world, cut))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """How many values each attribute can have."""
+
+    dials: Dials
+    names: dict[str, int]
+
+    def of(self, attribute: str) -> int:
+        form = ATTRIBUTES[attribute]
+        if form == "name":
+            return self.names[attribute]
+        return {"set": self.dials.candidates, "count": MOST_BOXES, "date": DAYS}.get(form, self.dials.values)
+
+
+def _names(world: World) -> dict[str, int]:
+    return {"seat": world.dials.places, "team": world.dials.teams, "lead": world.dials.people}
+
+
+def classes(asked: Askable, cut: int, size: int) -> int:
+    """Return the number of histories of one fact that must be told apart after `cut` sessions.
+
+    Args:
+        size: possible values; for a set, possible members; for a count, the largest.
+    """
+    form = ATTRIBUTES[asked.key[0]]
+    if cut == 0:
+        return 1
+    if form == "set":
+        # Any set of members, or no mention at all; it takes a second session to empty a set again.
+        return int(2**size) + (cut > 1)
+    if form == "count":
+        # Counted once, the stock is one of size / 2 numbers; raised or lowered later it is any from 0 to `size`.
+        return 1 + (size + 1 if cut > 1 else size // 2)
+    if form == "date":
+        return size + 1  # said once, or not yet
+    if asked.before:
+        return 1 + size + (size * (size - 1) if cut > 1 else 0)
+    return sum(_visible(asked.times, cut, size))
+
+
+def _visible(times: Times, cut: int, size: int) -> list[int]:
+    """Return how many sequences of values can be seen at some times and at the cut, by the number of different values.
+
+    At each of these times the value is the one of the time before, or one that was never seen; no value comes back.
+    """
+    counts = [1]
+    for _ in {time for time in times if 0 < time < cut} | {cut}:
+        stayed, changed = [*counts, 0], [0, *(n * max(0, size - k) for k, n in enumerate(counts))]
+        counts = [a + b for a, b in zip(stayed, changed, strict=True)]
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class WorldContract:
+    """The contract of some facts after `cut` sessions, by enumeration: for small worlds, in the form of `eir count`."""
+
+    asked: tuple[Askable, ...]
+    sizes: tuple[int, ...]  # of each fact, as `classes` takes them
+    cut: int
+
+    @property
+    def histories(self) -> list[tuple[tuple[tuple[int, Saying], ...], ...]]:
+        each = [list(_histories(one.key, size, self.cut)) for one, size in zip(self.asked, self.sizes, strict=True)]
+        return list(product(*each))
+
+    @property
+    def futures(self) -> list[WorldQuestion]:
+        return [question for one in self.asked for question in _questions(one)]
+
+    def respond(self, history: Sequence[Sequence[tuple[int, Saying]]], future: WorldQuestion) -> Answer:
+        knowledge = Knowledge()
+        for told in history:
+            for session, statement in told:
+                knowledge.hear(statement, session)
+        return knowledge.answer(future)
+
+
+def _questions(asked: Askable) -> Iterator[WorldQuestion]:
+    attribute, subject = asked.key
+    form = ATTRIBUTES[attribute]
+    yield WorldQuestion("all" if form == "set" else "day" if form == "date" else "now", attribute, subject)
+    if asked.before:
+        yield WorldQuestion("before", attribute, subject)
+    for time in sorted(asked.times):
+        yield WorldQuestion("as_of", attribute, subject, time - 1)  # sessions are days here, counted from 0
+
+
+def _histories(key: Key, size: int, cut: int) -> Iterator[tuple[tuple[int, Saying], ...]]:
+    """Yield every way in which one fact can have been told in some sessions; of a set, each member by itself."""
+    if ATTRIBUTES[key[0]] == "set":
+        each = [list(_told(key, [("add", f"item {i}"), ("remove", f"item {i}")], size, cut)) for i in range(size)]
+        yield from (tuple(sorted(told for one in chosen for told in one)) for chosen in product(*each))
+    else:
+        yield from _told(key, list(_moves(key[0], size)), size, cut)
+
+
+def _told(
+    key: Key, moves: Sequence[tuple[Operation, Value]], size: int, cut: int
+) -> Iterator[tuple[tuple[int, Saying], ...]]:
+    choices = [None, *moves]
+    for chosen in product(choices, repeat=cut):
+        told = [(n, Saying(move[0], *key, move[1])) for n, move in enumerate(chosen) if move is not None]
+        if _is_possible(ATTRIBUTES[key[0]], [statement for _, statement in told], size):
+            yield tuple(told)
+
+
+def _moves(attribute: str, size: int) -> Iterator[tuple[Operation, Value]]:
+    form = ATTRIBUTES[attribute]
+    if form == "count":
+        amounts = range(2, size // 2 + 2)
+        yield from ((op, n) for op in ("set", "raise", "lower", "replace") for n in amounts)
+    elif form == "date":
+        yield from (("set", day) for day in range(size))
+    else:
+        yield from ((op, f"value {i}") for op in ("set", "replace") for i in range(size))
+        yield ("forget", None)
+
+
+def _is_possible(form: str, told: Sequence[Saying], size: int) -> bool:
+    """Return whether a world can say this: what is first set is then replaced, and amounts stay within bounds."""
+    if form == "set":
+        held: set[Value] = set()
+        for op, _, _, item in told:
+            if (op == "add") == (item in held):
+                return False
+            held ^= {item}
+        return True
+    if form == "date":
+        return len(told) <= 1
+    if form == "count":
+        total = None
+        for op, _, _, amount in told:
+            n = int(amount or 0)
+            if (op == "set") != (total is None):
+                return False
+            total = n if total is None or op == "replace" else total + (n if op == "raise" else -n)
+            if not 0 <= total <= size:
+                return False
+        return True
+    seen: list[Value] = []
+    for op, _, _, value in told:
+        if op == "forget":
+            if not seen:
+                return False
+            seen = []
+            return told[-1].op == "forget"  # nothing is said of a withdrawn fact
+        if (op == "set") == bool(seen) or value in seen:
+            return False
+        seen.append(value)
+    return True

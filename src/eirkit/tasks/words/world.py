@@ -1,0 +1,363 @@
+"""Worlds of the words workload: invented people and places, dated statements about them, questions, and true answers.
+
+Every value is a tracer: a made-up word or number that occurs in a world once for each subject, attribute and version.
+What a memory holds or returns is therefore decided by searching for strings. A seed determines a world completely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from datetime import date
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+from eirkit.errors import SpecError
+from eirkit.seeds import words
+
+Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
+Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
+Ability = Literal["fact", "update", "set", "count", "time", "hops", "rule", "withdrawal", "abstention", "needle"]
+Value = str | int | None
+Answer = str | int | tuple[str, ...] | None  # None: unknown
+
+# What can be said of whom. Values of the form "name" are names of teams, places or people.
+ATTRIBUTES: dict[str, Form] = {
+    "employer": "value", "desk": "value", "tea": "value", "phone": "value",
+    "seat": "name", "team": "name", "lead": "name",
+    "allergies": "set", "boxes": "count", "kickoff": "date", "review": "date",
+    "door": "rule", "signature": "instruction", "nickname": "alias",
+}  # fmt: skip
+PERSONAL = ("employer", "desk", "tea", "phone", "seat", "team")  # of people, one value at a time
+HOPS = ("desk", "tea")  # asked of the lead of a team
+USER = ""  # the subject of standing instructions
+FIRST_DAY = date(2031, 1, 6).toordinal()  # a Monday
+DAYS = 365  # possible days of an event
+MOST_BOXES = 1000
+
+
+class Saying(NamedTuple):
+    """One thing that the user says."""
+
+    op: Operation
+    attribute: str
+    subject: str
+    value: Value
+
+
+class WorldQuestion(NamedTuple):
+    """One thing that is asked.
+
+    `form` is now, before, as_of, all, how_many, member, day, first, between, hop or follows.
+    """
+
+    form: str
+    attribute: str
+    subject: str
+    other: Value = None  # the day of as_of, the item of member, the second project of first and between
+
+
+class WorldSession(NamedTuple):
+    """What is said and then asked on one day."""
+
+    day: int  # as `date.toordinal` counts
+    statements: tuple[Saying, ...]
+    questions: tuple[WorldQuestion, ...]
+    documents: tuple[Saying, ...] = ()  # each said in the middle of a long document
+
+
+@dataclass(frozen=True, slots=True)
+class Dials:
+    """What makes a world larger or harder."""
+
+    people: int = 4
+    alike: int = 1  # pairs of people with one first name, and of teams and places with one name
+    bystanders: int = 1  # people of whom nothing is asked
+    nicknames: int = 1
+    teams: int = 1
+    places: int = 2
+    projects: int = 2
+    facts: int = 3  # of each person
+    candidates: int = 3  # foods a person may be allergic to
+    updates: int = 1  # changes of a fact that changes
+    sessions: int = 4
+    gap: int = 7  # days between sessions
+    documents: int = 0  # facts that are told inside a document
+    sentences: int = 40  # of a document
+    small_talk: int = 0  # sentences without a fact, in each session
+    level: int = 2  # of paraphrase: 1 plain, 2 varied, 3 indirect
+    values: int = 4096  # possible values of each fact
+    questions: int = 24  # at most
+
+    def __post_init__(self) -> None:
+        low = {"people": 2, "sessions": 2, "values": 2, "level": 1, "questions": 1, "teams": 1, "places": 1, "facts": 1}
+        high = {"level": 3, "facts": len(PERSONAL), "values": 4096, "candidates": 12, "gap": 60, "people": 2000}
+        for one in fields(self):
+            value, most = getattr(self, one.name), high.get(one.name, 100_000)
+            if not low.get(one.name, 0) <= value <= most:
+                raise SpecError(f"{one.name} = {value} is out of range; choose {low.get(one.name, 0)} … {most}")
+
+
+PRESETS = {
+    "small": Dials(),
+    "standard": Dials(people=12, alike=3, bystanders=4, nicknames=2, teams=3, places=4, projects=4, updates=2,
+                      sessions=12, documents=2, small_talk=2, questions=60),
+    "large": Dials(people=60, alike=15, bystanders=20, nicknames=10, teams=8, places=10, projects=12, facts=4,
+                   updates=3, sessions=40, documents=10, sentences=120, small_talk=6, level=3, questions=200),
+    "million": Dials(people=200, alike=60, bystanders=100, nicknames=30, teams=20, places=24, projects=30, facts=4,
+                     updates=3, sessions=120, documents=160, sentences=420, small_talk=10, level=3, questions=400),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A world: what is said and asked, session by session."""
+
+    seed: int
+    dials: Dials
+    sessions: tuple[WorldSession, ...]
+
+
+def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
+    """Yield the world of each seed; a seed gives the same world alone or among others."""
+    size = _words_wanted(dials)
+    step = max(1, (1 << 18) // size)
+    for start in range(0, len(seeds), step):
+        some = seeds[start : start + step]
+        for seed, row in zip(some, words(some, size, "words").tolist(), strict=True):
+            yield _Maker(seed, dials, row).world()
+
+
+def generate_world(dials: Dials, seed: int) -> World:
+    """Return the world of one seed."""
+    return next(generate_worlds(dials, (seed,)))
+
+
+def _words_wanted(dials: Dials) -> int:
+    """Return a number of random words that nearly always suffices; more are drawn where it does not."""
+    everyone = dials.people + dials.bystanders
+    each = (dials.facts + 2) * (2 * dials.updates + 4) + 2 * dials.candidates + 8
+    others = 12 * (dials.teams + dials.places + dials.projects) * (dials.updates + 2)
+    return everyone * each + others + 3 * dials.questions + 3 * dials.documents + 64
+
+
+class _Maker:
+    """Draws one world."""
+
+    def __init__(self, seed: int, dials: Dials, row: list[int]) -> None:
+        self.seed, self.dials = seed, dials
+        self.row, self.at, self.used = row, 0, 0  # words of the stream, the next one, and those used up before
+        self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
+        self.said: list[list[Saying]] = [[] for _ in range(dials.sessions)]
+        self.asked: list[WorldQuestion] = []
+
+    def below(self, bound: int) -> int:
+        """Return a whole number from 0 to bound − 1."""
+        if self.at == len(self.row):
+            self.used += self.at
+            self.row, self.at = words((self.seed,), 1024, "words", start=self.used).tolist()[0], 0
+        drawn = self.row[self.at]
+        self.at += 1
+        return (drawn * bound) >> 64
+
+    def world(self) -> World:
+        dials = self.dials
+        firsts, lasts = (
+            self.distinct(dials.people + dials.bystanders, 1),
+            self.distinct(dials.people + dials.bystanders, 2),
+        )
+        people = [f"{first} {last}" for first, last in zip(firsts, lasts, strict=True)]
+        for pair in range(min(dials.alike, len(people) // 2)):  # one of the pair may be a bystander
+            people[-1 - pair] = f"{firsts[pair]} {lasts[-1 - pair]}"
+        teams = self.distinct(dials.teams, 3)
+        places = self.distinct(dials.places, 4)
+        shared = min(dials.alike, len(teams), len(places))
+        places[:shared] = teams[:shared]
+        projects = self.distinct(dials.projects, 5)
+        self.people_facts(people, teams, places)
+        self.group_facts(people[: dials.people], teams, places, projects)
+        for person, nickname in zip(people, self.distinct(min(dials.nicknames, len(people)), 6), strict=False):
+            self.say(self.below(dials.sessions), Saying("set", "nickname", person, nickname))
+        self.tell("signature", USER, self.some(3))
+        return self.divided()
+
+    def people_facts(self, people: Sequence[str], teams: Sequence[str], places: Sequence[str]) -> None:
+        dials, count = self.dials, len(PERSONAL)
+        for number, person in enumerate(people):
+            ask, offset = number < dials.people, self.below(count)
+            told = [PERSONAL[(offset + i) % count] for i in range(dials.facts)]
+            for attribute in told:
+                names = places if attribute == "seat" else teams if attribute == "team" else None
+                versions = self.tell(attribute, person, self.some(1 + dials.updates), names)
+                if not ask:
+                    continue
+                self.asked.append(WorldQuestion("now", attribute, person))
+                if attribute == "seat":
+                    self.asked.append(WorldQuestion("follows", "door", person))
+                if len(versions) > 1 and self.below(2):
+                    self.asked.append(WorldQuestion("before", attribute, person))
+                elif len(versions) > 1:
+                    self.asked.append(
+                        WorldQuestion("as_of", attribute, person, self.day(versions[0]) + self.below(dials.gap + 1))
+                    )
+            if ask and len(told) < count and not self.below(3):
+                self.asked.append(WorldQuestion("now", PERSONAL[(offset + dials.facts) % count], person))  # never said
+            if dials.candidates and not self.below(2):
+                self.allergies(person, ask=ask)
+
+    def allergies(self, person: str, *, ask: bool) -> None:
+        block, sessions = self.block(), self.dials.sessions
+        items = [self.token(block, i) for i in range(self.dials.candidates)]
+        for item in items[: 1 + self.below(len(items))]:
+            added = self.below(sessions)
+            self.say(added, Saying("add", "allergies", person, item))
+            if added + 1 < sessions and not self.below(3):
+                self.say(added + 1 + self.below(sessions - added - 1), Saying("remove", "allergies", person, item))
+        if ask:
+            form = ("all", "how_many", "member")[self.below(3)]
+            self.asked.append(WorldQuestion(form, "allergies", person, items[0] if form == "member" else None))
+
+    def group_facts(
+        self, people: Sequence[str], teams: Sequence[str], places: Sequence[str], projects: Sequence[str]
+    ) -> None:
+        dials = self.dials
+        for team in teams:
+            self.tell("lead", team, self.some(1 + dials.updates), people)
+            self.asked += [WorldQuestion("now", "lead", team), WorldQuestion("hop", HOPS[self.below(2)], team)]
+        for place in places:
+            versions = self.tell("door", place, self.some(1 + dials.updates))
+            if not self.below(4) and versions[-1] + 1 < dials.sessions:
+                self.say(dials.sessions - 1, Saying("forget", "door", place, None))
+            self.asked.append(WorldQuestion("now", "door", place))
+            self.boxes(place)
+        dated: set[tuple[str, str]] = set()
+        for number, project in enumerate(projects):
+            event = ("kickoff", "review")[self.below(2)]
+            form = ("day", "first", "between")[self.below(3)] if number + 1 < len(projects) else "day"
+            other = None if form == "day" else projects[number + 1]
+            for named in (project, other):
+                if named is not None and (event, named) not in dated:
+                    dated.add((event, named))
+                    session, day = self.below(dials.sessions), FIRST_DAY + self.below(DAYS)
+                    self.say(session, Saying("set", event, named, day))
+            self.asked.append(WorldQuestion(form, event, project, other))
+
+    def boxes(self, place: str) -> None:
+        first, *later = self.some(1 + self.dials.updates)
+        total = 2 + self.below(MOST_BOXES // 2)  # never one, which would need another plural
+        self.say(first, Saying("set", "boxes", place, total))
+        for session in later:
+            op: Operation = ("raise", "lower", "replace")[self.below(3)]
+            amount = 2 + self.below(MOST_BOXES // 2)
+            if (op == "lower" and amount > total) or (op == "raise" and total + amount > MOST_BOXES):
+                op = "replace"
+            total = amount if op == "replace" else total + amount * (1 if op == "raise" else -1)
+            self.say(session, Saying(op, "boxes", place, amount))
+        self.asked.append(WorldQuestion("now", "boxes", place))
+
+    def tell(self, attribute: str, subject: str, sessions: list[int], names: Sequence[str] | None = None) -> list[int]:
+        """Say a fact and its changes in these sessions, and perhaps withdraw it; return the sessions that were used."""
+        block = self.block() if names is None else -1
+        used: dict[Value, int] = {}
+        for session in sessions:
+            value = self.token(block, self.below(self.dials.values)) if names is None else names[self.below(len(names))]
+            if attribute == "phone":
+                value = self.number(block, self.below(self.dials.values))
+            if value in used:
+                continue  # a version is told once, so that its value tells which version it is
+            self.say(session, Saying("replace" if used else "set", attribute, subject, value))
+            used[value] = session
+        last = sessions[-1]
+        if attribute in ("phone", "signature") and last + 1 < self.dials.sessions and not self.below(4):
+            self.say(
+                last + 1 + self.below(self.dials.sessions - last - 1),
+                Saying("forget", attribute, subject, None),
+            )
+        return list(used.values())
+
+    def say(self, session: int, statement: Saying) -> None:
+        self.said[session].append(statement)
+
+    def some(self, most: int) -> list[int]:
+        """Return one session, or as many as given, in order; either in half of the cases."""
+        count = min(most, self.dials.sessions) if self.below(2) else 1
+        if count == 1:
+            return [self.below(self.dials.sessions)]
+        left = list(range(self.dials.sessions))
+        return sorted(left.pop(self.below(len(left))) for _ in range(count))
+
+    def day(self, session: int) -> int:
+        return FIRST_DAY + session * self.dials.gap
+
+    def divided(self) -> World:
+        """Return the world: statements in a drawn order, some of them in documents, and the questions at the end."""
+        dials = self.dials
+        left = dials.documents
+        sessions = []
+        for number, said in enumerate(self.said):
+            self.shuffle(said)
+            apart: list[Saying] = []
+            while left and said and said[-1].attribute in PERSONAL and len(apart) * dials.sessions < dials.documents:
+                apart.append(said.pop())
+                left -= 1
+            sessions.append(WorldSession(self.day(number), tuple(said), (), tuple(apart)))
+        self.shuffle(self.asked)
+        asked = tuple(self.asked[: dials.questions])
+        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)))
+
+    def shuffle(self, items: list[Any]) -> None:
+        for end in range(len(items) - 1, 0, -1):
+            other = self.below(end + 1)
+            items[end], items[other] = items[other], items[end]
+
+    def block(self) -> int:
+        self.blocks += 1
+        return self.blocks
+
+    def distinct(self, count: int, kind: int) -> list[str]:
+        """Return different names; names of different kinds differ too."""
+        start = self.below(1 << 20)
+        return [_spell(start + i, kind) for i in range(count)]
+
+    def token(self, block: int, number: int) -> str:
+        return _spell(block * 4096 + number + (self.seed << 7), 0)
+
+    def number(self, block: int, number: int) -> str:
+        figure = ((block * 4096 + number) * 3_579_545 + self.seed * 7919) % 9_000_000 + 1_000_000
+        return f"{figure // 10_000}-{figure % 10_000:04d}"
+
+
+_ONSETS, _VOWELS, _MIDDLES, _ENDS = (
+    "bdfghklmnprstvwz",
+    "aeiou",
+    ("lv", "rz", "sk", "dr", "nt", "mb", "lk", "rn"),
+    "lmnrskdtz",
+)
+_MIX = 2_654_435_761  # prime, so that multiplying by it permutes the words of every kind
+
+
+def _spell(index: int, kind: int) -> str:
+    """Return a made-up word; words of equal kind with different indexes differ, up to the number of such words.
+
+    Kind 0 are values; first and last names, teams, places, projects and nicknames have other lengths or endings.
+    """
+    heads, tails = _HALVES[kind]
+    left, which = divmod((index * _MIX + kind) % (len(heads) * len(tails)), len(heads))
+    return heads[which] + tails[left]
+
+
+def _joined(*parts: Iterable[str]) -> list[str]:
+    return ["".join(chosen) for chosen in product(*parts)]
+
+
+_SHORT = _joined(_ONSETS.upper(), _VOWELS)
+_LONG = _joined(_SHORT, _ONSETS, _VOWELS)
+_HALVES = (
+    (_LONG, _joined(_MIDDLES, _VOWELS, _ENDS)),
+    (_LONG, list(_ENDS)),
+    (_SHORT, _joined(_MIDDLES, _VOWELS, _ENDS, ("er", "ow", "ay"))),
+    (_SHORT, _joined(_MIDDLES, _VOWELS, "x")),
+    (_SHORT, _joined(_MIDDLES, _VOWELS, "f")),
+    (_SHORT, _joined(_MIDDLES, _VOWELS, "v")),
+    (_SHORT, _joined(_MIDDLES, "y")),
+)

@@ -1,0 +1,82 @@
+"""Plays the session with one agent: `python -m tests.agents_bench.play AGENT PACKAGES FOLDER`.
+
+It starts itself again in a network namespace in which only loopback exists, so that an agent reaches the scripted
+server and nothing else.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.agents_bench.agents import AGENTS, Agent, Place
+from tests.agents_bench.server import Script, serve
+from tests.agents_bench.session import make_project
+from tests.processes import completed, running
+
+SECONDS = 120  # for one process of an agent
+REQUESTS, TRANSCRIPT = "requests.json", "transcript.txt"
+_INSIDE = "--inside"
+_SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNING
+
+
+def play(agent: Agent, packages: Path, folder: Path) -> None:
+    """Play the session of an agent in a new folder, in a network namespace."""
+    words = [sys.executable, "-m", "tests.agents_bench.play", agent.name, str(packages), str(folder), _INSIDE]
+    completed(["unshare", "--map-root-user", "--net", *words], check=True)
+
+
+def can_play() -> bool:
+    """Return whether this machine allows network namespaces."""
+    if shutil.which("unshare") is None:
+        return False
+    return completed(["unshare", "--map-root-user", "--net", "true"]).returncode == 0
+
+
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        fcntl.ioctl(made, _SET_FLAGS, struct.pack("16sh22x", b"lo", _UP | _RUNNING))
+
+
+def _play_inside(agent: Agent, packages: Path, folder: Path) -> None:
+    _raise_loopback()
+    project = folder / "project"
+    make_project(project)
+    script = Script(agent.replies(project), agent.fewest_tools, agent.summary_usage)
+    server = serve(script)
+    place = Place(packages, folder / "home", project, f"http://127.0.0.1:{server.server_address[1]}")
+    place.home.mkdir()
+    agent.settle(place)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(place.home),
+        "TMPDIR": str(folder),
+        "CI": "1",
+        "DO_NOT_TRACK": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",  # two edits within a second would leave stale bytecode
+        **agent.environment(place),
+    }
+    start = [str(packages / agent.runtime)] if agent.runtime else []
+    with (folder / TRANSCRIPT).open("wb") as transcript:
+        for words in agent.commands(place):
+            command = [*start, packages / agent.program, *words]
+            streams = {"stdin": subprocess.DEVNULL, "stdout": transcript, "stderr": subprocess.STDOUT}
+            with running(command, cwd=project, env=environment, **streams) as process:
+                process.wait(SECONDS)
+    server.shutdown()
+    (folder / REQUESTS).write_text(json.dumps(script.requests))
+
+
+if __name__ == "__main__":
+    _name, _packages, _folder = sys.argv[1:4]
+    if _INSIDE in sys.argv:
+        _play_inside(AGENTS[_name], Path(_packages).resolve(), Path(_folder).resolve())
+    else:
+        play(AGENTS[_name], Path(_packages), Path(_folder))

@@ -1,0 +1,72 @@
+"""The project on which agents work, and the session that all of them play: what each step shows and changes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tests.processes import completed
+
+CALC = "calc.py"
+_WRONG, _RIGHT, _START = "    return value + 20\n", "    return value + 22\n", "    return value + 21\n"
+
+
+def _calc(result: str) -> str:
+    parts = [
+        f"def operation_{n}(value):\n{result if n == 7 else f'    return value + {3 * n}{chr(10)}'}"
+        for n in range(1, 34)
+    ]
+    return '"""Calculator core."""\n\n' + "\n".join(parts)
+
+
+FILES = {
+    CALC: _calc(_START),
+    "lexer.py": '"""Lexer."""\n\n'
+    + "\n".join(f"TOKEN_{n} = 'token-number-{n}'\nPATTERN_{n} = r'[a-z]{{{n}}}'\n" for n in range(1, 34)),
+    "parser.py": '"""Parser."""\nimport lexer\n\n'
+    + "\n".join(f"def parse_{n}(text):\n    return text.count(lexer.TOKEN_{n})\n" for n in range(1, 34)),
+    "test_calc.py": "import calc\n\n\ndef test_seven():\n    assert calc.operation_7(1) == 23\n\n\n"
+    "if __name__ == '__main__':\n    test_seven()\n    print('ok')\n",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One action of the scripted session, and what it truly shows and changes."""
+
+    kind: Literal["view", "shell", "edit", "say"]
+    text: str = ""  # the command, or what is said
+    path: str = CALC
+    lines: tuple[int, int] | None = None  # of a view; None: the whole file
+    old: str = ""
+    new: str = ""
+    shows: tuple[str, ...] = ()  # files whose content is shown
+    writes: tuple[str, ...] = ()
+
+
+_BEFORE = "def operation_7(value):\n"
+PHASE_ONE = (
+    Step("view", lines=(1, 60), shows=(CALC,)),
+    Step("shell", "cat lexer.py", shows=("lexer.py",)),
+    Step("edit", old=_BEFORE + _START, new=_BEFORE + _WRONG, writes=(CALC,)),
+    Step("shell", "python3 test_calc.py"),  # it fails; a traceback is no view of a file
+    Step("shell", "sed -n '15,25p' calc.py && cat parser.py", shows=(CALC, "parser.py")),
+)
+PHASE_TWO = (
+    Step("view", shows=(CALC,)),
+    Step("edit", old=_BEFORE + _WRONG, new=_BEFORE + _RIGHT, writes=(CALC,)),
+    Step("shell", "python3 test_calc.py"),
+    Step("say", "Done."),
+)
+
+
+def make_project(folder: Path) -> None:
+    """Write the project and commit it."""
+    folder.mkdir(parents=True)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    own = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
+    for words in (["init", "-q"], ["add", "-A"], [*own, "commit", "-qm", "Begin"]):
+        completed(["git", *words], cwd=folder, check=True, env={**os.environ, "HOME": str(folder)})

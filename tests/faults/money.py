@@ -1,0 +1,439 @@
+"""Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count.
+
+python -m tests.faults.money [KILLS] [SEED]     prints what was tried and what held
+
+After every kill nothing may be spent beyond the cap; at the end no run is lost or stored twice, every bill of the
+server is in the ledger, either exactly or as a call in flight at a kill, and the rows add up to the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+from eirkit.agents.memories.in_process import KeyValue
+from eirkit.agents.memory import Item, Requirements
+from eirkit.agents.model import Model, ModelOptions
+from eirkit.agents.serving.model_factory import make_model
+from eirkit.cli import run as run_command_line
+from eirkit.event_files import EVENTS
+from eirkit.runs.journal import LEDGER, Journal, read_journal
+from eirkit.runs.store import RUNS, read_events, scan_runs
+from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
+from tests.processes import running
+
+HERE = "tests.faults.money"
+PRICE = "{ input = 1000, output = 1000, as_of = 2026-01-01 }"
+PRICES = f'[prices]\n"openai/any" = {PRICE}\n"{HERE}:served/any" = {PRICE}\n'
+USD_PER_TOKEN = Decimal("0.001")
+CONNECTIONS = 4
+NOBODY = 65534  # the user to whom a folder of root's is read-only
+SERVER = "EIRKIT_FAULTS_SERVER"  # variable with its address
+
+TASKS = ["--n", 6, "--m", 3, "--h", 1, "--seeds", "0:4"]
+THINKING = [f"--memory={HERE}:Thinking", f"--memory-set={HERE}:Thinking.model={HERE}:served/any"]
+SUBJECTS: dict[str, list[object]] = {
+    "paid": ["run", "store-recall", *TASKS, "--model", "openai/any"],
+    "controlled": ["run", "store-recall", *TASKS, "--model", "openai/any", "--control"],
+    "memory": ["run", "store-recall", *TASKS, "--model", "openai/any", *THINKING],
+    "rescue": ["rescue", "--workload", "store-recall", *TASKS, "--model", "openai/any", "--no-control"],
+}
+
+
+# --- the server, in a process of its own ------------------------------------------------------------------------------
+
+
+def bill(received: Received) -> int:
+    """Return the tokens that a request costs: by its content, and never more than it declares."""
+    text = "".join(str(message["content"]) for message in received.body["messages"])
+    return 20 + sum(text.encode()) % 60
+
+
+def serve() -> int:
+    """Answer as a reference agent does, keep every bill, and tell them on request, until whoever asked is gone."""
+    bills: list[int] = []
+    plain = answers_as("recoverer")
+
+    def answer(received: Received) -> Answer:
+        if received.body is None:
+            return Answer(json.dumps(bills).encode())
+        tokens = bill(received)
+        bills.append(tokens)
+        if len(received.body["messages"]) > 1:
+            good = plain(received)
+        else:  # what a memory asks is no prompt of a session
+            good = Answer(json.dumps({"choices": [{"message": {"role": "assistant", "content": "noted"}}]}).encode())
+        body = {**json.loads(good.body), "usage": {"prompt_tokens": tokens - 5, "completion_tokens": 5}}
+        return replace(good, body=json.dumps(body).encode())
+
+    with ModelServer(answer) as server:
+        print(server.url, flush=True)
+        sys.stdin.read()
+    return 0
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    with running([sys.executable, "-m", HERE, "--serve"], stdin=PIPE, stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        os.environ[SERVER] = url
+        yield url
+
+
+def bills_of(url: str) -> Counter[Decimal]:
+    """Return every bill of the server so far, once no request is under way any more."""
+    seen: list[int] = [-1]
+    while True:
+        with urllib.request.urlopen(f"{url}/bills") as reply:
+            now = json.load(reply)
+        if now == seen:
+            return Counter(tokens * USD_PER_TOKEN for tokens in now)
+        seen = now
+        time.sleep(0.05)
+
+
+def served(name: str, options: ModelOptions) -> Model:
+    """Make the model of a memory system, at the same server."""
+    return make_model(f"openai/{name}", replace(options, base_url=os.environ[SERVER], max_tokens=20))
+
+
+class Thinking(KeyValue):
+    """A memory system that asks its model about every record."""
+
+    requirements = Requirements(endpoint=("model",))
+
+    def __init__(self, *, endpoint: str) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+
+    async def write(self, item: Item) -> None:
+        await asyncio.to_thread(self._think, item.text)
+        await super().write(item)
+
+    def _think(self, text: str) -> None:
+        asked = json.dumps({"model": "any", "max_tokens": 20, "messages": [{"role": "user", "content": text}]})
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.endpoint}/chat/completions", asked.encode(), headers)
+        with urllib.request.urlopen(request) as reply:
+            reply.read()
+
+
+# --- commands in copies of this process -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A command that pays."""
+
+    name: str
+    url: str
+    prices: Path
+
+    def start(self, out: Path, cap: Decimal | None) -> list[str]:
+        model = ["--base-url", self.url, "--connections", CONNECTIONS, "--max-tokens", 20, "--prices", self.prices]
+        capped = [] if cap is None else ["--cap-usd", cap]
+        return [str(word) for word in ["lacuna", *SUBJECTS[self.name], *model, *capped, "--out", out, "--json"]]
+
+    def resume(self, out: Path, *more: object) -> list[str]:
+        return [str(word) for word in ["lacuna", SUBJECTS[self.name][0], "--resume", out, *more, "--json"]]
+
+    def go_on(self, out: Path, cap: Decimal | None) -> list[str]:
+        return self.resume(out) if (out / "manifest.json").exists() else self.start(out, cap)
+
+
+def begin(words: Sequence[str], said: Path, before: Callable[[], object] = lambda: None) -> int:
+    """Run a command in a copy of this process, which is quicker than an interpreter; return its process id."""
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.setsid()
+            with said.open("wb") as stream:
+                os.dup2(stream.fileno(), 1)
+                os.dup2(stream.fileno(), 2)
+            before()
+            code = run_command_line(list(words))
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    return child
+
+
+def end(child: int) -> int:
+    """Return the exit code of a command, or minus the signal that ended it; nothing of it is left."""
+    status = os.waitpid(child, 0)[1]
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(status)
+
+
+def perform(words: Sequence[str], said: Path, before: Callable[[], object] = lambda: None) -> int:
+    return end(begin(words, said, before))
+
+
+# --- what must hold ---------------------------------------------------------------------------------------------------
+
+
+def held_and_ended(folder: Path) -> tuple[Counter[Decimal], list[Decimal]]:
+    """Return the bills in the ledger, and the holds of calls whose end is not there; read without eirkit."""
+    holds: dict[int, Decimal] = {}
+    ended: Counter[Decimal] = Counter()
+    text = (folder / LEDGER).read_bytes() if (folder / LEDGER).exists() else b""
+    for line in text[: text.rfind(b"\n") + 1].splitlines():
+        entry = json.loads(line)
+        if entry["type"] == "hold":
+            assert entry["call"] not in holds, "a number was given twice"
+            holds[entry["call"]] = Decimal(entry["usd"])
+        elif entry["type"] == "end":
+            del holds[entry["call"]]
+            assert not entry.get("unconfirmed_usd"), "the server never fails"
+            ended[Decimal(entry["usd"])] += 1
+    return ended, sorted(holds.values(), reverse=True)
+
+
+def total(bills: Counter[Decimal]) -> Decimal:
+    return sum((usd * times for usd, times in bills.items()), Decimal(0))
+
+
+def check_ledger(folder: Path, server: Counter[Decimal], cap: Decimal | None) -> None:
+    """Assert that the ledger has every bill of the server, and that the cap holds by the server's own count."""
+    ended, in_flight = held_and_ended(folder)
+    assert cap is None or total(server) <= cap, f"the server billed {total(server)} of {cap}"
+    assert ended <= server, f"the ledger has what the server has not: {ended - server}"
+    lost = sorted((server - ended).elements(), reverse=True)
+    assert len(lost) <= len(in_flight), f"{len(lost)} bills are not in the ledger, {len(in_flight)} were in flight"
+    assert all(usd <= most for usd, most in zip(lost, in_flight, strict=False)), "a call cost more than its hold"
+    known = read_journal(folder) or Journal()
+    assert known.spending.billed_usd == total(ended)
+    assert known.spending.in_flight_usd == sum(in_flight, Decimal(0))
+    assert cap is None or known.spending.total_usd <= cap
+
+
+def check_rows(subject: Subject, folder: Path) -> None:
+    """Assert that the rows of a sweep add up to its ledger."""
+    if subject.name == "rescue":
+        return
+    summary = json.loads((folder / "summary.json").read_text())
+    sums = [Decimal(str(summary["spending"]["control_usd"]))]
+    for row in summary["rows"]:
+        sums += [Decimal(str(row["cost_usd"])), Decimal(str(row["unconfirmed_usd"]))]
+        sums += [Decimal(str(row["memory_system"]["cost_usd"]))] if row["memory_system"] else []
+    known = read_journal(folder)
+    assert known is not None
+    assert sum(sums) == known.spending.total_usd, f"the rows have {sum(sums)} of {known.spending.total_usd}"
+
+
+def records(folder: Path) -> list[str]:
+    """Return every record but for places, times and payments, in an order that does not depend on who was first."""
+    runs = [record for record, _ in scan_runs(folder / RUNS)]
+    assert len({run["run"] for run in runs}) == len(runs), "a run is there twice"
+    assert sum(run["events"]["bytes"] for run in runs) == (folder / EVENTS).stat().st_size, "bytes of nobody"
+    events = [event for run in runs for event in read_events(folder, run["events"])]
+    plain = [{key: value for key, value in run.items() if key not in ("events", "usage")} for run in runs]
+    return sorted(json.dumps(_lasting(record)) for record in [*plain, *events])
+
+
+def _lasting(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _lasting(item) for key, item in value.items() if not key.endswith("_seconds")}
+
+
+# --- the faults -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Bench:
+    """Where faults are tried; counts what was tried and what held."""
+
+    folder: Path
+    url: str
+    rng: random.Random
+    tried: Counter[str]
+    held: Counter[str]
+    whole: dict[str, tuple[list[str], Decimal, float]]  # records, cost and seconds of an uninterrupted command
+    sweeps: int = 0
+
+    def subject(self) -> Subject:
+        return Subject(self.rng.choice(list(SUBJECTS)), self.url, self.folder / "prices.toml")
+
+    def prepare(self) -> None:
+        """Run every command once without a fault."""
+        (self.folder / "prices.toml").write_text(PRICES)
+        for name in SUBJECTS:
+            one, out, before = (
+                Subject(name, self.url, self.folder / "prices.toml"),
+                self.folder / name,
+                time.monotonic(),
+            )
+            first = bills_of(self.url)
+            code = perform(one.start(out, None), self.folder / "said")
+            assert code == 0, (self.folder / "said").read_text()
+            own = bills_of(self.url) - first
+            check_ledger(out, own, None)
+            check_rows(one, out)
+            self.whole[name] = (records(out), total(own), time.monotonic() - before)
+
+    @contextmanager
+    def sweep(self) -> Iterator[tuple[Subject, Path, Decimal | None, Counter[Decimal]]]:
+        """Yield a command, a new folder, a cap and the bills so far; afterwards finish it and check everything."""
+        one, self.sweeps = self.subject(), self.sweeps + 1
+        out = self.folder / f"cut-{self.sweeps}"
+        cost = self.whole[one.name][1]
+        cap = None if self.rng.random() < 0.3 else (cost * self.rng.randint(2, 14) / 10).quantize(Decimal("0.01"))
+        before = bills_of(self.url)
+        yield one, out, cap, before
+        began = (out / "manifest.json").exists()
+        words = one.resume(out, "--cap-usd", "none") if began else one.start(out, None)
+        code = perform(words, self.folder / "said")
+        assert code == 0, (self.folder / "said").read_text()
+        check_ledger(out, bills_of(self.url) - before, None)
+        check_rows(one, out)
+        assert records(out) == self.whole[one.name][0], f"the records of {one.name} differ"
+        shutil.rmtree(out)
+
+    def count(self, fault: str, times: int = 1) -> None:
+        self.tried[fault] += times
+        self.held[fault] += times
+
+    def kill(self, most: int) -> None:
+        """Kill a command at random moments until it ends by itself, or often enough."""
+        with self.sweep() as (one, out, cap, before):
+            for _ in range(most):
+                child = begin(one.go_on(out, cap), self.folder / "said")
+                time.sleep(self.rng.uniform(0, 0.7 * self.whole[one.name][2]))
+                os.killpg(child, signal.SIGKILL) if _is_leader(child) else os.kill(child, signal.SIGKILL)
+                code = end(child)
+                check_ledger(out, bills_of(self.url) - before, cap)
+                if code != -signal.SIGKILL:
+                    assert code in (0, 1), (self.folder / "said").read_text()
+                    break
+                self.count("kill -9")
+
+    def stop(self) -> None:
+        """Stop a command, let another one try to resume its folder, and let it go on."""
+        with self.sweep() as (one, out, cap, before):
+            child = begin(one.start(out, cap), self.folder / "said")
+            while not (out / "manifest.json").exists():
+                time.sleep(0.002)
+            os.kill(child, signal.SIGSTOP)
+            time.sleep(self.rng.uniform(0, 0.3))
+            code = perform(one.resume(out), self.folder / "other")
+            os.kill(child, signal.SIGCONT)
+            said = (self.folder / "other").read_text()
+            assert (code, "another process is writing" in said) == (2, True), f"{code}: {said}"
+            assert end(child) in (0, 1), (self.folder / "said").read_text()
+            check_ledger(out, bills_of(self.url) - before, cap)
+            self.count("SIGSTOP, and a resume meanwhile")
+
+    def resume_twice(self) -> None:
+        """Kill a command and resume it twice at once."""
+        with self.sweep() as (one, out, cap, before):
+            child = begin(one.start(out, cap), self.folder / "said")
+            while not (out / "manifest.json").exists():
+                time.sleep(0.002)
+            time.sleep(self.rng.uniform(0, 0.3 * self.whole[one.name][2]))
+            os.kill(child, signal.SIGKILL)
+            end(child)
+            both = [begin(one.resume(out), self.folder / name) for name in ("said", "other")]
+            codes = sorted(end(one) for one in both)
+            assert codes in ([0, 0], [0, 1], [1, 1], [0, 2], [1, 2]), codes
+            check_ledger(out, bills_of(self.url) - before, cap)
+            self.count("two resumes at once")
+
+    def fill(self) -> None:
+        """Leave no room on the disk: no file may grow beyond so many bytes."""
+        with self.sweep() as (one, out, cap, before):
+            limit = self.rng.randint(0, 12_000)
+            words = one.start(out, cap)
+            code = perform(
+                words, self.folder / "said", lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            )
+            assert code in (0, 1, 2), f"{code}: {(self.folder / 'said').read_text()}"
+            check_ledger(out, bills_of(self.url) - before, cap)
+            self.count("full disk")
+
+    def protect(self) -> None:
+        """Resume in a folder that is read-only: nothing may be asked, and the message says what to do."""
+        with self.sweep() as (one, out, _, before):
+            perform(one.start(out, Decimal(1)), self.folder / "said")
+            asked = bills_of(self.url)
+            modes = {path: path.stat().st_mode for path in [out, *out.rglob("*")]}
+            for path, mode in modes.items():
+                path.chmod(mode & ~0o222)
+            code = perform(one.resume(out, "--cap-usd", 100), self.folder / "said", _as_nobody)
+            for path, mode in modes.items():
+                path.chmod(mode)
+            said = (self.folder / "said").read_text()
+            assert (code in (1, 2), "Traceback" in said) == (True, False), f"{code}: {said}"
+            assert bills_of(self.url) == asked, "a call was made that could not be recorded"
+            check_ledger(out, asked - before, None)
+            self.count("read-only folder")
+
+
+def _as_nobody() -> None:
+    if os.getuid() == 0:
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+
+
+def _is_leader(child: int) -> bool:
+    try:
+        return os.getpgid(child) == child
+    except ProcessLookupError:
+        return False
+
+
+def main(arguments: list[str]) -> int:
+    """Try all faults and print the figures; the seed is printed so that a failure can be repeated."""
+    if arguments == ["--serve"]:
+        return serve()
+    kills = int(arguments[0]) if arguments else 1000
+    seed = int(arguments[1]) if len(arguments) > 1 else time.time_ns() % 1_000_000
+    print(f"{kills} kills, seed {seed}", flush=True)
+    for module in ("eirkit.cli.lacuna_run", "eirkit.cli.rescue", "openai"):
+        import_module(module)  # once, before this process is copied
+    with tempfile.TemporaryDirectory() as name, serving() as url:
+        folder = Path(name)
+        folder.chmod(0o755)
+        bench = Bench(folder, url, random.Random(seed), Counter(), Counter(), {})
+        bench.prepare()
+        others = [bench.stop, bench.resume_twice, bench.fill, bench.protect]
+        for fault in others * max(1, kills // 40):
+            fault()
+        while bench.tried["kill -9"] < kills:
+            bench.kill(min(12, kills - bench.tried["kill -9"]))
+        bills = bills_of(url)
+    print(f"{'fault':<34} tried  held")
+    for fault, times in bench.tried.items():
+        print(f"{fault:<34} {times:>5} {bench.held[fault]:>5}")
+    print(f"{bench.sweeps} commands, {bills.total():,} calls, ${total(bills):,.3f} by the server's own count")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,275 @@
+"""Answers in other words than the command's: what is read, what is not, and that it is read in linear time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eirkit.agents.answers import find_answer
+from eirkit.agents.conditions import Cache
+from eirkit.agents.driver import drive
+from eirkit.agents.managed import ManagedSession
+from eirkit.agents.model import ModelOptions, Reply
+from eirkit.agents.protocol import read_answers
+from eirkit.agents.serving.metered import make_metered
+from eirkit.agents.session import ControlledSession
+from eirkit.cli import run as run_command_line
+from eirkit.tasks.generation import generate, prepare
+from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.view import publish
+from tests.lacuna.running import retention
+from tests.lacuna.servers import ModelServer, Received, answers_as, fails, says
+
+TASK = generate(TaskSpec("stepwise-sum", n=12, m=4, seed=5))
+# How models write the answer 1234 of step 7, by a reader's eye.
+STATED = [
+    "Answer: 1234",
+    "The answer is 1,234.",
+    "**Answer:** 1,234",
+    "The final answer is **1234**.",
+    "\\boxed{1234}",
+    "$\\boxed{1,234}$",
+    '{"answer": 1234}',
+    '```json\n{"t": 7, "value": "1,234"}\n```',
+    'Here it is: {"answer": [1234]}. Anything else?',
+    '{"A_07": 1234}',
+    '"1234"',
+    "`1234`",
+    "[1234]",
+    "1\u202f234",
+    "A_07 = 1234",
+    "**A_07** is 1234",
+    "A_07 = 1000 + 234 = 1234",
+    "Step 7: 1234",
+    "The answer for step 7 is 1234.",
+    "Answer (step 7): 1'234",
+    "ANSWER: 1234",
+    "answer: 1234.0",
+    "The answer is 1234, because A_03 is missing.",
+    "The answer is 1234 (1000 + 234).",
+    "I add 1000 and 234.\nThe answer is 1234.",
+    "The sum is 1,234.",
+    "A_03 + A_05 gives 1234.",
+    "ANSWER 7 1,234",
+    "ANSWER 7 \\boxed{1234}",
+    'ANSWER 7 "1234"',
+    "ANSWER 7 1_234",
+    "ANSWER 7 1\u00a0234",
+]
+# What a reader would not take for the answer of step 7, or could take for two.
+OPEN = [
+    "The answer is 12 or 13",
+    "The answer of A_03 is 17",
+    "There is 1 missing input.",
+    "The input is 42.",
+    "A_03 is 42",
+    "I cannot answer; A_03 is missing.",
+    "The answer is between 3 and 5",
+    "1.234",
+    "The answer is not 42",
+    "The answer is 42.\nThe answer is 43.",
+    '{"t": 8, "answer": 42}',
+    '{"answer": 1, "value": 2}',
+    "\\boxed{x+1}",
+    "\\boxed{1} \\boxed{2}",
+    "7 42",
+    "12 + 30",
+    "The answer is -42",
+    "The answer is 42 if A_03 is 5",
+    "The answer could be 42",
+    "Step 3: 42",
+    "A_07 = A_03 + A_05",
+    "ANSWER 42",
+    "ANSWER 7 1.234",
+    "I will give the answer in 3 steps",
+]
+
+
+def read(text: str, t: int = 7, width: int = 1):
+    """Return what a session with such answers would record."""
+    answers, _ = read_answers(Reply(text))
+    if not answers:
+        return find_answer(text, t, width)
+    (answer,) = answers
+    return answer.values if len(answer.values) == width else answer.grouped
+
+
+@pytest.mark.parametrize("text", STATED)
+def test_one_value_of_the_current_step_is_an_answer(text):
+    assert read(text) == (1234,)
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_anything_else_is_no_answer(text):
+    assert read(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1,234", (1, 234)),
+        ("Answer: 1,234 5,678", (1234, 5678)),
+        ("ANSWER 7 1,234 5,678", (1234, 5678)),
+        ("The answer is 12 and 30", (12, 30)),
+        ("\\boxed{12, 30}", (12, 30)),
+        ('{"values": [12, 30]}', (12, 30)),
+        ("42", None),
+        ("12 30 40", None),
+    ],
+)
+def test_the_width_of_an_answer_decides_what_a_comma_separates(text, values):
+    assert read(text, width=2) == values
+
+
+@given(st.integers(0, 9999), st.integers(1, 64), st.sampled_from(["{:,}", "{:04d}", "{}"]))
+def test_every_value_is_read_back(value, t, form):
+    for template in ("The answer is {}.", "A_{t:02d} = {}", "\\boxed{{{}}}", '{{"answer": "{}"}}', "ANSWER {t} {}"):
+        assert read(template.format(form.format(value), t=t), t) == (value,)
+
+
+PIECES = (
+    "answer is ",
+    "1,",
+    "answer: 1 ",
+    "{",
+    "A_7 = ",
+    "0 ",
+    "\\boxed{",
+    " and ",
+    "(",
+    "it is ",
+    "'",
+    "1.0 ",
+    "=",
+    "\n",
+)
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=3).map("".join))
+def test_time_is_linear(piece):
+    """Nothing here can be measured by the clock on a busy machine; what ends at all within the test's time is fast."""
+    find_answer(piece * (60_000 // len(piece)), 7, 1)
+
+
+def play(server: ModelServer, *, managed: bool = False, reask: bool = False):
+    async def run():
+        model = make_metered("openai/any", ModelOptions(base_url=server.url, retries=0))
+        public, kept = publish(TASK, prepare(TASK.spec)), retention(TASK, 4)
+        session = ManagedSession(public, Cache(kept)) if managed else ControlledSession(public, kept)
+        if reask:
+            session.reask = True
+        try:
+            return await drive(session, model)
+        finally:
+            await model.close()
+
+    return asyncio.run(run())
+
+
+def said_by(agent: str, received: Received) -> str:
+    return json.loads(answers_as(agent)(received).body)["choices"][0]["message"]["content"]
+
+
+FORMS = (
+    "Answer: {value:,}",
+    "The answer is **{value:,}**.",
+    "ANSWER {t} {value:,}",
+    '{{"answer": {value}}}',
+    "\\boxed{{{value}}}",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("managed", [False, True])
+def test_a_model_that_answers_in_its_own_words_scores_as_one_that_keeps_to_the_form(form, managed):
+    """Values written as 1,234 were booked as lost information at h = m, where nothing is lost."""
+
+    def reword(text: str) -> str:
+        return re.sub(r"ANSWER (\d+) (\d+)", lambda m: form.format(t=int(m[1]), value=int(m[2])), text)
+
+    agent = "recoverer" if managed else "calculator"
+    with ModelServer(lambda received: says(said_by(agent, received))) as plain:
+        wanted = play(plain, managed=managed)
+    with ModelServer(lambda received: says(reword(said_by(agent, received)))) as worded:
+        found = play(worded, managed=managed)
+    assert [one.submitted for one in found.decisions] == [one.submitted for one in wanted.decisions]
+    assert any(max(one.submitted or (0,)) >= 1000 for one in wanted.decisions)  # some values have four digits
+    assert found.ending == "finished"
+
+
+def test_one_further_request_where_there_was_no_answer():
+    def script(received: Received):
+        again = "No answer was found in your last reply" in received.body["messages"][-1]["content"]
+        return says(said_by("calculator", received) if again or len(server.received) % 3 else "Let me see.")
+
+    with ModelServer(script) as server:
+        trace = play(server, reask=True)
+    assert [decision.fault for decision in trace.decisions] == [None] * 12
+    again = [action for action in trace.actions if action.action == "REASK"]
+    assert {(one.outcome, one.reason, one.number) for one in again} == {("refused", "malformed", 0)}
+    assert len(server.received) == len(trace.exchanges) == 12 + len(again) > 12
+
+
+def test_asked_once_more_and_not_twice(tmp_path, capfd):
+    with ModelServer([says("Let me see.")]) as server:
+        asked = (
+            "--n",
+            6,
+            "--m",
+            3,
+            "--h",
+            3,
+            "--seeds",
+            0,
+            "--model",
+            "openai/any",
+            "--base-url",
+            server.url,
+            "--reask",
+        )
+        words = ("lacuna", "run", "stepwise-sum", *asked, "--no-control", "--out", tmp_path / "out")
+        assert run_command_line(list(map(str, words))) == 0
+    assert len(server.received) == 12
+    (row,) = json.loads((tmp_path / "out" / "summary.json").read_text())["rows"]
+    assert (row["calls"], row["reasked"], row["faults"]) == (12, 6, {"malformed": 6})
+    assert run_command_line(["report", str(tmp_path / "out"), "--out", str(tmp_path / "page.html")]) == 0
+    assert "--reask" in (tmp_path / "page.html").read_text()  # in the command that repeats the run
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
+        (400, "System role not supported"),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
+    ],
+)
+def test_a_server_without_a_system_role_gets_the_rules_from_the_user(status, words):
+    def script(received: Received):
+        first, *_ = received.body["messages"]
+        if first["role"] == "system":
+            return fails(status, words)
+        rules, _, state = first["content"].partition("\n\n")
+        received.body["messages"] = [{"role": "system", "content": rules}, {"role": "user", "content": state}]
+        return says(said_by("calculator", received))
+
+    with ModelServer(script) as server:
+        trace = play(server)
+    assert [decision.fault for decision in trace.decisions] == [None] * 12
+    assert len(server.received) == 13  # refused once, remembered
+
+
+def test_a_seed_is_sent_until_a_server_refuses_it():
+    def script(received: Received):
+        if "seed" in received.body:
+            return fails(400, "Unrecognized request argument supplied: seed")
+        return says(said_by("calculator", received))
+
+    with ModelServer(script) as server:
+        play(server)
+    assert ["seed" in received.body for received in server.received] == [True, *[False] * 12]

@@ -1,0 +1,107 @@
+"""Checksums over run records and manifests: what was changed is refused, and folders from before open as ever."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from eirkit.cli import run as run_command_line
+from eirkit.errors import InputFileError
+from eirkit.records import read_document
+from eirkit.runs.manifest import FILE, SCHEMA, read_manifest
+from eirkit.runs.results import Results
+from eirkit.runs.store import RUNS, decode_run, scan_runs
+from eirkit.runs.suite import read_suite
+from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
+from eirkit.show.viewer.run_index import RunIndex
+
+SEEDS = 4
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tasks = {"workload": "store-recall", "n": 6, "m": 4, "h": 2, "seeds": f"0:{SEEDS}"}
+    start_sweep(read_suite({"model": "reference/calculator", **tasks}), tmp_path / "out", control=False)
+    return tmp_path / "out"
+
+
+def without_seals(folder: Path) -> None:
+    """Leave a folder as earlier versions wrote it."""
+    for name in (RUNS, FILE):
+        text = (folder / name).read_bytes()
+        (folder / name).write_bytes(re.sub(rb',\s*"crc32": ?\d+(\s*}\n)', rb"\1", text))
+
+
+def test_a_changed_score_is_refused_with_its_line(folder, capfd):
+    path = folder / RUNS
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = re.sub(rb'"correct":(\d)', lambda found: b'"correct":%d' % (int(found[1]) - 1), lines[2])
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(InputFileError, match=rf"{RUNS}:3: changed since it was written, as its checksum shows"):
+        resume_sweep(folder)
+    for command in (["report", folder], ["lacuna", "run", "--resume", folder]):
+        assert run_command_line([str(word) for word in command]) == 2
+        assert f"{RUNS}:3: changed" in capfd.readouterr().err
+    index = RunIndex(folder)
+    index.refresh()
+    assert (len(index), index.skipped) == (SEEDS - 1, 1)
+
+
+def test_a_reader_that_goes_on_later_names_the_right_line(folder):
+    path = folder / RUNS
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:2]))
+    (cell, _), results = next(iter(recorded_suite(folder).plan())), Results(folder)
+    assert results.record(cell, 3) is None
+    path.write_bytes(b"".join([*lines[:2], lines[2].replace(b'"seed":2', b'"seed":7', 1), lines[3]]))
+    with pytest.raises(InputFileError, match=rf"{RUNS}:3: changed"):
+        results.record(cell, 3)
+
+
+def test_no_flipped_bit_changes_what_a_line_says(folder):
+    line = (folder / RUNS).read_bytes().splitlines(keepends=True)[0]
+    record, refused = decode_run(line, folder / RUNS, 1), 0
+    for place in range(len(line) - 1):
+        for bit in range(8):
+            changed = bytes([*line[:place], line[place] ^ 1 << bit, *line[place + 1 :]])
+            try:
+                found = decode_run(changed, folder / RUNS, 1)
+            except InputFileError:
+                refused += 1
+            else:
+                assert {k: v for k, v in found.items() if k in record} == record
+    assert refused > 0.99 * 8 * (len(line) - 1)
+
+
+def test_no_flipped_bit_changes_what_a_manifest_says(folder):
+    path = folder / FILE
+    whole, manifest = path.read_bytes(), read_manifest(folder)
+    (text,) = manifest.rules.values()
+    start = whole.index(json.dumps(text, ensure_ascii=False).encode()[1:40])
+    for place in [*range(start, start + 40), *range(0, len(whole), 97), *range(len(whole) - 40, len(whole))]:
+        path.write_bytes(bytes([*whole[:place], whole[place] ^ 1, *whole[place + 1 :]]))
+        try:
+            found = read_manifest(folder)
+        except InputFileError:
+            continue
+        assert found == manifest, f"byte {place}"
+    path.write_bytes(whole.replace(text[:20].encode(), text[:19].encode() + b"#"))
+    with pytest.raises(InputFileError, match=rf"{FILE}: changed since it was written, as its checksum shows; restore"):
+        resume_sweep(folder)
+
+
+def test_a_folder_from_before_opens_and_goes_on(folder):
+    records = [record for record, _ in scan_runs(folder / RUNS)]
+    manifest = read_manifest(folder)
+    without_seals(folder)
+    assert b'"crc32"' not in (folder / FILE).read_bytes()
+    assert [record for record, _ in scan_runs(folder / RUNS)] == records
+    assert read_manifest(folder) == manifest
+    assert "crc32" not in read_document(folder / FILE, SCHEMA)
+    lines = (folder / RUNS).read_bytes().splitlines(keepends=True)
+    (folder / RUNS).write_bytes(b"".join(lines[:-1]))
+    assert resume_sweep(folder).complete
+    assert [record for record, _ in scan_runs(folder / RUNS)] == records

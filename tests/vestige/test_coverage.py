@@ -1,0 +1,78 @@
+"""Which calls are understood, and that every surface says how many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from eirkit.cli.vestige_analyze import analyze
+from eirkit.cli.vestige_show import show
+from eirkit.engine.processes import Processes
+from eirkit.logs.actions.coverage import ToolCoverage, coverage_of, is_understood
+from eirkit.logs.audits.occupancy import read_windows
+from eirkit.logs.corpus.analysis import AnalysisOptions
+from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts
+from eirkit.logs.trajectory import Call, RecordedTurn, Recording
+from eirkit.show.logs.analysed import read_analysed
+from eirkit.show.logs.coverage import coverage_facts, coverage_section, coverage_warnings, is_silent
+from eirkit.show.logs.page import headline_of
+from tests.vestige.formats.logs import as_lines
+from tests.vestige.test_detection import session
+
+
+def calling(*tools: str) -> Recording:
+    calls = tuple(Call(tool, {"command": "ls"} if tool == "bash" else {}) for tool in tools)
+    return Recording("r", "t", "made", "made", (RecordedTurn(calls=calls), RecordedTurn(calls=calls, rejected=True)))
+
+
+@pytest.mark.check
+def test_calls_are_counted_by_tool_and_those_of_rejected_replies_are_not() -> None:
+    assert coverage_of(calling("bash", "Read", "Read", "TodoWrite", "exec")) == (
+        ToolCoverage("Read", 2, 2),
+        ToolCoverage("bash", 1, 1),
+        ToolCoverage("TodoWrite", 1, 1),
+        ToolCoverage("exec", 1, 0),
+    )
+    assert not is_understood("mcp__github__create_issue")
+
+
+def logged(folder: Path, tools: dict[str, str]) -> Path:
+    """Write sessions that call one tool each."""
+    for name, tool in tools.items():
+        lines: list[dict[str, Any]] = session("Go")
+        lines[1]["message"]["content"][0]["name"] = tool
+        as_lines(folder / f"{name}.jsonl", [{**line, "sessionId": name} for line in lines])
+    return folder
+
+
+def test_a_log_in_which_no_call_was_understood_is_not_a_run_that_needed_nothing(tmp_path: Path) -> None:
+    logs = logged(tmp_path / "logs", {"a": "frobnicate"})
+    found = analyze_here(Corpus((logs,)), tmp_path / "out", AnalysisOptions(read_windows()), progress=lambda *_: None)
+    assert is_silent(found)
+    (row,) = found["coverage"]
+    assert (row["format"], row["agent_version"], row["calls"], row["understood"]) == ("claude-code", "2.1.325", 1, 0)
+    assert row["unknown"] == [{"tool": "frobnicate", "calls": 1}]
+    (warning,) = coverage_warnings(found)
+    assert "0 of 1 calls in claude-code 2.1.325 were understood" in warning
+    assert "frobnicate (1)" in warning
+    section = coverage_section(found)
+    assert section is not None
+    assert headline_of(read_analysed(tmp_path / "out", tests=False)).caption == "no call was understood"
+    command = CliRunner()
+    shown = command.invoke(analyze, [str(logs), "--out", str(tmp_path / "again")]).output
+    assert "No call was understood, so what these runs needed is not known." in shown
+    one = command.invoke(show, [str(tmp_path / "again"), "a"]).output
+    assert "calls understood: 0 of 1; not understood: frobnicate (1)" in one
+
+
+def test_parts_sum_up_to_the_same_coverage(tmp_path: Path) -> None:
+    logs = logged(tmp_path / "logs", {"a": "Read", "b": "Read", "c": "frobnicate"})
+    options = AnalysisOptions(read_windows())
+    here = analyze_here(Corpus((logs,)), tmp_path / "here", options, progress=lambda *_: None)
+    parts = analyze_in_parts(Corpus((logs,)), tmp_path / "parts", options, Processes(2))
+    assert here["coverage"] == parts["coverage"]
+    assert list(coverage_facts(here)) == [("calls understood", "2 of 3 in claude-code 2.1.325")]
+    assert not is_silent(here)

@@ -1,0 +1,103 @@
+"""How the format of a log is found: the surest wins, a tie is named, and long beginnings and preambles are passed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.logs.corpus.reader import CorpusReader, read_corpus
+from eirkit.logs.sources.documents import LogDocument, ReadLimits, Skipped, open_document
+from eirkit.logs.trajectory import MARKED, NAMED, SHAPE, Recording, formats
+from tests.vestige.formats.logs import as_json, as_lines
+
+pytestmark = pytest.mark.check
+
+LONG = "word " * 30_000  # 150 KB, more than twice what is read of a file's beginning
+
+
+def session(prompt: str) -> list[dict[str, Any]]:
+    common = {"sessionId": "s", "isSidechain": False, "cwd": "/repo", "version": "2.1.325"}
+    call = {"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": "/repo/a.py"}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "1\tx = 1\n"}
+    return [
+        {**common, "type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": prompt}},
+        {**common, "type": "assistant", "uuid": "u2", "parentUuid": "u1", "message": {"id": "m", "content": [call]}},
+        {**common, "type": "user", "uuid": "u3", "parentUuid": "u2", "message": {"role": "user", "content": [result]}},
+    ]
+
+
+def rollout(instructions: str) -> list[dict[str, Any]]:
+    reply = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Done."}]}
+    return [
+        {
+            "timestamp": "t",
+            "type": "session_meta",
+            "payload": {"id": "c", "cwd": "/repo", "instructions": instructions},
+        },
+        {"timestamp": "t", "type": "response_item", "payload": reply},
+    ]
+
+
+@pytest.mark.parametrize(("format", "make"), [("claude-code", session), ("codex", rollout)])
+@pytest.mark.parametrize("preamble", [[], ["Warning: no update was found", ""], ["\ufeff"]])
+def test_a_first_line_of_any_length_and_a_preamble_are_passed(
+    tmp_path: Path, format: str, make: Any, preamble: list[str]
+) -> None:
+    lines = [json.dumps(line) for line in make(LONG)]
+    path = tmp_path / "a.jsonl"
+    marked = preamble[:1] == ["\ufeff"]
+    path.write_text(("\ufeff" if marked else "".join(f"{line}\n" for line in preamble)) + "\n".join(lines) + "\n")
+    (run,) = [item for item in read_corpus([path]) if isinstance(item, Recording)]
+    assert run.format == format
+
+
+def test_a_session_that_begins_with_other_records_is_recognised(tmp_path: Path) -> None:
+    queued = [{"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": LONG}] * 3
+    (run,) = read_corpus([as_lines(tmp_path / "a.jsonl", [*queued, *session("Go")])])
+    assert isinstance(run, Recording)
+    assert run.format == "claude-code"
+
+
+def test_a_trajectory_with_queries_is_a_run_of_swe_agent_and_no_row_of_messages(tmp_path: Path) -> None:
+    # Newer files repeat the prompt at each step, as messages with a role, which rows of messages have, too.
+    step = {"action": "cat a.py", "observation": "x = 1", "response": "Look.", "state": {}, "thought": "Look."}
+    step["messages"] = [{"role": "user", "content": "Go"}]
+    path = as_json(tmp_path / "task-1.traj", {"trajectory": [step], "id": "task-1", "history": [], "info": {}})
+    document = open_document(path)
+    assert formats.get("message-rows")().recognises(document) == SHAPE
+    assert formats.get("swe-agent")().recognises(document) == MARKED
+    (run,) = read_corpus([path])
+    assert isinstance(run, Recording)
+    assert run.format == "swe-agent"
+
+
+class _Sure:
+    """A format that takes every log for its own."""
+
+    def __init__(self, certainty: int) -> None:
+        self.certainty = certainty
+
+    def recognises(self, document: LogDocument) -> int:
+        return self.certainty
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        yield Recording("r", "t", "sure", document.source, ())
+
+
+def reader_of(**readers: _Sure) -> CorpusReader:
+    reader = CorpusReader(outcomes=None, format=None, limits=ReadLimits())
+    reader._reading.readers = readers
+    return reader
+
+
+def test_the_surest_wins_and_a_tie_names_both(tmp_path: Path) -> None:
+    path = as_json(tmp_path / "a.json", {})
+    (item,) = reader_of(first=_Sure(SHAPE), second=_Sure(NAMED), third=_Sure(MARKED)).read(open_document(path), path)
+    assert isinstance(item, Recording)
+    (tie,) = reader_of(first=_Sure(MARKED), second=_Sure(MARKED)).read(open_document(path), path)
+    assert isinstance(tie, Skipped)
+    assert tie.reason == "looks like first and like second; choose one with --log-format"

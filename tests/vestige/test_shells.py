@@ -1,0 +1,121 @@
+"""What commands of many shells read and wrote, by files and lines; those of tools of this machine are really run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from eirkit.logs.actions.touches import touches_of
+from eirkit.logs.shell.effects import shell_touches
+from eirkit.logs.shell.state import ShellState
+from eirkit.logs.trajectory import Call, FileRead, Touches
+from tests.processes import completed
+from tests.vestige.shells import FILES, REAL, TOLD, Labelled
+
+MANY_ENOUGH = 120
+
+
+def lines_of(read: FileRead) -> str:
+    if read.lines is not None:
+        return str(len(read.lines))
+    return "?" if read.content is None else str(len(read.content.rstrip("\n").split("\n")))
+
+
+def agree(touches: Touches, case: Labelled) -> None:
+    wanted = dict(part.rpartition(":")[::2] for part in case.reads.split())
+    found = {read.path: lines_of(read) for read in touches.reads}
+    assert found.keys() == wanted.keys()
+    assert {path: lines for path, lines in found.items() if wanted[path] != "?"} == {
+        path: lines for path, lines in wanted.items() if lines != "?"
+    }
+    assert {write.path for write in touches.writes} == set(case.writes.split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text if name != "src/b.py" else "import sys\n", "utf-8")
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", tmp_path]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        completed([*git, *words], check=True)
+    (tmp_path / "src/b.py").write_text(FILES["src/b.py"], "utf-8")
+    completed([*git, "commit", "-qam", "two"], check=True)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.skipif(
+    shutil.which("git") is None or shutil.which("bash") is None, reason="git and bash are not installed"
+)
+@pytest.mark.parametrize("case", REAL, ids=lambda case: case.command[:60])
+def test_a_command_that_was_run_touches_what_its_label_says(case: Labelled, folder: Path) -> None:
+    tool = next((name for name in ("jq", "node") if f"{name} " in case.command), "bash")
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    state = ShellState(roots=(str(folder),), folder=str(folder), keeps_folder=False)
+
+    def run(command: str) -> tuple[str, int]:
+        done = completed(["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.stdout, done.returncode
+
+    for command in case.before:
+        shell_touches(command, *run(command), state)
+    before = contents(folder)
+    output, exit_code = run(case.command)
+    after = contents(folder)
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    passing = {name for name in case.writes.split() if name not in before and name not in after}  # made and removed
+    kept = {"src/a.py"} if "git checkout --" in case.command else set()  # changed and put back
+    assert set(case.writes.split()) == changed | passing | kept, "the label is wrong"
+    agree(shell_touches(case.command, output, exit_code, state), case)
+
+
+@pytest.mark.parametrize("case", TOLD, ids=lambda case: f"{case.command[:60]} {case.exit_code}")
+def test_a_command_of_another_shell_touches_what_its_label_says(case: Labelled) -> None:
+    state = ShellState(roots=("/repo",), folder="/repo", keeps_folder=False)
+    agree(shell_touches(case.command, case.output or "", case.exit_code, state), case)
+
+
+def test_there_are_many_labels() -> None:
+    assert len(REAL) + len(TOLD) >= MANY_ENOUGH
+    assert len({(case.command, case.output, case.before) for case in (*REAL, *TOLD)}) == len(REAL) + len(TOLD)
+
+
+REFUSALS = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected",
+    "Permission to use Bash with command rm has been denied.",
+    "exec command rejected by user",
+    "[Operation Cancelled] Reason: User denied execution.",
+    "The user rejected permission to use this specific tool call.",
+    "The user denied this operation.",
+    "Error: The user has declined to run this tool.",
+)
+
+
+@pytest.mark.parametrize("told", REFUSALS)
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("bash", {"command": "echo x > a.py; rm b.py; cat c.py"}), ("Write", {"file_path": "a.py", "content": "x"})],
+)
+def test_a_refused_call_touches_nothing(told: str, failed: bool, tool: str, arguments: dict[str, str]) -> None:
+    call = Call(tool, arguments, told, failed=failed)
+    assert touches_of(call, ShellState(folder="/repo")) == Touches()
+
+
+@pytest.mark.parametrize(
+    "code", ["import glob\nfor p in glob.glob('src/*.py'): print(open(p).read())", "open('a\\x01b','w')"]
+)
+def test_no_mark_of_ours_gets_into_a_path(code: str) -> None:
+    state = ShellState(roots=("/repo",), folder="/repo", met={"src/a.py": None})
+    touches = shell_touches(f"python3 - <<'EOF'\n{code}\nEOF", "x\n", 0, state)
+    paths = [read.path for read in touches.reads] + [write.path for write in touches.writes]
+    assert all(path.isprintable() for path in paths)
