@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Sequence
+from statistics import fmean
 
 import pytest
 
@@ -18,11 +19,16 @@ from eirkit.agents.driver import drive
 from eirkit.agents.managed import ManagedOptions, ManagedSession
 from eirkit.agents.memories.in_process import KeyValue, find_labels
 from eirkit.agents.memory import Item
-from eirkit.agents.model import Reply, Request
+from eirkit.agents.model import ModelOptions, Reply, Request
 from eirkit.agents.models.prompt_reader import Reader, read_summary_limit
+from eirkit.experiments.rescue import ArmRow, Contrast, Rescue
 from eirkit.findings.causes import judge, score
 from eirkit.findings.fates import count_fates
+from eirkit.findings.intervals import paired
+from eirkit.findings.validity import check_validity
+from eirkit.runs.capability import assess_gate
 from eirkit.tasks.generation import prepare
+from eirkit.tasks.task import TaskSpec
 from tests.lacuna.running import agent, task_of
 from tests.lacuna.sessions import controlled, managed, public
 
@@ -265,3 +271,97 @@ def test_a_truncating_store_is_blamed_even_where_the_record_could_be_read():
     assert count_fates(trace.decisions, verdicts, trace.consultations).fates["cut_value"] > 10
     assert found.errors["computation"] == 0
     assert {verdict.kind for verdict in verdicts if verdict.cause == "state_supply"} == {"misinformed"}
+
+
+# --- models that have the information from elsewhere, and few steps
+
+
+class Remembering:
+    """An endpoint that remembers every answer it gave, whatever is shown to it."""
+
+    def __init__(self) -> None:
+        self._reader = Reader()
+        self.known: dict[int, tuple[int, ...]] = {}
+
+    async def reply(self, request: Request) -> Reply:
+        prompt = self._reader.read(request)
+        self.known = {} if prompt.t == 1 else self.known
+        self.known[prompt.t] = prompt.operate(self.known)
+        return Reply(f"ANSWER {prompt.t} {self.known[prompt.t][0]}")
+
+
+def test_a_model_that_remembers_is_a_leak_and_not_a_finding():
+    _, _, found = play(controlled(TASK, 4), Remembering())
+    assert (found.accuracy, found.errors["state_supply"]) == (1.0, 0)
+    assert found.unexplained == found.blind == found.missed > 10
+    checked = check_validity(found.blind, found.unexplained, TASK.spec, in_words=False)
+    assert checked.finding == "leak"
+    assert checked.sentence.startswith(
+        f"leak: {found.blind} of {found.blind} steps are right although an input was lost"
+    )
+
+
+@pytest.mark.parametrize("name", ["calculator", "guesser"])
+@pytest.mark.parametrize("workload", ["stepwise-sum", "store-recall", "stepwise-max", "stepwise-topk"])
+def test_agents_without_memory_raise_no_alarm(name, workload):
+    blind = right = 0
+    for seed in range(4):
+        task = task_of(workload, n=32, m=8, seed=seed)
+        _, _, found = play(controlled(task, 2), agent(name), task=task)
+        blind, right = blind + found.blind, right + found.unexplained
+    assert blind > 10
+    assert check_validity(blind, right, task.spec, in_words=False).finding is None
+
+
+def test_the_substituter_is_right_by_what_it_sees_and_raises_no_alarm():
+    task = task_of("stepwise-max", n=48, m=8, seed=1)
+    _, _, found = play(controlled(task, 2), agent("substituter"), task=task)
+    assert found.blind > 10
+    assert check_validity(found.blind, found.unexplained, task.spec, in_words=False).finding is None
+
+
+def test_rescue_claims_no_repair_where_nothing_was_broken():
+    made = rescue_of({"control": [True] * 20, "oracle": [True] * 20, "sham": [False] * 20})
+    assert made.repair_effects({"m"})[0].difference.estimate == 1.0
+    assert not made.repairs("m")
+    assert made.repair_effect is None
+
+
+def test_rescue_claims_no_repair_from_one_step():
+    made = rescue_of({"control": [False], "oracle": [True], "sham": [False]})
+    assert (made.repairs("m"), made.repair_effect) == (False, None)
+    (one,) = made.repair_effects({"m"})
+    assert one.difference.low < 0 < one.difference.high
+
+
+def test_rescue_claims_a_repair_that_is_one():
+    made = rescue_of({"control": [False] * 20, "oracle": [True] * 20, "sham": [False] * 20})
+    assert (made.repairs("m"), made.repair_effect) == (True, 1.0)
+
+
+def rescue_of(arms: dict[str, list[bool]]) -> Rescue:
+    """A rescue of one trajectory with these outcomes, without a run."""
+    pairs = [("oracle", "sham"), ("oracle", "control"), ("sham", "control")]
+    contrasts = tuple(
+        Contrast("m", (a, b), len(arms[a]), 1, paired([list(zip(arms[a], arms[b], strict=True))]), 1.0, 1.0)
+        for a, b in pairs
+    )
+    rows = tuple(ArmRow("m", arm, len(got), fmean(got), 1, 1, None, None, None, None) for arm, got in arms.items())
+    calm = check_validity(len(arms["control"]), 0, TASK.spec, in_words=False)
+    return Rescue(rows, contrasts, (), {"m": calm})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_model_with_two_percent_slips_passes_the_gate(seed):
+    spec = TaskSpec("stepwise-sum", n=64, m=16)
+    options = ModelOptions(seed=seed, extra={"p": "0.02"})
+    cell = assess_gate("reference/sloppy", spec, options)
+    assert (cell.verdict, cell.passes) == ("passed", True)
+    assert cell.skill_low >= 0.9
+
+
+@pytest.mark.parametrize(("p", "verdict"), [("0.5", "failed"), ("0.1", "undecided")])
+def test_the_gate_says_what_it_can(p, verdict):
+    cell = assess_gate("reference/sloppy", TaskSpec("stepwise-sum", n=24, m=8), ModelOptions(extra={"p": p}))
+    assert (cell.verdict, cell.passes) == (verdict, False)
+    assert ("use more seeds" in cell.reason) == (verdict == "undecided")

@@ -32,7 +32,7 @@ SHARES = st.floats(0, 1).map(lambda value: round(value, 6))
 def memories(tmp_path_factory):
     """The same tasks with a memory that keeps everything and with one that drops every third write."""
     root = tmp_path_factory.mktemp("memories")
-    how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json")
+    how = ("--workload", "store-recall", "--n", 32, "--m", 8, "--h", 4, "--seeds", "0:8", "--json")
     for name in ("key-value", "broken-drops"):
         where = ("--memory", name, "--out", root / name)
         command("lacuna", "run", *how, "--model", "reference/recoverer", *where)
@@ -70,7 +70,8 @@ def test_the_difference_is_that_of_the_records(sweeps):
     assert accuracy.difference == pytest.approx(accuracy.b - accuracy.a, abs=ROUNDING)
     cells = [one for one in found.parts if one.measure == "accuracy"]
     assert len(cells) == 12
-    assert all(one.low <= one.difference <= one.high for one in cells)
+    assert all((one.low, one.high) == (None, None) for one in cells)  # four tasks each
+    assert accuracy.low is None or accuracy.low <= accuracy.difference <= accuracy.high
     assert [(change.name, change.a, change.b) for change in found.changes if "policy" in change.name] == [
         ("suite.grid.0.policy", None, "lru")
     ]
@@ -91,7 +92,7 @@ def test_seeds_are_tasks_where_their_graphs_coincide(tmp_path):
 
 def test_a_folder_does_not_differ_from_itself(sweeps):
     found = compare(sweeps / "a", sweeps / "a")
-    assert all(one.difference == one.low == one.high == 0 and one.p == 1 for one in found.overall)
+    assert all((one.difference, one.low, one.high, one.p) == (0, None, None, 1) for one in found.overall)
     assert found.changes == ()
 
 
@@ -184,28 +185,48 @@ def test_a_difference_is_its_definition(rows):
     found = difference_of("", "x", [MeasuredPair(*row) for row in rows])
     assert found.difference == pytest.approx(fmean(b - a for _, a, b in rows), abs=ROUNDING)
     assert found.clusters == len({task for task, _, _ in rows})
+    assert (found.low, found.high) == (None, None)  # at most four tasks
     if found.clusters == 1:
-        assert (found.low, found.high, found.p) == (None, None, None)
+        assert found.p is None
         return
     # Sign flips of the tasks' mean differences, every pattern counted.
     means = [fmean(b - a for t, a, b in rows if t == task) for task in dict.fromkeys(t for t, _, _ in rows)]
     patterns = np.array(np.meshgrid(*[[1, -1]] * len(means))).reshape(len(means), -1).T
     sums = np.abs(patterns @ np.array(means))
     assert found.p == pytest.approx(float((sums >= abs(sum(means)) - ROUNDING).mean()), abs=ROUNDING)
-    assert found.low <= found.high
 
 
-def test_many_tasks_have_the_normal_interval():
+# Quantiles of Student's t from a printed table.
+@pytest.mark.parametrize(("tasks", "t"), [(6, 2.5706), (12, 2.2010), (31, 2.0423), (5_001, 1.9604)])
+def test_the_interval_is_students_over_tasks(tasks, t):
     rng = np.random.default_rng(0)
-    values = rng.normal(0.1, 1, comparison.MOST_RESAMPLED + 1)
+    values = rng.normal(0.1, 1, tasks)
     found = difference_of("", "x", [MeasuredPair(str(task), 0.0, value) for task, value in enumerate(values.tolist())])
-    half = 1.959963984540054 * stdev(values.tolist()) / math.sqrt(len(values))
-    assert found.high - found.low == pytest.approx(2 * half, rel=1e-9)
-    assert found.p is None
+    half = t * stdev(values.tolist()) / math.sqrt(len(values))
+    assert found.high - found.low == pytest.approx(2 * half, rel=1e-4)
+    assert found.p is not None
+
+
+@pytest.mark.parametrize("tasks", [6, 8, 40])
+def test_equal_differences_of_shares_have_an_interval_that_95_percent_of_samples_cover(tasks):
+    found = difference_of("", "accuracy", [MeasuredPair(str(task), 0.5, 0.75) for task in range(tasks)])
+    assert found.low < 0.25 < found.high
+    # A truth at the end of the interval: a share u of tasks differs by −1 (or +1), and none of them was drawn.
+    for end, other in ((found.low, -1.0), (found.high, 1.0)):
+        unseen = (end - 0.25) / (other - 0.25)
+        assert (1 - unseen) ** tasks == pytest.approx(0.05, abs=1e-9)
+
+
+def test_few_tasks_are_not_called_better():
+    one = difference_of("", "accuracy", [MeasuredPair(str(i), 0.1, 0.9 + i / 100) for i in range(4)])
+    told = verdict_of(comparison.Comparison("lacuna-run", "a", "b", "runs", (one,), (), (), ()))
+    assert one.p == 0.125
+    assert "better" not in told
+    assert "too few tasks (4) for an interval; use 6 or more seeds" in told
 
 
 def test_many_pairs_of_one_task_move_the_interval_with_the_mean():
-    single = comparison.MOST_RESAMPLED + 1
+    single = 5_001
     rng = np.random.default_rng(1)
     pairs = [MeasuredPair("one", 0.0, 1.0)] * 4_000
     pairs += [MeasuredPair(str(task), 0.0, value) for task, value in enumerate(rng.normal(0, 1, single).tolist())]
@@ -217,7 +238,7 @@ def test_many_pairs_of_one_task_move_the_interval_with_the_mean():
     which = np.r_[np.zeros(4_000, dtype=int), 1 + np.arange(single)]
     sums = np.bincount(which, weights=left)
     error = math.sqrt(len(sums) / (len(sums) - 1) * float(sums @ sums)) / len(pairs)
-    assert found.high - found.low == pytest.approx(2 * 1.959963984540054 * error, rel=1e-9)
+    assert found.high - found.low == pytest.approx(2 * 1.9604 * error, rel=1e-4)
     assert found.high - found.low > 10 * 2 * 1.96 / math.sqrt(len(pairs))  # 4,000 pairs of one task are one fact
 
 
@@ -332,7 +353,7 @@ def test_the_verdict_names_the_memories_and_where_results_went(memories):
     found = compare(memories / "key-value", memories / "broken-drops")
     assert sides_of(found) == ("key-value", "broken-drops")
     assert verdict_of(found).startswith("broken-drops is worse than key-value in accuracy: −")
-    assert "over 4 pairs of runs of 4 tasks" in verdict_of(found)
+    assert "over 8 pairs of runs of 8 tasks" in verdict_of(found)
     assert FATE_MEASURES["not_stored"].label in fates_sentence(found)
     back = compare(memories / "broken-drops", memories / "key-value")
     assert verdict_of(back).startswith("key-value is better than broken-drops in accuracy: +")
@@ -343,9 +364,9 @@ def test_the_verdict_names_the_memories_and_where_results_went(memories):
 def test_a_difference_that_chance_would_make_is_not_called_better(rows):
     one = difference_of("", "accuracy", [MeasuredPair(str(i), *row) for i, row in enumerate(rows)])
     told = verdict_of(comparison.Comparison("lacuna-run", "a", "b", "runs", (one,), (), (), ()))
-    inside = one.low <= 0 <= one.high
-    assert ("better" in told or "worse" in told) == (not inside)
-    if not inside:
+    shown = one.low is not None and not one.low <= 0 <= one.high and one.p <= 0.05
+    assert ("better" in told or "worse" in told) == shown
+    if shown:
         assert ("better" in told) == (one.difference > 0)
 
 
@@ -359,7 +380,7 @@ def test_without_a_memory_on_both_sides_there_are_no_fates(sweeps, memories, tmp
 
 
 def test_the_prompts_of_partners_count_and_not_those_of_a_whole_grid(memories, tmp_path):
-    how = ("--n", 32, "--m", 8, "--h", 4, "--seeds", "0:4", "--json", "--memory", "key-value")
+    how = ("--n", 32, "--m", 8, "--h", 4, "--seeds", "0:8", "--json", "--memory", "key-value")
     grid = ("--workload", "store-recall,stepwise-sum", "--model", "reference/recoverer")
     command("lacuna", "run", *grid, *how, "--out", tmp_path / "both")
     found = compare(memories / "key-value", tmp_path / "both")

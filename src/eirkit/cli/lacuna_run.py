@@ -26,6 +26,7 @@ from eirkit.cli.runner_options import (
 from eirkit.errors import UsageError
 from eirkit.findings.fates import NOT_ASKED, RETURNED
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES
+from eirkit.findings.validity import doubt_of, is_withheld
 from eirkit.runs.capability import NO_CONTROL
 from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.control import control_plan
@@ -315,7 +316,7 @@ def _cause(row: Mapping[str, Any], cause: str) -> object:
 
 def _claim(row: Mapping[str, Any], figure: object) -> object:
     """Return a figure about lost information, unless the cell failed the control."""
-    return WITHHELD if row["control"] is not None and not row["claims"] else figure
+    return WITHHELD if is_withheld(row) else figure
 
 
 def _aligned(row: Mapping[str, Any]) -> float | None:
@@ -343,6 +344,8 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
             )
     yield from silences(summary.rows)
     for row in summary.rows:
+        if doubt := doubt_of(row):
+            yield f"{row['model']}, {_condition(row)}, h = {row['h']}: {doubt}"
         if row["suspect"]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"
     for failure in summary.failures:

@@ -30,7 +30,7 @@ from eirkit.runs.capability import NO_CONTROL, CapabilityCell
 from eirkit.runs.cells import Truth
 from eirkit.runs.results import Results
 from eirkit.show.document import Document, Section
-from eirkit.show.table import Cell, Column, Table, counted
+from eirkit.show.table import Cell, Column, Table, counted, points
 from eirkit.tasks.policy import policies
 from eirkit.tasks.task import TaskSpec
 
@@ -126,7 +126,7 @@ def _document(
     setup: RescueSetup, found: Rescue, controls: Mapping[str, CapabilityCell], data: Mapping[str, Any]
 ) -> Document:
     allowed = may_claim(found, controls)
-    answer = list(_effects(setup, found.repair_effects(allowed)))
+    answer = list(_effects(setup, found, found.repair_effects(allowed)))
     if not found.contrasts and not found.failures:
         answer = [_nothing(setup)]
     tables = (_arm_table(setup, found), _fate_table(found), _contrast_table(found, allowed))
@@ -168,16 +168,25 @@ def _arm_table(setup: RescueSetup, found: Rescue) -> Table:
     return Table("arms", title, columns, tuple(rows), note)
 
 
-def _effects(setup: RescueSetup, effects: Sequence[Contrast]) -> Iterator[str]:
+def _effects(setup: RescueSetup, found: Rescue, effects: Sequence[Contrast]) -> Iterator[str]:
     """Yield what restoring did, a sentence for each model: cells of different models are not one number."""
     missing = "with a miss" if setup.memory is None else f"where {setup.memory.name} did not return an input"
     for one in effects:
-        found = one.difference
-        yield (
-            f"{one.model}: at {counted(one.pairs, 'step')} {missing}, restoring it changes accuracy by "
-            f"{100 * found.estimate:+.1f} points over a sham (95% interval {100 * found.low:+.1f} to "
-            f"{100 * found.high:+.1f})."
-        )
+        where = f"{one.model}: at {counted(one.pairs, 'step')} {missing}"
+        told = f"{_difference(one)} over a sham"
+        if (control := found.contrast(one.model, ("oracle", "control"))) is not None:
+            told += f" and {_difference(control)} over nothing"
+        if found.repairs(one.model):
+            yield f"{where}, restoring it changes accuracy by {told}."
+        else:
+            yield f"{where}, no repair is shown: with it restored accuracy differs by {told}."
+        if (doubt := found.validity[one.model].sentence) is not None:
+            yield f"{one.model}: {doubt}."
+
+
+def _difference(one: Contrast) -> str:
+    found = one.difference
+    return f"{points(found.estimate)} points (95% interval {points(found.low)} to {points(found.high)})"
 
 
 def _nothing(setup: RescueSetup) -> str:
@@ -235,7 +244,7 @@ def _contrast_table(found: Rescue, allowed: set[str]) -> Table:
         for c in found.contrasts
         if c.model in allowed
     ]
-    return Table("contrasts", "Paired by seed and step, resampled by run", columns, tuple(rows))
+    return Table("contrasts", "Paired by seed and step", columns, tuple(rows))
 
 
 def _remarks(found: Rescue, controls: Mapping[str, CapabilityCell]) -> Iterator[str]:

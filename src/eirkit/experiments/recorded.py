@@ -70,13 +70,13 @@ def rescue_document(
     document = found.as_json()
     for row in (*document["rows"], *document["contrasts"]):
         cell = controls.get(row["model"])
-        row |= {"control": None if cell is None else cell.verdict(), "claims": cell is not None and cell.passes}
+        row |= {"control": None if cell is None else cell.standing(), "claims": cell is not None and cell.passes}
     allowed = may_claim(found, controls)
     condition = {"workload": setup.spec.workload, "m": setup.spec.m, "h": setup.h, "policy": setup.policy}
     return {
         **document,
         "repair_effect": found.repair_effect_of(allowed),
-        "repair_effects": [_effect(one) for one in found.repair_effects(allowed)],
+        "repair_effects": [_effect(one, found) for one in found.repair_effects(allowed)],
         **condition,
         "truth": setup.truth,
         "managed": setup.managed,
@@ -88,9 +88,21 @@ def rescue_document(
     }
 
 
-def _effect(one: Contrast) -> dict[str, Any]:
-    found = one.difference
-    return {"model": one.model, "effect": found.estimate, "low": found.low, "high": found.high, "pairs": one.pairs}
+def _effect(one: Contrast, found: Rescue) -> dict[str, Any]:
+    """Return the effect of one model: over a sham, over nothing, and whether both show a repair."""
+    over, control = one.difference, found.contrast(one.model, ("oracle", "control"))
+    beyond = None if control is None else control.difference
+    return {
+        "model": one.model,
+        "effect": over.estimate,
+        "low": over.low,
+        "high": over.high,
+        "over_control": None
+        if beyond is None
+        else {name: getattr(beyond, name) for name in ("estimate", "low", "high")},
+        "repairs": found.repairs(one.model),
+        "pairs": one.pairs,
+    }
 
 
 def may_claim(found: Rescue, controls: Mapping[str, CapabilityCell]) -> set[str]:

@@ -17,7 +17,9 @@ from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan
 from eirkit.errors import SpecError
 from eirkit.findings.causes import RunScore, Verdict, judge, read_score
 from eirkit.findings.fates import FATES, Fate
-from eirkit.findings.statistics import Interval, bootstrap, deviation, mcnemar, mean, sign_flip
+from eirkit.findings.intervals import paired
+from eirkit.findings.statistics import Interval, deviation, mcnemar, mean, sign_flip
+from eirkit.findings.validity import Validity, check_validity, repair_shown
 from eirkit.runs.cells import (
     ARMS,
     EXTERNAL,
@@ -139,7 +141,7 @@ class Contrast:
     arms: tuple[Arm, Arm]
     pairs: int
     trajectories: int
-    difference: Interval  # of accuracies at missed steps, first − second; resampled by trajectory
+    difference: Interval  # of accuracies at missed steps, first − second; exact over steps and t over trajectories
     mcnemar_p: float
     permutation_p: float  # sign flips of each trajectory's difference
 
@@ -151,16 +153,29 @@ class Rescue:
     rows: tuple[ArmRow, ...]
     contrasts: tuple[Contrast, ...]
     failures: tuple[str, ...]  # trajectories lost to infrastructure, and why
+    validity: Mapping[str, Validity]  # of the arm without an injection, by model
 
     @property
     def repair_effect(self) -> float | None:
-        """Accuracy at missed steps, oracle − sham; None for several models, whose effects are not one number."""
+        """Accuracy at missed steps, oracle − sham; None for several models, or where no repair is shown."""
         return self.repair_effect_of({row.model for row in self.rows})
 
     def repair_effect_of(self, models: Collection[str]) -> float | None:
         """The repair effect of these models; None unless exactly one of them has one."""
         chosen = self.repair_effects(models)
-        return chosen[0].difference.estimate if len(chosen) == 1 else None
+        if len(chosen) != 1 or not self.repairs(chosen[0].model):
+            return None
+        return chosen[0].difference.estimate
+
+    def repairs(self, model: str) -> bool:
+        """True if restoring is shown to repair answers of this model."""
+        found = [self.contrast(model, ("oracle", arm)) for arm in ("sham", "control")]
+        differences = [one.difference for one in found if one is not None]
+        return len(differences) == len(found) and repair_shown(differences, self.validity[model].finding)
+
+    def contrast(self, model: str, arms: tuple[str, str]) -> Contrast | None:
+        """The comparison of two arms of a model; None if they share no step."""
+        return next((one for one in self.contrasts if one.model == model and one.arms == arms), None)
 
     def repair_effects(self, models: Collection[str]) -> list[Contrast]:
         """The contrasts of oracle and sham for these models."""
@@ -172,6 +187,7 @@ class Rescue:
             "repair_effect": self.repair_effect,
             "contrasts": [asdict(contrast) for contrast in self.contrasts],
             "failures": list(self.failures),
+            "validity": {model: one.as_json() for model, one in self.validity.items()},
         }
 
 
@@ -183,6 +199,7 @@ class _Run:
     fates: Mapping[Fate, int] | None  # of an external memory
 
 
+_BLIND = ("blind", "unexplained")
 Runs = Mapping[int, _Run]  # by seed
 Steps = Mapping[int, Collection[int]]  # by seed
 
@@ -203,16 +220,19 @@ def measure_rescue(
     rows: list[ArmRow] = []
     contrasts: list[Contrast] = []
     failures: list[str] = []
+    validity: dict[str, Validity] = {}
     for model in models:
         runs = {arm: _read_arm(setup, setup.cell(arm, model, options), seeds, results) for arm in ARMS}
         failures += _failures(setup, model, options, seeds, results)
         chosen = _chosen(setup, runs["control"])
+        blind, right = (sum(getattr(run.score, name) for run in runs["control"].values()) for name in _BLIND)
+        validity[model] = check_validity(blind, right, setup.spec, in_words=setup.memory is not None)
         memory = None if setup.memory is None else setup.memory.name
         rows += [replace(_row(model, arm, runs[arm], len(seeds), chosen), memory=memory) for arm in ARMS]
         pairs: tuple[tuple[Arm, Arm], ...] = (("oracle", "sham"), ("oracle", "control"), ("sham", "control"))
         for first, second in pairs:
             contrasts += _contrast(model, (first, second), runs[first], runs[second], chosen)
-    return Rescue(tuple(rows), tuple(contrasts), tuple(failures))
+    return Rescue(tuple(rows), tuple(contrasts), tuple(failures), validity)
 
 
 def _failures(
@@ -288,16 +308,13 @@ def _contrast(model: str, arms: tuple[Arm, Arm], first: Runs, second: Runs, chos
     gains = [sum(a - b for a, b in trajectory) for trajectory in by_trajectory]
     sizes = [len(trajectory) for trajectory in by_trajectory]
 
-    def difference(chosen: Sequence[int]) -> float:
-        return sum(gains[i] for i in chosen) / sum(sizes[i] for i in chosen)
-
     return [
         Contrast(
             model=model,
             arms=arms,
             pairs=len(pairs),
             trajectories=len(by_trajectory),
-            difference=bootstrap(difference, len(by_trajectory)),
+            difference=paired(by_trajectory),
             mcnemar_p=mcnemar([a for a, _ in pairs], [b for _, b in pairs]).p,
             permutation_p=sign_flip([gain / size for gain, size in zip(gains, sizes, strict=True)]).p,
         )

@@ -234,6 +234,9 @@ class CellScore:
     errors: dict[Cause, int]  # wrong steps by cause, over all runs
     error_shares: dict[Cause, float | None]  # of scored steps; mean over runs
     kinds: dict[Kind, int]
+    unsure: int  # steps of which it is not known whether a reference was in context, over all runs
+    blind: int  # scored steps that were answered although an input was lost, over all runs
+    unexplained: int  # of those, right ones whose answer does not follow from what was visible
     max_turn: int  # runs that reached their limit of actions
     reads: float | None  # per run
     recomputations: float | None
@@ -263,6 +266,9 @@ def pool(scores: Sequence[RunScore]) -> CellScore:
         errors={cause: sum(run.errors[cause] for run in scores) for cause in CAUSES},
         error_shares={cause: mean(run.errors[cause] / max(1, run.steps) for run in scores) for cause in CAUSES},
         kinds=dict(sorted(kinds.items())),
+        unsure=sum(run.unsure for run in scores),
+        blind=sum(run.blind for run in scores),
+        unexplained=sum(run.unexplained for run in scores),
         max_turn=sum(run.max_turn for run in scores),
         reads=mean(float(run.reads) for run in scores),
         recomputations=mean(float(run.recomputations) for run in scores),

@@ -1,20 +1,22 @@
 """The capability control: which models solve which workloads when nothing is missing.
 
 Only these models support claims about lost information. The control runs cells at full information, with and without a
-calculator, and computes an accuracy and a verdict for each model and workload.
+calculator. The verdict is about single steps: how often an answer is right whose inputs were all shown and right.
+Errors that carry over do not count, so one slip that spoils the rest of a run does not exclude a model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.errors import EirkitError
 from eirkit.findings.causes import CAUSES, RunScore
-from eirkit.findings.statistics import deviation, mean
+from eirkit.findings.intervals import proportion
+from eirkit.findings.statistics import Interval, deviation, mean
 from eirkit.runs import cells as runs
 from eirkit.runs.budget import is_scripted
 from eirkit.runs.cells import CellPlan, Planned
@@ -24,10 +26,14 @@ from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
-THRESHOLD = 0.75  # preregistered for the published runs
+THRESHOLD = 0.9  # of steps whose inputs were all shown and right
 WINDOWS = (4, 8, 16)
 LOOKUP_WINDOWS = (16,)  # with fewer stored labels the task would be a different one
 SEEDS = (0, 1, 2)
+
+
+GateVerdict = Literal["passed", "failed", "undecided"]
+STANDING = ("accuracy", "skill", "skill_low", "skill_high", "verdict", "passes", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,11 @@ class CapabilityCell:
     steps: int
     errors: dict[str, int]
     calculator_accuracy: float | None  # with a calculator; None if not run
+    skill: float | None  # right answers at steps whose inputs were all shown and right; None without such a step
+    skill_low: float  # exact 95% interval
+    skill_high: float
+    skill_steps: int
+    verdict: GateVerdict
     passes: bool
     reason: str  # why the cell does or does not support claims about lost information
     failures: dict[str, int]  # reasons of failed runs, with and without the calculator, and their numbers
@@ -51,9 +62,9 @@ class CapabilityCell:
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def verdict(self) -> dict[str, Any]:
+    def standing(self) -> dict[str, Any]:
         """Return the verdict as it appears in the results of other commands."""
-        return {"accuracy": self.accuracy, "passes": self.passes, "reason": self.reason}
+        return {name: getattr(self, name) for name in STANDING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,20 +192,27 @@ def _measured(model: str, spec: TaskSpec, control: Control, options: ModelOption
     tool = control.cells(spec, model, options, aided=True) if control.calculator else []
     scores = _scores(plain, results)
     accuracies = [run.accuracy for _, run in scores]
-    accuracy, with_tool = mean(accuracies), mean(run.accuracy for _, run in _scores(tool, results))
+    aided = _scores(tool, results)
+    skill = _skill(scores)
+    verdict = _verdict(skill, control.threshold)
     return CapabilityCell(
         model=model,
         workload=spec.workload,
-        accuracy=accuracy,
+        accuracy=mean(accuracies),
         accuracy_sd=deviation(accuracies),
         by_window={cell.task.m: mean(run.accuracy for m, run in scores if m == cell.task.m) for cell, _ in plain},
         scored=len(scores),
         attempted=sum(len(seeds) for _, seeds in plain),
         steps=sum(run.steps for _, run in scores),
         errors={cause: sum(run.errors[cause] for _, run in scores) for cause in CAUSES},
-        calculator_accuracy=with_tool,
-        passes=accuracy is not None and accuracy >= control.threshold,
-        reason=_reason(accuracy, with_tool, control.threshold),
+        calculator_accuracy=mean(run.accuracy for _, run in aided),
+        skill=skill.estimate if skill.clusters else None,
+        skill_low=skill.low,
+        skill_high=skill.high,
+        skill_steps=skill.clusters,
+        verdict=verdict,
+        passes=verdict == "passed",
+        reason=_reason(skill, verdict, _skill(aided) if aided else None, control.threshold) if scores else NOT_SCORED,
         failures=counted_losses(results.losses([*plain, *tool]).values()),
     )
 
@@ -208,21 +226,45 @@ def _scores(planned: Iterable[Planned], results: Results) -> list[tuple[int, Run
 def _impossible(model: str, workload: str, why: str) -> CapabilityCell:
     nothing = {str(cause): 0 for cause in CAUSES}
     reason = f"excluded: the control cannot be run here: {why}"
-    return CapabilityCell(model, workload, None, None, {}, 0, 0, 0, nothing, None, False, reason, {})
+    return CapabilityCell(
+        *(model, workload, None, None, {}, 0, 0, 0, nothing, None),
+        *(None, 0.0, 1.0, 0),
+        verdict="undecided",
+        passes=False,
+        reason=reason,
+        failures={},
+    )
 
 
-def _reason(accuracy: float | None, with_tool: float | None, threshold: float) -> str:
-    if accuracy is None:
-        return "excluded: no run was scored"
-    if accuracy >= threshold:
-        return f"may carry claims about lost information: reaches {accuracy:.3f} at full information"
+def _skill(scores: Iterable[tuple[int, RunScore]]) -> Interval:
+    """Return the share of right answers at steps whose inputs were all shown and right, with its exact interval."""
+    runs = [run for _, run in scores]
+    return proportion(sum(run.informed_correct for run in runs), sum(run.informed for run in runs))
+
+
+def _verdict(skill: Interval, threshold: float) -> GateVerdict:
+    if skill.low >= threshold:
+        return "passed"
+    return "failed" if skill.high < threshold else "undecided"
+
+
+def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, threshold: float) -> str:
+    if not skill.clusters:
+        return "excluded: no step was scored whose inputs were all shown and right"
+    found = f"{skill.estimate:.3f} of {skill.clusters} steps right from right inputs"
+    ends = f"95% interval {skill.low:.3f} to {skill.high:.3f}"
+    if verdict == "passed":
+        return f"may carry claims about lost information: {found} ({ends})"
     cause = ""
     if with_tool is not None:
-        doing = "it is the computation" if with_tool >= threshold else "a calculator does not help"
-        cause = f"; with a calculator {with_tool:.3f}, so {doing}"
-    return f"excluded: only {accuracy:.3f} at full information, below {threshold}{cause}"
+        doing = "it is the computation" if with_tool.estimate >= threshold else "a calculator does not help"
+        cause = f"; with a calculator {with_tool.estimate:.3f}, so {doing}"
+    if verdict == "undecided":
+        return f"excluded: undecided: {found} ({ends}) may reach {threshold} or not; use more seeds{cause}"
+    return f"excluded: only {found} ({ends}), below {threshold}{cause}"
 
 
+NOT_SCORED = "excluded: no run was scored"
 GATE = Control(calculator=False)
 NO_CONTROL = "no capability control was run"
 

@@ -16,7 +16,7 @@ from typing import Any
 from eirkit.agents.model import canonical
 from eirkit.errors import UsageError
 from eirkit.records import read_document, write_document
-from eirkit.runs.capability import GATE, measure_gates, wants_control
+from eirkit.runs.capability import GATE, STANDING, measure_gates, wants_control
 from eirkit.runs.cells import Cell, CellPlan
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, describe_plan
 from eirkit.runs.results import NOT_RUN
@@ -28,7 +28,7 @@ FOLDER = "control"
 SCHEMA = "control/1"
 _SETTINGS = {"windows": list(GATE.windows), "seeds": list(GATE.seeds), "threshold": GATE.threshold}
 
-ControlVerdict = Mapping[str, Any]  # accuracy, passes, reason
+ControlVerdict = Mapping[str, Any]  # the fields `STANDING`; earlier versions had fewer
 
 
 def control_plan(suite: Suite, control: bool | None, settled: Mapping[str, ControlVerdict] | None = None) -> CellPlan:
@@ -103,7 +103,7 @@ def read_verdicts(folder: Path) -> dict[str, ControlVerdict]:
     """Return the verdicts in a sweep's folder by `key_of` their cells; empty if no control was run."""
     path = folder / FOLDER / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
-    return {row["key"]: {name: row[name] for name in ("accuracy", "passes", "reason")} for row in rows}
+    return {row["key"]: {name: row[name] for name in STANDING if name in row} for row in rows}
 
 
 def open_failures(folder: Path) -> dict[str, dict[str, Any]]:

@@ -21,8 +21,9 @@ from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
+from eirkit.findings.validity import check_validity
 from eirkit.records import write_document
-from eirkit.runs.cells import coordinates
+from eirkit.runs.cells import Cell, coordinates
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
 from eirkit.runs.journal import AttemptSpend, read_journal
 from eirkit.runs.store import RUNS, SUMMARY, read_failures, scan_runs
@@ -31,6 +32,7 @@ from eirkit.runs.suite import Suite
 FILE, SCHEMA = SUMMARY, "summary/1"
 FEWEST_ANSWERS = 8  # with fewer answers, a constant answer is not suspect
 _SUMS = ("writes", "searches", "confused", "flooded", "model_calls", "input_tokens", "output_tokens")
+_IN_WORDS = ("scratch", "scratch-lru", "compaction")  # records are recognised in texts of the agent
 _COUNTS = ("calls", "cache_hits", "input_tokens", "output_tokens", "reasoning_tokens", "truncated_replies", "reasked")
 _USAGE = (*_COUNTS, "memory_calls")
 
@@ -256,8 +258,11 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     rows = tuple(
         {
             **coordinates(cell, len(seeds)),
-            **(settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {}))),
-            **_claims(standings.get(key_of(cell)) if standings else None),
+            **_checked(
+                cell,
+                settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {})),
+                standings.get(key_of(cell)) if standings else None,
+            ),
         }
         for cell, seeds in suite.plan()
     )
@@ -292,9 +297,15 @@ def silences(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield f"{where}: steps without an answer because the reply was {', '.join(kinds)}, of {row['steps']:,}"
 
 
-def _claims(verdict: ControlVerdict | None) -> dict[str, Any]:
-    """Return the verdict of the control, None if it was not run, and whether causes support claims."""
-    return {"control": verdict, "claims": verdict is not None and bool(verdict["passes"])}
+def _checked(cell: Cell, row: dict[str, Any], verdict: ControlVerdict | None) -> dict[str, Any]:
+    """Return a row with its validity, the verdict of the control (None if it was not run), and whether it may claim."""
+    access = cell.access
+    in_words = access.memory is not None or access.condition in _IN_WORDS
+    found = check_validity(row["blind"], row["unexplained"], cell.task, in_words=in_words)
+    if found.sentence is not None and row["memory_system"] is not None:
+        row = {**row, "memory_system": {**row["memory_system"], "diagnosis": [found.sentence]}}
+    claims = verdict is not None and bool(verdict["passes"]) and found.finding is None
+    return {**row, "validity": found.as_json(), "control": verdict, "claims": claims}
 
 
 def _last_failures(failures: Iterable[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Comparison as data: measures, paired differences with bootstrap intervals, and changed settings.
+"""Comparison as data: measures, paired differences with intervals over tasks, and changed settings.
 
 Only runs of the same task are paired; whatever cannot be paired is refused or reported.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import fsum, sqrt
 from statistics import fmean
 from typing import Any
 
+from eirkit.findings.intervals import FEWEST_CLUSTERS, half_width
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
-from eirkit.findings.statistics import bootstrap_mean, sign_flip
+from eirkit.findings.statistics import ROUNDING, sign_flip
 from eirkit.logs.measures import LOG_MEASURES
 from eirkit.measures import Glossary, Measure, MeasureGroup
 
@@ -37,8 +37,7 @@ def title_of(group: MeasureGroup) -> str:
     return f"{group.title}, share of {whole}" if whole and whole not in group.title else group.title
 
 
-MOST_RESAMPLED = 5_000  # pairs; beyond this the normal interval of the mean is as good
-Z = 1.959963984540054  # 97.5% of the standard normal distribution
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +47,20 @@ class Difference:
     where: str  # the cell; empty for all pairs together
     measure: str  # its identifier
     pairs: int
-    clusters: int  # tasks, which are the units of resampling
+    clusters: int  # tasks, of which alone pairs are independent
     a: float
     b: float
     difference: float  # b − a, mean over pairs
-    low: float | None  # 95%; None for a single cluster
+    low: float | None  # 95%; None below six tasks, and where nothing differs
     high: float | None
     p: float | None  # sign flips of the clusters' mean differences
     method: str  # how the interval was computed
+
+    @property
+    def is_shown(self) -> bool:
+        """True if the interval excludes zero and the sign-flip test agrees."""
+        apart = self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+        return apart and self.p is not None and self.p <= SIGNIFICANT
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "label": measure_of(self.measure).label}
@@ -107,11 +112,11 @@ class MeasuredPair:
 
 
 def difference_of(where: str, measure: str, pairs: Sequence[MeasuredPair]) -> Difference:
-    """Return the mean difference over pairs, with an interval from resampling whole clusters."""
+    """Return the mean difference over pairs, with an interval over tasks."""
     found = [pair.b - pair.a for pair in pairs]
     clusters = [pair.cluster for pair in pairs]
     means = _means(found, clusters)
-    low, high, method = _interval(found, clusters, means)
+    low, high, method = _interval(found, clusters, means, measure in COMPARED and measure_of(measure).unit == "share")
     return Difference(
         where=where,
         measure=measure,
@@ -122,31 +127,28 @@ def difference_of(where: str, measure: str, pairs: Sequence[MeasuredPair]) -> Di
         difference=fmean(found),
         low=low,
         high=high,
-        p=sign_flip(means).p if 1 < len(means) <= MOST_RESAMPLED else None,
+        p=sign_flip(means).p if len(means) > 1 else None,
         method=method,
     )
 
 
 def _interval(
-    found: Sequence[float], clusters: Sequence[str], means: Sequence[float]
+    found: Sequence[float], clusters: Sequence[str], means: Sequence[float], share: bool
 ) -> tuple[float | None, float | None, str]:
-    if len(means) < 2:
+    """Return the t interval over tasks; an exact one for shares that differ equally in every pair."""
+    tasks, middle = len(means), fmean(found)
+    if tasks < 2:
         return None, None, "one task: no interval"
-    if len(means) <= MOST_RESAMPLED:
-        drawn = bootstrap_mean(found, clusters)
-        return drawn.low, drawn.high, "tasks resampled"
-    middle = fmean(found)
-    half = Z * _clustered_error(found, clusters, middle)
-    return middle - half, middle + half, "normal, over tasks"
-
-
-def _clustered_error(found: Sequence[float], clusters: Sequence[str], middle: float) -> float:
-    """Return the standard error of a mean over pairs where only tasks are independent: sums of residuals by task."""
-    sums: dict[str, float] = {}
-    for value, cluster in zip(found, clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + (value - middle)
-    tasks = len(sums)
-    return sqrt(tasks / (tasks - 1) * fsum(total * total for total in sums.values())) / len(found)
+    if tasks < FEWEST_CLUSTERS:
+        return None, None, f"too few tasks: no interval below {FEWEST_CLUSTERS}"
+    if max(found) - min(found) > ROUNDING:
+        half = half_width(found, clusters)
+        return middle - half, middle + half, "t, over tasks"
+    if not share or abs(middle) <= ROUNDING:
+        return None, None, "the same in every pair"
+    # If other differences had a probability above `unseen`, none in this many tasks would have been one below 5%.
+    unseen = 1 - 0.05 ** (1 / tasks)
+    return middle - unseen * (1 + middle), middle + unseen * (1 - middle), "exact, equal differences"
 
 
 def _means(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

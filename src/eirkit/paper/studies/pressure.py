@@ -114,7 +114,7 @@ def controls(agents: Sequence[StudyAgent]) -> Iterator[dict[str, Any]]:
             yield {
                 "workload": family,
                 "agent": agent.name,
-                **assess_gate(agent.model, spec, agent.options, agent.runner).verdict(),
+                **assess_gate(agent.model, spec, agent.options, agent.runner).standing(),
             }
 
 

@@ -73,7 +73,7 @@ def figures(rows: Sequence[ArmRow], figure: Figure) -> list[float]:
 def controlled(agent: StudyAgent, spec: TaskSpec) -> tuple[Table, tuple[str, ...]]:
     """Return what the agent reaches at full information, and, where it fails there, what its arms do not show."""
     cell = assess_gate(agent.model, spec, agent.options, agent.runner)
-    line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.verdict()}
+    line: dict[str, Any] = {"workload": spec.workload, "agent": agent.name, **cell.standing()}
     words = (
         () if cell.passes else (f"{agent.name} fails the full-information control: its arms claim nothing about loss.",)
     )

@@ -9,10 +9,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.measures import FATE_MEASURES
 from eirkit.logs.measures import COHORT_MEASURES
 from eirkit.measures import MeasureGroup
-from eirkit.show.differences import Comparison, Difference, SettingChange, group_of, measure_of, title_of
+from eirkit.show.differences import SIGNIFICANT, Comparison, Difference, SettingChange, group_of, measure_of, title_of
 from eirkit.show.document import Axis, Chart, Headline, Listing, Page, Section, Series
 from eirkit.show.logs.sentences import GOAL_COLUMNS
 from eirkit.show.table import Column, Table, counted, number, points, share
@@ -38,11 +39,12 @@ def verdict_of(found: Comparison) -> str:
     both = f"{shown(first, first.b)} against {shown(first, first.a)}"
     amount, said = shown_difference(first), measure_of(first.measure).label
     if first.low is None or first.high is None:
-        return f"{b} − {a} in {said}: {amount} ({both}), of a single task, so no interval is known."
-    if first.low == first.high == 0:
-        return f"{b} and {a} have the same {said} in every pair: {shown(first, first.a)}, {over}."
+        if first.clusters >= FEWEST_CLUSTERS and not first.difference:
+            return f"{b} and {a} have the same {said} in every pair: {shown(first, first.a)}, {over}."
+        few = f"too few tasks ({first.clusters}) for an interval; use {FEWEST_CLUSTERS} or more seeds"
+        return f"{b} − {a} in {said}: {amount} ({both}); {few}."
     ends = f"95% interval {shown_difference(first, first.low, bare=True)} to {shown_difference(first, first.high)}"
-    if first.low <= 0 <= first.high:
+    if not first.is_shown:
         return f"{b} and {a} cannot be told apart in {said}: {amount} ({ends}), {both}, {over}."
     return f"{b} {_comparative(first)} {a} in {said}: {amount} ({ends}), {both}, {over}."
 
@@ -220,8 +222,8 @@ def _chart(rows: Sequence[Difference], measure: str) -> Chart:
         tuple(row.high for row in chosen),
     )
     none = Series("no difference", "rule", (chosen[0].where,), (0.0,), dashed=True)
-    apart = sum(row.low is not None and row.high is not None and not row.low <= 0 <= row.high for row in chosen)
-    told = f"In {apart} of {counted(len(chosen), 'cell')} zero lies outside the interval."
+    apart = sum(row.is_shown for row in chosen)
+    told = f"In {apart} of {counted(len(chosen), 'cell')} the interval excludes zero and p is at most {SIGNIFICANT}."
     one = measure_of(measure)
     axes = Axis("cell", "category"), Axis(f"difference in {one.heading}", percent=one.unit == "share")
     return Chart("differences", f"Difference in {one.label}, with 95% intervals", told, *axes, (series, none))

@@ -12,6 +12,7 @@ from typing import Any
 from eirkit.errors import InputFileError
 from eirkit.findings.causes import CAUSES, Cause
 from eirkit.findings.fates import FATES, Fate, pool_fates
+from eirkit.findings.validity import is_withheld
 from eirkit.show.differences import (
     COSTS,
     Comparison,
@@ -238,7 +239,7 @@ def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
 
 
 def _measures(one: Row, other: Row) -> list[str]:
-    withheld = any(row["control"] is not None and not row["claims"] for row in (one, other))
+    withheld = any(map(is_withheld, (one, other)))
     return [name for name in FIGURES if not (withheld and name in OF_LOSS)]
 
 

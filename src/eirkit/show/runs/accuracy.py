@@ -10,6 +10,7 @@ from eirkit.findings.causes import CAUSES
 from eirkit.findings.measures import CAUSE_MEASURES, RUN_MEASURES
 from eirkit.findings.prediction import PressureRun, no_cascade, pressure_correlation
 from eirkit.findings.statistics import Interval, bootstrap_mean
+from eirkit.findings.validity import is_withheld
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.runs.answers import error_share
 from eirkit.show.runs.folder import Coordinates, RunFacts, SweepFolder
@@ -168,7 +169,7 @@ def causes_section(sweep: SweepFolder) -> Section | None:
 
 
 def _is_withheld(row: Row) -> bool:
-    return row["control"] is not None and not row["claims"]
+    return is_withheld(row)
 
 
 def causes_chart(rows: Sequence[Row], named: Coordinates) -> Chart:

@@ -7,13 +7,14 @@ page says that its figures are descriptive.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from eirkit.findings.causes import CAUSES, Cause
 from eirkit.findings.fates import LOST, NOT_ASKED, Fate
 from eirkit.findings.measures import CAUSE_MEASURES, FATE_MEASURES
+from eirkit.findings.validity import doubt_of
 from eirkit.show.document import Headline
 from eirkit.show.runs.folder import Coordinates
 from eirkit.show.table import counted, share
@@ -59,17 +60,19 @@ class Repair:
     alike: bool = True  # measured under a condition of the sweep itself
     models: int = 1
     memory: str | None = None  # behind the agent; then the steps are those at which it did not bring what was missing
+    shown: bool = True  # restoring did more than nothing and more than a sham
 
     @property
     def sentence(self) -> str:
-        """The result in words; it is called repair only if no step was right without an injection."""
+        """The result in words; it is called repair only if it is shown and no step was right without an injection."""
         least, most = ("", "") if self.models == 1 else ("at least ", "at most ")
         each = "" if self.models == 1 else f" with each of {self.models} models"
         oracle, sham = f"{least}{share(self.oracle)}", f"{most}{share(self.sham)}"
-        if self.control == 0:
+        if self.shown and self.control == 0:
             return f"restoring it repairs {oracle}{each} (sham {sham})"
         arms = f"sham {sham}, nothing {most}{share(self.control)}"
-        return f"of steps {self.where} {oracle} are right with it restored{each} ({arms})"
+        said = f"of steps {self.where} {oracle} are right with it restored{each} ({arms})"
+        return said if self.shown else f"restoring it is not shown to repair anything: {said}"
 
     @property
     def where(self) -> str:
@@ -79,7 +82,7 @@ class Repair:
 
 def losses_of(rows: Sequence[Row]) -> Losses | None:
     """Return the losses over cells that pass the control, else over those without one; None if there are neither."""
-    scored = [row for row in rows if row["scored"]]
+    scored = [row for row in rows if row["scored"] and doubt_of(row) is None]
     sound = [row for row in scored if row["claims"]]
     basis = sound or [row for row in scored if row["control"] is None]
     if not basis:
@@ -166,7 +169,16 @@ def repair_of(document: Row, condition: str = "") -> Repair | None:
         claims=all(row["claims"] for row in rows),
         models=len({row["model"] for row in arms["oracle"]}),
         memory=document.get("memory"),
+        shown=_is_shown(document, {row["model"] for row in arms["oracle"]}),
     )
+
+
+def _is_shown(document: Row, models: Collection[str]) -> bool:
+    """True if restoring did more than nothing and more than a sham, with every model."""
+    if any(one["finding"] for model, one in document.get("validity", {}).items() if model in models):
+        return False
+    chosen = [one for one in document["contrasts"] if one["arms"][0] == "oracle" and one["model"] in models]
+    return len(chosen) == 2 * len(models) and all(one["difference"]["low"] > 0 for one in chosen)
 
 
 def headline_of(
@@ -184,9 +196,11 @@ def headline_of(
     """
     if failures and not any(row["scored"] for row in rows):
         return _breakdown(failures)
+    doubts = [f"{row['model']}, h = {row['h']}: {doubt}." for row in rows if (doubt := doubt_of(row))]
     if losses is None:
-        return Headline("–", "nothing may be said yet", tuple(_silence(rows, _control(rows, control_command))))
-    sentences = [_answer(losses, repair), *_range(rows, losses)]
+        silence = doubts or _silence(rows, _control(rows, control_command))
+        return Headline("–", "nothing may be said about lost information", tuple(silence))
+    sentences = [_answer(losses, repair), *_range(rows, losses), *doubts]
     if repair is None and losses.wrong_steps and not losses.all_came_back:
         sentences.append(f"Whether restoring it repairs them was not measured; run `{rescue_command}`.")
     if repair is not None and losses.wrong_steps and not repair.claims:
@@ -284,7 +298,7 @@ def _causes(losses: Losses) -> str:
 
 def _range(rows: Sequence[Row], losses: Losses) -> list[str]:
     """Return a sentence that names the cells that lost least and most, if there are several."""
-    shown = [row for row in rows if row["scored"] and (row["claims"] or not losses.claims)]
+    shown = [row for row in rows if row["scored"] and (row["claims"] or not losses.claims) and doubt_of(row) is None]
     if losses.external:
         shown = [row for row in shown if _asked(row)]
     lost = [(_lost_by_stores([row]) if losses.external else row["miss_rate"], row) for row in shown]

@@ -82,7 +82,7 @@ def _contrasts(document: Row, rows: Sequence[Row]) -> Table:
         Column("arms", "arms"),
         Column("pairs", "pairs", meaning="steps that both arms missed, by seed and step"),
         Column("difference", "difference", 3, percent=True),
-        Column("low", "from", 3, percent=True, meaning="95% interval, trajectories resampled"),
+        Column("low", "from", 3, percent=True, meaning="95% interval: exact over steps, and t over trajectories"),
         Column("high", "to", 3, percent=True),
         Column("mcnemar_p", "McNemar p", 3, least=0.001),
         Column("permutation_p", "permutation p", 3, least=0.001, meaning="sign flips of whole trajectories"),
@@ -113,10 +113,14 @@ def capability_section(found: Evidence) -> Section:
         Column.of(RUN_MEASURES["accuracy"]),
         Column("calculator_accuracy", "with calculator", 3, percent=True),
         Column.of(RUN_MEASURES["scored"]),
+        Column("verdict", "verdict"),
         Column("passes", "may carry claims"),
         Column("reason", "why"),
     )
-    words = (f"Nothing is missing here; below {share(found.document['threshold'])} a cell carries no claims.",)
+    words = (
+        "Nothing is missing here. A cell carries claims if it is shown to answer "
+        f"{share(found.document['threshold'])} of steps right whose inputs are shown and right.",
+    )
     return Section("Full-information control", words, (Table("capability", "Capability", columns, tuple(rows)),))
 
 
@@ -181,8 +185,12 @@ def _rescue_headline(document: Row) -> Headline:
         f"{points(one['low'])} to {points(one['high'])}."
         for one in document.get("repair_effects", ())
     ]
+    more += [f"{model}: {one['sentence']}." for model, one in document.get("validity", {}).items() if one["sentence"]]
     if not found.claims:
         more.append("No full-information control was run, so this describes; add `--control`.")
+    if not found.shown:
+        why = "Restoring must do more than nothing and more than a sham; here the intervals do not show both."
+        return Headline("–", "no repair is shown", (why, sentence, *more))
     caption = f"of steps {found.where} are right once it is restored"
     if found.models > 1:
         caption += ", with the model for which it does least"
@@ -191,7 +199,10 @@ def _rescue_headline(document: Row) -> Headline:
 
 def _capability_headline(document: Row) -> Headline:
     passing, cells = len(document["eligible"]), len(document["rows"])
-    sentence = f"{passing} of {counted(cells, 'cell')} reach {share(document['threshold'])} where nothing is missing."
+    sentence = (
+        f"{passing} of {counted(cells, 'cell')} are shown to answer {share(document['threshold'])} of steps right "
+        "whose inputs are shown and right."
+    )
     return Headline(f"{passing}/{cells}", "cells may carry claims about lost information", (sentence,))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
+from eirkit.findings.validity import doubt_of
 from eirkit.runs.cells import CONTROLLED
 from eirkit.runs.summary import silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
@@ -205,6 +206,7 @@ def _progress(sweep: SweepFolder) -> Section | None:
         left = f"{sweep.planned - sweep.scored:,} of {counted(sweep.planned, 'run')} are not scored"
         words.append(f"{left}; go on with `eirkit lacuna run --resume {sweep.folder}`.")
     words += [f"{line}." for line in silences(sweep.rows)]
+    words += [f"{row['model']}, h = {row['h']}: {doubt}." for row in sweep.rows if (doubt := doubt_of(row))]
     words += [f"Suspect: {row['model']}, h = {row['h']}: {row['suspect']}." for row in sweep.rows if row["suspect"]]
     columns = tuple(Column(name, name) for name in ("workload", "model", "condition", "kind", "runs", "message"))
     failed = Table("failures", "Runs that the world broke; never counted as wrong", columns, sweep.failures)

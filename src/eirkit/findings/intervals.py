@@ -1,0 +1,100 @@
+"""Intervals that are honest for few observations: exact for counts, Student's t over clusters, never of zero width.
+
+All are two-sided with 95% coverage, which `tests/lacuna/test_intervals.py` computes by enumeration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+
+from eirkit.findings.statistics import Interval
+
+LEVEL = 0.95
+FEWEST_CLUSTERS = 6  # with fewer, sign flips cannot reach p = 0.05, and t intervals depend on normality alone
+
+
+def binomial_tail(least: int, n: int, chance: float) -> float:
+    """Return the probability of `least` or more successes in n trials."""
+    return 1.0 if least <= 0 else beta_cdf(chance, least, n - least + 1)
+
+
+def proportion(successes: int, n: int, level: float = LEVEL) -> Interval:
+    """Return the exact interval of Clopper and Pearson; 0 to 1 without trials."""
+    tail = (1 - level) / 2
+    low = 0.0 if not successes else _root(lambda p: beta_cdf(p, successes, n - successes + 1) - tail)
+    high = 1.0 if successes == n else _root(lambda p: beta_cdf(p, successes + 1, n - successes) - (1 - tail))
+    return Interval(successes / n if n else 0.0, low, high, level, n)
+
+
+def paired(trajectories: Sequence[Sequence[tuple[bool, bool]]]) -> Interval:
+    """Return the interval of the difference of two rates over paired outcomes, first − second.
+
+    It holds two intervals: the exact one of the pairs that differ, which is valid if pairs are independent (Bonferroni
+    over both directions), and the t interval over trajectories, whose pairs may not be.
+    """
+    pairs = [pair for trajectory in trajectories for pair in trajectory]
+    gained = proportion(sum(a and not b for a, b in pairs), len(pairs), (1 + LEVEL) / 2)
+    lost = proportion(sum(b and not a for a, b in pairs), len(pairs), (1 + LEVEL) / 2)
+    low, high = gained.low - lost.high, gained.high - lost.low
+    middle = gained.estimate - lost.estimate
+    if len(trajectories) > 1:
+        flat = [(float(a) - float(b), i) for i, trajectory in enumerate(trajectories) for a, b in trajectory]
+        half = half_width([value for value, _ in flat], [i for _, i in flat])
+        low, high = min(low, middle - half), max(high, middle + half)
+    return Interval(middle, max(-1.0, low), min(1.0, high), LEVEL, len(trajectories))
+
+
+def half_width(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+    """Return half the t interval of a mean of which only clusters are independent: residuals are summed by cluster."""
+    middle = math.fsum(values) / len(values)
+    sums: dict[Hashable, float] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[cluster] = sums.get(cluster, 0.0) + (value - middle)
+    groups = len(sums)
+    error = math.sqrt(groups / (groups - 1) * math.fsum(total * total for total in sums.values())) / len(values)
+    return student(groups - 1) * error
+
+
+def student(freedom: int, level: float = LEVEL) -> float:
+    """Return the quantile t for which |T| ≤ t has this probability."""
+    outside = 1 - level
+    # P(|T| > t) is the incomplete beta function at freedom / (freedom + t²), which falls with t.
+    x = _root(lambda x: beta_cdf(x, freedom / 2, 0.5) - outside)
+    return math.sqrt(freedom * (1 - x) / x)
+
+
+def beta_cdf(x: float, a: float, b: float) -> float:
+    """Return the regularised incomplete beta function, by its continued fraction."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly below the mean
+        return 1 - beta_cdf(1 - x, b, a)
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x) - math.log(a)
+    )
+    tiny, c, d = 1e-300, 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d or tiny)
+    found = d
+    for m in range(1, 10_000):
+        for numerator in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / ((1 + numerator * d) or tiny)
+            c = (1 + numerator / c) or tiny
+            found *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return front * found
+
+
+def _root(rising: Callable[[float], float]) -> float:
+    """Return where a rising function on 0 … 1 is zero."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-15 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return (low + high) / 2
