@@ -103,6 +103,7 @@ soak: $(TOOLS)
 # sweeps with hostile memory systems at random moments, and looks for processes that outlive them.
 ENDS ?= 200
 test-faults: $(TOOLS)
+	$(PIP) libfaketime
 	$(BIN)/python -m tests.faults.money $(POINTS)
 	$(BIN)/python -m tests.faults.custody $(ENDS)
 
