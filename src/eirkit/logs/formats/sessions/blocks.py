@@ -1,6 +1,6 @@
 """Reads sessions that are JSON lines of messages with blocks of text, calls and results: Cursor and Droid.
 
-Cursor's calls have no id, so a result belongs to the last call. Droid also prints a stream (`droid exec -o stream-json`).
+Cursor's calls have no id, so a result belongs to the last call. Of Droid, the stream that it prints is read, too.
 """
 
 from __future__ import annotations
