@@ -7,10 +7,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c const
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
 
-.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
+.PHONY: help demo test test-slow test-local test-inspect test-training test-harbor test-stats test-remote test-memories test-memories-quick test-agents test-agents-quick soak test-faults fuzz selftest studies check format bench bench-check wheel-test docs web web-check test-browser clean
 
 help:
-	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
+	@echo "make demo | test | test-slow | test-local | test-inspect | test-training | test-harbor | test-stats | test-remote | test-memories | test-memories-quick | test-agents | test-agents-quick | soak | test-faults | fuzz | selftest | studies | check | format | bench | bench-check | wheel-test | docs | web | web-check | test-browser | clean; see CONTRIBUTING.md"
 
 demo: $(PACKAGE)
 	$(BIN)/eirkit demo
@@ -39,6 +39,12 @@ test-inspect: $(TOOLS)
 	$(VENV)/inspect/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[inspect,vestige]'
 	$(VENV)/inspect/bin/python -m pytest tests/lacuna/models/test_inspect.py tests/contracts/test_model_contract.py \
 		tests/bridges/test_inspect.py tests/bridges/test_same_telemetry.py tests/test_docs.py -k inspect
+
+# The providers' own SDKs, against servers on loopback.
+test-native: $(TOOLS)
+	$(PYTHON) -m venv $(VENV)/native
+	$(VENV)/native/bin/python -m pip --disable-pip-version-check install --quiet hypothesis pytest -e '.[openai,anthropic,google,vestige]'
+	$(VENV)/native/bin/python -m pytest tests/lacuna/models/test_native.py
 
 # Harbor's own models read what we export; they need Python 3.12.
 HARBOR_PYTHON ?= $(shell for python in python3.12 $(HOME)/.pyenv/versions/3.12*/bin/python; do \
@@ -76,20 +82,36 @@ test-memories-quick: $(TOOLS)
 	$(MEMORIES) $(BIN)/eirkit doctor --install mem0,mcp --json > $(VENV)/doctor.json
 	$(MEMORIES) $(BIN)/pytest tests/memories/test_mem0.py tests/memories/test_mcp.py tests/lacuna/test_embeddings.py tests/lacuna/test_vector.py
 
+# Real coding agents, offline: they play a scripted session, and what VESTIGE makes of their logs is compared with it.
+AGENTS := $(CURDIR)/$(VENV)/agents
+test-agents: $(TOOLS)
+	$(BIN)/python -m tests.agents_bench.install $(AGENTS)
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench
+
+# Claude Code and Codex, for every push.
+test-agents-quick: $(TOOLS)
+	$(BIN)/python -m tests.agents_bench.install $(AGENTS) claude-code codex
+	EIRKIT_AGENTS=$(AGENTS) $(BIN)/pytest -rs tests/agents_bench -k "claude-code or codex"
+
 # Kills sweeps at so many random points and resumes them, then analyses.
 POINTS ?= 1000
 soak: $(TOOLS)
 	$(BIN)/python -m tests.soak $(POINTS)
 	$(BIN)/python -m tests.soak_analysis $(POINTS)
 
-# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count.
+# Kills, stops and starves commands that pay a server on loopback, and compares their ledgers with its own count. Then ends
+# sweeps with hostile memory systems at random moments, and looks for processes that outlive them.
+ENDS ?= 200
 test-faults: $(TOOLS)
+	$(PIP) libfaketime
 	$(BIN)/python -m tests.faults.money $(POINTS)
+	$(BIN)/python -m tests.faults.custody $(ENDS)
 
-# Breaks small logs of every format in random ways and reads them.
+# Breaks small logs of every format in random ways and reads them, then searches for the slowest log of a megabyte.
 SECONDS ?= 60
 fuzz: $(TOOLS)
 	$(BIN)/python -m tests.fuzz_formats $(SECONDS)
+	$(BIN)/python -m tests.fuzz_slow $(SECONDS)
 
 # What eirkit says about models, memories and agents with known faults, compared step by step with what is true.
 selftest: $(TOOLS)

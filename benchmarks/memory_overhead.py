@@ -280,8 +280,10 @@ async def mem0(python: Path) -> tuple[Compared, float]:
 
 
 def _pid(memory: ProcessMemory) -> int:
-    assert memory._child is not None
-    return memory._child.pid
+    assert memory._process is not None
+    keeper = memory._process.pid
+    (host,) = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
+    return int(host)
 
 
 async def bridge() -> Compared:

@@ -191,7 +191,13 @@ def _tests(scenario: Scenario, seed: int, folder: Path) -> list[dict[str, Any]]:
 
 def _analyse(corpus: Path, out: Path, gold: Path | None = None) -> None:
     patches = None if gold is None else open_gold_patches(gold)
-    analyze_corpus(read_corpus([corpus]), out, AnalysisOptions(read_windows(None)), estimating_counter(), gold=patches)
+    analyze_corpus(
+        read_corpus([corpus]),
+        out,
+        AnalysisOptions(read_windows(None), rule="paper"),
+        estimating_counter(),
+        gold=patches,
+    )
 
 
 def _found(document: dict[str, Any]) -> list[dict[str, Any]]:

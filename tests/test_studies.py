@@ -293,7 +293,7 @@ def test_recorded_runs_are_judged_where_they_are_given(tmp_path):
     analyze_here(
         corpus,
         tmp_path / "data" / "openhands",
-        AnalysisOptions(read_windows()),
+        AnalysisOptions(read_windows(), rule="paper"),
         estimate=True,
         progress=lambda *told: None,
     )

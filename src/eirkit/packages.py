@@ -16,7 +16,9 @@ from eirkit.errors import MissingExtraError, install_command
 
 def require_vendor(module: str, feature: str, extra: str) -> None:
     """Raise MissingExtraError if the package is not installed, without importing it."""
-    if find_spec(module.partition(".")[0]) is None:
+    root, _, rest = module.partition(".")
+    found = find_spec(root)
+    if found is None or (found.origin is None and rest and find_spec(module) is None):  # many packages share `google`
         raise MissingExtraError(feature, extra)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import redirect_stdout
 from functools import wraps
@@ -134,6 +136,13 @@ class Registry(Generic[T]):
         """All names, sorted; no plug-in is loaded."""
         return sorted({*self._built_in(), *self._known, *(point.name for point in entry_points(group=self.group))})
 
+    def is_foreign(self, name: str) -> bool:
+        """True if a plug-in comes from a user's file or another package, and not from here or the running program."""
+        module, colon, _ = name.rpartition(":")
+        if colon:
+            return module.split(".")[0] != self.package.split(".")[0]
+        return name not in self._built_in() and bool(entry_points(group=self.group, name=name))
+
     def loaded(self) -> list[str]:
         """The names of the plug-ins that are already loaded, sorted."""
         return sorted(self._known)
@@ -209,7 +218,7 @@ def attribute(side: Side, name: str, verb: str, error: BaseException) -> NoRetur
     """Raise an error of a plug-in's method as a PluginError; attributed errors and interrupts are raised unchanged."""
     if _passes(side, error):
         raise error
-    raise PluginError(side, name, verb, describe(error), _place_in_user_file(error)) from error
+    raise PluginError(side, name, verb, describe(error), place_in_user_file(error)) from error
 
 
 def guard_verbs(kind: type, side: Side, verbs: Iterable[str]) -> None:
@@ -241,7 +250,27 @@ def _passes(side: Side, error: BaseException) -> bool:
         return side == "memory"
     if isinstance(error, Exception):
         return False
-    return isinstance(error, KeyboardInterrupt | GeneratorExit) or _is_cancelled_from_outside(error)
+    if isinstance(error, KeyboardInterrupt):
+        return not _interrupts_cancel()
+    return isinstance(error, GeneratorExit) or _is_cancelled_from_outside(error)
+
+
+def _interrupts_cancel() -> bool:
+    """True where Ctrl-C cancels the main task and raises nothing: a KeyboardInterrupt is then the plug-in's own.
+
+    An event loop replaces the handler for its time, and signals are delivered to the main thread only. A second Ctrl-C
+    does raise KeyboardInterrupt; by then the task is being cancelled.
+    """
+    import asyncio  # not needed by commands without an event loop
+
+    if threading.current_thread() is not threading.main_thread():
+        return True
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no event loop runs in this thread
+        return False
+    is_replaced = signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, signal.SIG_DFL, signal.SIG_IGN)
+    return is_replaced and (task is None or task.cancelling() == 0)
 
 
 def _is_cancelled_from_outside(error: BaseException) -> bool:
@@ -257,7 +286,7 @@ def _is_cancelled_from_outside(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _place_in_user_file(error: BaseException) -> str | None:
+def place_in_user_file(error: BaseException) -> str | None:
     """Return `file.py:line` of the last frame inside a user's `file.py:Name`; used for the location only."""
     trace, place = error.__traceback__, None
     while trace is not None:

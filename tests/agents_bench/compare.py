@@ -60,7 +60,7 @@ def compare(agent: Agent, folder: Path) -> Comparison:
         tuple(tuple(sorted(step.shows)) for step in steps),
         tuple(tuple(sorted({write.path for write in turn.writes})) for turn in turns),
         tuple(step.writes for step in steps),
-        None if agent.is_opaque else _kept(run),
+        _kept(run),
         _held(_texts(_next_request(folder, run))),
     )
 
@@ -72,9 +72,11 @@ def _runs(logs: list[Path]) -> list[Recording]:
     return [item for item in found if isinstance(item, Recording)]
 
 
-def _kept(run: Recording) -> dict[str, int]:
+def _kept(run: Recording) -> dict[str, int] | None:
     (after,) = [turn for turn in run.turns if turn.broken is not None]
     assert after.kept is not None, "the log does not say what stayed"
+    if after.kept.is_opaque:
+        return None
     assert after.kept.is_complete, "the log does not say that this is all"
     stayed = [_said(run.turns[number - 1]) for number in after.kept.turns]
     return _held([after.carried, *after.kept.texts, *(text for texts in stayed for text in texts)])

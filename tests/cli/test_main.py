@@ -262,3 +262,19 @@ def test_help_lists_the_names_that_may_be_given(capsys, command, names):
     assert run(["lacuna", command, "--help"]) == 0
     shown = "".join(capsys.readouterr().out.split())  # lines break within names
     assert [name for name in names if name not in shown] == []
+
+
+def test_an_interrupt_while_the_command_line_is_imported_shows_no_traceback():
+    program = """
+import builtins, os, signal
+real = builtins.__import__
+def interrupted(name, *arguments, **named):
+    if name == "click":
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(name, *arguments, **named)
+builtins.__import__ = interrupted
+from eirkit.__main__ import main
+main()
+"""
+    done = completed([sys.executable, "-c", program])
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")

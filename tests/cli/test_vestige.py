@@ -180,8 +180,11 @@ def test_own_edits_are_stated_as_the_goal(tmp_path):
     session = {key: value for key, value in BY_HAND.items() if key != "goal_files"}
     (tmp_path / "one.jsonl").write_text(json.dumps(session) + "\n")
     done = call("analyze", tmp_path / "one.jsonl", "--out", tmp_path / "out")
+    assert "none given: what each part of a session edited and kept" in done.stdout
+    assert answer("show", tmp_path / "out", "r1")["goal_files"] == ["d.py", "g.py"]
+    done = call("analyze", tmp_path / "one.jsonl", "--demand", "paper", "--out", tmp_path / "paper")
     assert "none given: the files that the run itself edited last (1 run)" in done.stdout
-    assert answer("show", tmp_path / "out", "r1")["goal_files"] == ["d.py"]
+    assert answer("show", tmp_path / "paper", "r1")["goal_files"] == ["d.py"]
 
 
 REFUSALS = [

@@ -119,7 +119,7 @@ def test_a_plain_function_that_raises_is_named_with_its_verb():
         def flush(self) -> None:
             next(iter(()))
 
-    with pytest.raises(AssertionError, match=r"RuntimeError: StopIteration: \(raised by flush\)"):
+    with pytest.raises(AssertionError, match=r"RuntimeError: coroutine raised StopIteration \(raised by flush\)"):
         check_memory(Raising)
 
 

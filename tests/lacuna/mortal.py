@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from eirkit.agents.memories.in_process import KeyValue
-from eirkit.agents.memory import Item, Requirements
+from eirkit.agents.memory import Item, Requirements, memories
 
 
 class Mortal(KeyValue):
@@ -45,6 +45,7 @@ class Outage(KeyValue):
         return await super().search(query, limit)
 
 
+@memories.add("shared-by-all")  # of this program, so that it runs in this process
 class Shared(KeyValue):
     """One store for all, as a server is: only the scope tells one run's records from another's."""
 

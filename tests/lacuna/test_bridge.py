@@ -14,7 +14,7 @@ import pytest
 from eirkit.agents.memories.in_process import KeyValue
 from eirkit.agents.memory import Item
 from eirkit.agents.stores.child_process import ProcessMemory
-from eirkit.errors import StoreError
+from eirkit.errors import PluginError, StoreError
 from eirkit.testing import check_memory
 from tests.processes import completed
 
@@ -53,7 +53,7 @@ def test_what_the_system_raises_comes_home_with_its_words():
         finally:
             await memory.teardown()
 
-    with pytest.raises(StoreError, match="ConnectionError: the store is gone"):
+    with pytest.raises(PluginError, match=r"ConnectionError: the store is gone \(in search\)"):
         asyncio.run(broken())
 
 
@@ -62,8 +62,8 @@ def test_a_process_that_is_killed_is_reported_and_a_new_one_can_be_started():
         memory = bridged()
         await memory.setup()
         await memory.reset("x")
-        assert memory._child is not None
-        os.kill(memory._child.pid, signal.SIGKILL)
+        assert memory._process is not None
+        os.kill(memory._process.pid, signal.SIGKILL)
         with pytest.raises(StoreError, match=r"(died during|is not reachable)"):
             await memory.write(Item("A_1", "A_1 = 5"))
         await memory.teardown()
@@ -87,8 +87,8 @@ def test_nothing_is_left_running():
     async def opened() -> int:
         memory = bridged()
         await memory.setup()
-        assert memory._child is not None
-        pid = memory._child.pid
+        assert memory._process is not None
+        pid = memory._process.pid
         await memory.teardown()
         return pid
 
@@ -129,8 +129,8 @@ def test_settings_do_not_stand_in_a_command_line_that_everybody_can_read():
         memory = bridged("broken-late", seconds=0.0625)
         await memory.setup()
         try:
-            assert memory._child is not None
-            command = ["ps", "-ww", "-o", "args=", "-p", str(memory._child.pid)]
+            assert memory._process is not None
+            command = ["ps", "-ww", "-o", "args=", "-p", str(memory._process.pid)]
             return completed(command, check=True).stdout
         finally:
             await memory.teardown()

@@ -19,7 +19,7 @@ from tests.lacuna.mortal import Shared
 from tests.lacuna.running import eirkit
 from tests.processes import PATIENCE_SECONDS
 
-MORTAL, OUTAGE, SHARED = (f"tests.lacuna.mortal:{name}" for name in ("Mortal", "Outage", "Shared"))
+MORTAL, OUTAGE = (f"tests.lacuna.mortal:{name}" for name in ("Mortal", "Outage"))
 GRID: dict[str, Any] = {"workload": "store-recall", "model": "reference/recoverer", "n": 16, "m": 8, "h": 2}
 TASKS = ("--workload", "store-recall", "--n", "16", "--m", "8", "--h", "2", "--seeds", "0:3")
 RUN = ("lacuna", "run", *TASKS, "--model", "reference/recoverer", "--no-control")
@@ -100,7 +100,7 @@ def test_runs_at_the_same_time_never_see_each_other(tmp_path, workload):
     grid = GRID | {
         "workload": workload,
         "model": "tests.lacuna.faulty:Answering/recoverer",
-        "memory": SHARED,
+        "memory": "shared-by-all",
         "seeds": "0:24",
         "model_options": {"connections": 8},
     }

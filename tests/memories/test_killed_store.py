@@ -89,7 +89,7 @@ def kill_in_the_middle(word: str, place: Path, kept: Callable[[Path], int], kill
 @pytest.mark.parametrize(
     ("name", "word", "kept"),
     [
-        pytest.param("mem0", "eirkit.agents.stores.host", kept_by_mem0, marks=needs("mem0"), id="mem0's process"),
+        pytest.param("mem0", "eirkit.agents.stores.keeper", kept_by_mem0, marks=needs("mem0"), id="mem0's process"),
         pytest.param("mcp", "server-memory", kept_by_the_reference_server, marks=needs("mcp"), id="an MCP server"),
     ],
 )

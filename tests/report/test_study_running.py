@@ -92,7 +92,11 @@ def analyse(folder: Path, data: Path, runs: int) -> None:
     folder.mkdir()
     corpus = Corpus((write_logs(PlantedCorpus(runs, runs, clipped=1.0), 0, folder),), folder / "gold")
     analyze_here(
-        corpus, data / "openhands", AnalysisOptions(read_windows()), estimate=True, progress=lambda *told: None
+        corpus,
+        data / "openhands",
+        AnalysisOptions(read_windows(), rule="paper"),
+        estimate=True,
+        progress=lambda *told: None,
     )
 
 

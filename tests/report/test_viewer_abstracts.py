@@ -36,7 +36,7 @@ def test_each_kind_has_a_line(root: Path) -> None:
     assert "; accuracy 0." in said["sweep"]
     assert said["rescue"].startswith("rescue; reference/")
     assert said["remembered"].endswith("; memory bm25, strict; h 3")
-    assert said["aimless"] == "1 run; claude-code; demand not measured: no run reached a goal file"
+    assert said["aimless"] == "1 run; claude-code; demand not measured: no run touched a goal file"
     assert said["probe"].startswith("probe")
     assert said["analysis"].startswith("7 runs; plain; mean peak demand ")
 

@@ -18,7 +18,13 @@ from eirkit.logs.tokens import estimating_counter
 def analysed(source: Path, out: Path, gold: Path | None = None) -> Path:
     """Analyse a corpus on disk and return the folder of its tables."""
     patches = None if gold is None else open_gold_patches(gold)
-    analyze_corpus(read_corpus([source]), out, AnalysisOptions(read_windows(None)), estimating_counter(), gold=patches)
+    analyze_corpus(
+        read_corpus([source]),
+        out,
+        AnalysisOptions(read_windows(None), rule="paper"),
+        estimating_counter(),
+        gold=patches,
+    )
     return out
 
 

@@ -1,6 +1,6 @@
 """A second, slow reading of the definitions in docs/vestige-demand.md: sets, a fixpoint, and no shared code.
 
-Turns are pairs of lists of (path, tokens): what was read and what was written.
+Turns are pairs of lists of (path, tokens): what was read and what was written. If `edit_aware`, a write is an edit.
 """
 
 from __future__ import annotations
@@ -15,9 +15,20 @@ def in_force(turns: Turns, path: str, cut: int) -> State:
     return path, sum(any(p == path for p, _ in writes) for _, writes in turns[: cut - 1])
 
 
-def consumers(turns: Turns) -> set[tuple[State, Action]]:
+def edited(turns: Turns) -> set[tuple[State, Action]]:
+    """Every known version with the write action that edits it."""
+    found: set[tuple[State, Action]] = set()
+    for t, (reads, writes) in enumerate(turns, 1):
+        for path, _ in writes:
+            state = in_force(turns, path, t)
+            if seen_before(turns, state, t) or any(p == path for p, _ in reads):
+                found.add((state, ("write", t, "")))
+    return found
+
+
+def consumers(turns: Turns, edit_aware: bool = False) -> set[tuple[State, Action]]:
     """Every state with every action that depends on it."""
-    found = set()
+    found = edited(turns) if edit_aware else set()
     for t, (reads, _) in enumerate(turns, 1):
         for path, _ in reads:
             found.add((in_force(turns, path, t), ("read", t, path)))
@@ -44,12 +55,13 @@ def makers(turns: Turns) -> set[tuple[Action, State]]:
     }
 
 
-def actions_in_slice(turns: Turns, goal: set[str]) -> set[Action]:
+def actions_in_slice(turns: Turns, goal: set[str], edit_aware: bool = False) -> set[Action]:
     """Grow the set of actions from which a sink is reached until nothing is added.
 
-    A read reaches the write that carries it, so a read belongs to the slice if its carrier does.
+    A read reaches the write that carries it, so a read belongs to the slice if its carrier does, or if a write of
+    the slice edits the version that it showed.
     """
-    edges, made = consumers(turns), makers(turns)
+    edges, made = consumers(turns, edit_aware), makers(turns)
     sinks: set[Action] = {action for (path, _), action in edges if action[0] == "read" and path in goal}
     sinks |= {action for action, (path, _) in made if path in goal}
     actions: set[Action] = set(sinks)
@@ -57,15 +69,18 @@ def actions_in_slice(turns: Turns, goal: set[str]) -> set[Action]:
         states = {state for state, action in edges if action in actions}
         grown = actions | {action for action, state in made if state in states}
         grown |= {("read", r, path) for r, path, w in carried(turns) if ("write", w, "") in actions}
+        if edit_aware:
+            known = {state for state, action in edited(turns) if action in actions}
+            grown |= {action for state, action in edges if action[0] == "read" and state in known}
         if grown == actions:
             return actions
         actions = grown
 
 
-def sliced(turns: Turns, goal: set[str]) -> set[tuple[State, Action]]:
+def sliced(turns: Turns, goal: set[str], edit_aware: bool = False) -> set[tuple[State, Action]]:
     """The pairs of state and consuming action in the slice."""
-    actions = actions_in_slice(turns, goal)
-    return {(state, action) for state, action in consumers(turns) if action in actions}
+    actions = actions_in_slice(turns, goal, edit_aware)
+    return {(state, action) for state, action in consumers(turns, edit_aware) if action in actions}
 
 
 def cost(turns: Turns, state: State) -> int:
@@ -87,8 +102,8 @@ def seen_before(turns: Turns, state: State, cut: int) -> bool:
     return False
 
 
-def demand_by_cut(turns: Turns, goal: set[str], visibility: str) -> list[int]:
-    pairs = sliced(turns, goal)
+def demand_by_cut(turns: Turns, goal: set[str], visibility: str, edit_aware: bool = False) -> list[int]:
+    pairs = sliced(turns, goal, edit_aware)
     paths = {p for reads, writes in turns for p, _ in [*reads, *writes]}
     found = []
     for cut in range(1, len(turns) + 1):

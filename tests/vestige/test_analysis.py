@@ -10,7 +10,6 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import TABLES, AnalysisOptions, analyze, measure
 from eirkit.logs.corpus.pipeline import analyze_corpus
 from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.demand.graph import goal_of
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import column_names, read_rows
 from eirkit.logs.tokens import estimating_counter
@@ -37,7 +36,7 @@ def recording(turns: Turns, **fields: object) -> Recording:
 
 def by_hand(**options: object):
     run = trajectory(BY_HAND, goal_files=("g.py",))
-    return analyze(run, goal_of(run), AnalysisOptions(read_windows(), **options), COUNT)
+    return analyze(run, None, AnalysisOptions(read_windows(), **options), COUNT)
 
 
 def test_the_run_worked_by_hand():
@@ -106,7 +105,7 @@ def test_shown_again_is_what_was_seen_of_the_same_version():
             turn(4, [FileRead("a", content="2 y\n3 z", lines={2: "y" * 8, 3: "z" * 8})]),
         ]
     )
-    found = analyze(run, goal_of(run), OPTIONS, COUNT)
+    found = analyze(run, None, OPTIONS, COUNT)
     # Of the second view of a, 2 tokens, one line of two; all of b's second reading, 10 tokens; a's new version is new.
     assert dict(zip(found.tables["files"]["path"], found.tables["files"]["repeat_tokens"], strict=True)) == {
         "a": 1,
@@ -118,7 +117,7 @@ def test_a_break_says_what_was_still_needed():
     broken = RecordedTurn(broken="compaction", carried="")
     turns = [turn(1, [FileRead("a", content="a" * 400)]), turn(2), turn(3, [], [FileWrite("g", content="g" * 40)])]
     turns[1] = type(turns[1])(2, (), (), 10, broken)
-    found = analyze(run := of_turns(turns), goal_of(run), OPTIONS, COUNT)
+    found = analyze(of_turns(turns), None, OPTIONS, COUNT)
     assert (found.tables["breaks"]["cut"], found.tables["breaks"]["live_tokens"]) == ([2], [100])
     assert found.tables["dropped"]["path"] == ["a"]
 

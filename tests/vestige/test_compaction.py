@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eirkit.logs.audits.compaction import break_costs, break_cuts, dropped_states, names_file
-from eirkit.logs.trajectory import Break, FileRead, FileWrite, RecordedTurn, Trajectory, Turn
+from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
+from eirkit.logs.audits.lines import names_file
+from eirkit.logs.trajectory import Break, FileRead, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 
@@ -22,6 +25,8 @@ def turn(
     broken: Break | None = None,
     carried: str = "",
 ) -> Turn:
+    if broken == "compaction":
+        carried = carried or "The work goes on."  # without any text it would be unknown what stayed
     return Turn(number, reads, writes, 10 * number, RecordedTurn(broken=broken, carried=carried))
 
 
@@ -53,8 +58,9 @@ def test_each_live_state_has_its_fate() -> None:
     assert [a.fate, b.fate, c.fate, d.fate] == ["reread", "overwritten", "never", "never"]
     # One of a.py's four telling lines is in the summary: 100 × (1 − 1/4) = 75 tokens were dropped.
     assert (a.carried_share, a.dropped_tokens, a.named) == (0.25, 75, True)
-    # It was read again in turn 4, the second after the break: 30 + 40 tokens on; A has 9 words between spaces.
-    assert (a.reread_turn, a.turns_until, a.tokens_until, a.reread_tokens) == (4, 2, 70, words(A))
+    # It was read again in turn 4, the second after the break: 30 + 40 tokens on; three of the four lines were dropped.
+    assert (a.reread_turn, a.turns_until, a.tokens_until, a.reread_tokens) == (4, 2, 70, words(A) * 3 / 4)
+    assert a.reread_dropped_tokens == 75
     # b.py was read again only after a write had made another version of it.
     assert (b.reread_turn, b.turns_until, b.tokens_until, b.reread_tokens) == (None, None, None, 0)
     assert (b.named, d.dropped_tokens, d.kind) == (False, 4, "compaction")
@@ -65,7 +71,7 @@ def test_the_cost_of_a_break_is_summed() -> None:
     assert (cost.cut, cost.kind, cost.carried_tokens) == (3, "compaction", words(SUMMARY))
     assert (cost.live_files, cost.live_tokens) == (4, 100 + 40 + 8 + 4)
     assert cost.dropped_tokens == 75 + 40 + 8 + 4
-    assert (cost.reread_files, cost.reread_tokens, cost.reread_turns) == (1, words(A), 1)
+    assert (cost.reread_files, cost.reread_tokens, cost.reread_turns) == (1, words(A) * 3 / 4, 1)
     assert (cost.overwritten_files, cost.never_reread_files, cost.never_reread_tokens) == (1, 2, 8 + 4)
     # In the same tokens of files: what was not carried over was read again, edited unread, or neither.
     assert (cost.reread_dropped_tokens, cost.overwritten_tokens) == (75, 40)
@@ -154,8 +160,9 @@ def test_what_the_first_break_carried_the_second_can_drop() -> None:
         ]
     )
     first, second = dropped_states(run, {2: {"src/a.py": 100}, 3: {"src/a.py": 100}}, words)
-    assert (first.held_share, first.dropped_tokens, first.reread_tokens) == (1.0, 75, words(A))
-    assert (second.held_share, second.dropped_tokens, second.reread_tokens) == (0.25, 25, 0)
+    # Turn 4 shows all four lines again: three that the first break dropped, and one that the second did, of 9 words.
+    assert (first.held_share, first.dropped_tokens, first.reread_tokens) == (1.0, 75, round(words(A) * 3 / 4))
+    assert (second.held_share, second.dropped_tokens, second.reread_tokens) == (0.25, 25, round(words(A) / 4))
 
 
 def test_a_rereading_is_paid_at_the_break_that_dropped_the_file() -> None:
@@ -193,8 +200,8 @@ def test_over_any_breaks_no_more_is_dropped_than_was_shown(acts: list[str]) -> N
         held = act == "carry"  # a carried text shows the file, wherever it came from
     states = dropped_states(of_turns(turns), live, words)
     assert [one.dropped_tokens for one in states] == expected
-    readings = {(one.path, one.reread_turn) for one in states if one.reread_turn is not None}
-    assert sum(one.reread_tokens for one in states) == words(A) * len(readings)
+    readings = [one.reread_turn for one in states if one.dropped_tokens and one.reread_turn is not None]
+    assert sum(one.reread_tokens for one in states) == words(A) * len(set(readings))
 
 
 @pytest.mark.parametrize(
@@ -226,3 +233,64 @@ def test_the_carried_text_names_a_file_at_the_end_of_a_sentence() -> None:
     )
     [state] = dropped_states(run, {2: {"a.py": 9}}, words)
     assert state.named
+
+
+LINES = [f"line number {n} of the file" for n in range(10)]
+FILE = "\n".join(LINES)
+
+
+def after(kept: KeptContext | None, *later: Turn, carried: str = "Go on.") -> tuple[DroppedState, BreakCost]:
+    """What a compaction before turn 2 did to a file of ten lines and 100 tokens, read before it and edited last."""
+    broken = RecordedTurn(broken="compaction", carried=carried, kept=kept)
+    end = turn(3 + len(later), (), (FileWrite("a.py"),))
+    run = of_turns([turn(1, (FileRead("a.py", content=FILE),)), Turn(2, (), (), 10, broken), *later, end])
+    states = dropped_states(run, {2: {"a.py": 100}}, words)
+    [cost] = break_costs(run, states, words)
+    return states[0], cost
+
+
+def test_a_file_that_was_put_back_was_not_dropped() -> None:
+    # As Claude Code 2.1.325 does it: the summary names the file, and an attachment holds its text.
+    for kept in (
+        KeptContext("preserved", texts=(FILE,), files=(FileRead("a.py", content=FILE),)),
+        KeptContext("preserved", texts=("\n".join(f"{n:6}\t{line}" for n, line in enumerate(LINES, 1)),)),
+        KeptContext("removed", turns=(1,)),
+        KeptContext("prompt", texts=("system", FILE), is_complete=True),
+    ):
+        state, cost = after(kept)
+        assert (state.carried_share, state.dropped_tokens, cost.overwritten_tokens) == (1.0, 0, 0)
+        assert cost.evidence == kept.evidence
+    state, cost = after(None)
+    assert (state.dropped_tokens, cost.overwritten_tokens, cost.evidence) == (100, 100, "summary")
+
+
+def test_a_put_back_file_is_held_and_the_next_break_can_drop_it() -> None:
+    back = FileRead("/repo/a.py", content=FILE)
+    broken = RecordedTurn(broken="compaction", carried="Go on.", kept=KeptContext("preserved", files=(back,)))
+    turns = [turn(1, (FileRead("a.py", content=LINES[0]),)), Turn(2, (), (), 10, broken), turn(3, broken="compaction")]
+    run = replace(of_turns([*turns, turn(4, (), (FileWrite("a.py"),))]), root="/repo")
+    _, second = dropped_states(run, {2: {"a.py": 10}, 3: {"a.py": 100}}, words)
+    assert (second.held_share, second.dropped_tokens) == (1.0, 100)
+
+
+def test_what_is_encrypted_is_unknown_but_for_what_was_read_again() -> None:
+    opaque = KeptContext("history", is_opaque=True)
+    state, cost = after(opaque, carried="")
+    assert (state.dropped_tokens, state.unknown_tokens, cost.evidence) == (0, 100, "opaque")
+    state, cost = after(opaque, turn(3, (FileRead("a.py", content="\n".join(LINES[:3])),)), carried="")
+    assert (cost.dropped_tokens, cost.unknown_tokens, cost.reread_dropped_tokens) == (30, 70, 30)
+    state, cost = after(None, carried="")
+    assert (state.dropped_tokens, state.unknown_tokens, cost.evidence) == (0, 100, "none")
+
+
+def test_one_grep_hit_is_not_a_reading_of_the_file() -> None:
+    # One of ten dropped lines is shown again: 10 of 100 tokens, and the reread cost only that line.
+    hit = FileRead("a.py", lines={4: LINES[3]})
+    state, cost = after(None, turn(3, (hit,)))
+    assert (cost.dropped_tokens, cost.reread_dropped_tokens, cost.never_reread_tokens) == (100, 10, 90)
+    assert (state.fate, state.reread_tokens) == ("reread", words(LINES[3]))
+
+
+def test_sizes_that_the_log_states_are_kept() -> None:
+    _, cost = after(KeptContext("size", tokens_before=900, tokens_after=150))
+    assert (cost.shrunk_tokens, cost.evidence) == (750, "summary")

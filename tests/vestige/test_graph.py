@@ -18,13 +18,14 @@ traces = st.lists(st.tuples(accesses, accesses | st.just([])), max_size=9)
 
 
 def graph_of(turns):
-    return build(([p for p, _ in reads], [p for p, _ in writes]) for reads, writes in turns)
+    accesses = (([p for p, _ in reads], [p for p, _ in writes]) for reads, writes in turns)
+    return build(accesses, (["edit"] * len(writes) for _, writes in turns))
 
 
-def measured(turns, goal, visibility="seen") -> Demand:
+def measured(turns, goal, visibility="seen", *, edit_aware=False) -> Demand:
     graph = graph_of(turns)
     costs = observe(graph, trajectory(turns).turns, estimating_counter()).costs
-    return demand(graph, slice_to(graph, goal), costs, visibility)
+    return demand(graph, slice_to(graph, goal, edit_aware=edit_aware), costs, visibility)
 
 
 def test_the_case_worked_by_hand():
@@ -42,18 +43,18 @@ def test_the_environment_holds_what_the_agent_has_not_seen_yet():
 
 
 @settings(max_examples=500)
-@given(traces, st.sets(st.sampled_from(PATHS), max_size=2), st.sampled_from(["seen", "environment"]))
-def test_random_traces_agree_with_the_reference(turns, goal, visibility):
-    found = measured(turns, goal, visibility)
-    assert found.costs == reference.demand_by_cut(turns, goal, visibility)
+@given(traces, st.sets(st.sampled_from(PATHS), max_size=2), st.sampled_from(["seen", "environment"]), st.booleans())
+def test_random_traces_agree_with_the_reference(turns, goal, visibility, edit_aware):
+    found = measured(turns, goal, visibility, edit_aware=edit_aware)
+    assert found.costs == reference.demand_by_cut(turns, goal, visibility, edit_aware)
     assert found.peak == max(found.costs, default=0)
 
 
-@given(traces, st.sets(st.sampled_from(PATHS), max_size=2))
-def test_the_slice_agrees_with_the_reference(turns, goal):
+@given(traces, st.sets(st.sampled_from(PATHS), max_size=2), st.booleans())
+def test_the_slice_agrees_with_the_reference(turns, goal, edit_aware):
     graph = graph_of(turns)
-    found = slice_to(graph, goal)
-    pairs = reference.sliced(turns, goal)
+    found = slice_to(graph, goal, edit_aware=edit_aware)
+    pairs = reference.sliced(turns, goal, edit_aware)
     for state, last in enumerate(found.last_used):
         named = graph.paths[state], graph.versions[state]
         assert last == max((action[1] for s, action in pairs if s == named), default=0)
@@ -61,7 +62,7 @@ def test_the_slice_agrees_with_the_reference(turns, goal):
     for place, needed in enumerate(found.needed_reads):
         read = zip(graph.reads[place], needed, strict=True)
         actions |= {("read", place + 1, graph.paths[state]) for state, kept in read if kept}
-    assert actions == reference.actions_in_slice(turns, goal)
+    assert actions == reference.actions_in_slice(turns, goal, edit_aware)
 
 
 @given(traces)

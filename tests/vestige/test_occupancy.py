@@ -125,3 +125,20 @@ def test_a_damaged_file_is_refused_with_a_remedy(tmp_path: Path, text: str) -> N
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputFileError):
         read_windows(tmp_path / "absent.toml")
+
+
+def test_the_window_is_the_logs_else_the_tables_unless_compactions_disagree() -> None:
+    compacted = RecordedTurn(usage=LoggedUsage(20_000, 0), broken="compaction", carried="Go on.")
+    million = {"model": "gpt-4.1"}
+
+    def window(*turns: RecordedTurn, **more: object) -> tuple[int | None, str | None]:
+        row = occupancy(recording(*turns, **{**million, **more}), WINDOWS)
+        return row.window_tokens, row.window_source
+
+    assert window(sized(174_000), compacted, window=258_400) == (258_400, "log")
+    # Compacted at 174,000 of a million: the smallest window that holds as much is 200,000.
+    assert window(sized(174_000), compacted) == (200_000, "compactions")
+    assert window(sized(174_000)) == (1_047_576, "table")
+    assert window(sized(30_000), compacted) == (1_047_576, "table")  # perhaps because the user wanted it
+    assert window(sized(800_000), compacted) == (1_047_576, "table")
+    assert window(sized(174_000), compacted, model="unheard-of") == (None, None)

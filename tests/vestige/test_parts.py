@@ -72,7 +72,6 @@ def test_the_bytes_do_not_tell_who_did_the_work(tmp_path, workers):
     parts = analyze_in_parts(corpus, tmp_path / "parts", OPTIONS, Processes(workers))
     assert tables(tmp_path / "here") == tables(tmp_path / "parts")
     assert {**here, "out": ""} == {**parts, "out": ""}
-    assert not (tmp_path / "parts" / PARTS).exists()
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -126,6 +125,27 @@ def test_a_record_that_hogs_costs_itself_and_is_named(tmp_path):
 
 def complete_parts(out: Path) -> set[str]:
     return {path.name for path in (out / PARTS).glob("*") if "." not in path.name}
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_only_what_has_changed_is_measured_again(tmp_path):
+    logs, out = write_corpus(tmp_path / "logs"), tmp_path / "out"
+    parts = out / PARTS
+
+    def made() -> dict[str, int]:
+        return {part.name: part.stat().st_ino for part in parts.iterdir()}
+
+    first = analyze_in_parts(Corpus((logs,)), out, OPTIONS, Processes(2))
+    before, bytes_before = made(), tables(out)
+    assert analyze_in_parts(Corpus((logs,)), out, OPTIONS, Processes(2)) == first
+    assert (made(), tables(out)) == (before, bytes_before)
+    with (logs / "part-2.jsonl").open("a") as stream:
+        stream.write(plain_run(1_000) + "\n")
+    assert analyze_in_parts(Corpus((logs,)), out, OPTIONS, Processes(2))["runs"] == first["runs"] + 1
+    # The last section of the file that grew is new, and what it was made of before is gone.
+    assert len(before.items() & made().items()) == len(before) - 1
+    analyze_in_parts(Corpus((logs,)), out, AnalysisOptions(read_windows(None), rule="paper"), Processes(2))
+    assert not before.keys() & made().keys()
 
 
 def test_a_killed_analysis_goes_on_to_the_same_tables(tmp_path):

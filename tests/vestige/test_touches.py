@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eirkit.logs.actions.touches import interpret
+from eirkit.logs.actions.touches import initial_state, interpret, touches_of
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.demand.gold_patches import read_patch
 from eirkit.logs.trajectory import Call, FileRead, FileWrite, RecordedTurn, Recording, Touches, Trajectory
@@ -224,3 +224,13 @@ def reason_of(path: str) -> str:
 def test_submitted_files_were_seen_as_written(name: str) -> None:
     share, missed = recall(name)
     assert share >= WRITE_RECALL, missed
+
+
+def test_a_range_and_a_whole_file_are_told_apart() -> None:
+    # Without a line between them: eleven lines of the first, the rest is the second.
+    first = [f"first line {n}" for n in range(15, 26)]
+    second = [f"second line {n}" for n in range(1, 81)]
+    call = Call("bash", {"command": "sed -n 15,25p a.py && cat b.py"}, "\n".join([*first, *second]) + "\n", 0)
+    a, b = touches_of(call, initial_state(Recording("r", "t", "codex", "x", (), root="/repo"))).reads
+    assert (a.path, a.lines) == ("a.py", dict(enumerate(first, 15)))
+    assert (b.path, b.lines) == ("b.py", dict(enumerate(second, 1)))

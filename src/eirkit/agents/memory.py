@@ -248,6 +248,8 @@ def find_memory(name: str) -> type[MemorySystem]:
 
 def memory_aliases(name: str) -> frozenset[str]:
     """Return the other names of a memory system: its class name, or the names that its class is registered under."""
+    if memories.is_foreign(name):
+        return frozenset({name, name.rpartition(":")[2]})  # its code is loaded in its own process only
     kind = find_memory(name)
     registered = (one for one in memories.loaded() if memories.get(one) is kind)
     return frozenset({name, kind.__name__, *registered})

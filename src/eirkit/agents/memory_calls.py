@@ -7,8 +7,7 @@ that were never stored from records that were stored and not found.
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
@@ -21,8 +20,8 @@ from eirkit.agents.memory import (
     MemorySystem,
     MemoryUsage,
     MemoryWrapper,
-    signature_of,
 )
+from eirkit.agents.memory_values import check_passages, check_read, check_usage, start_call
 from eirkit.agents.recognition import recognise
 from eirkit.agents.telemetry import Consultation
 from eirkit.errors import StoreError
@@ -85,8 +84,8 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
     """Call a method of a memory system with a time limit and return its result.
 
     Raises:
-        StoreError: it takes too long, has the wrong signature, is not awaitable, or raises SystemExit.
-        PluginError: it raises any other error.
+        StoreError: it takes too long, has the wrong signature, or is not awaitable.
+        PluginError: it raises an error.
     """
     try:
         work = start_call(verb, method, arguments)
@@ -103,51 +102,15 @@ async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awa
         raise StoreError(
             f"the memory system did not finish {verb} within {seconds:g} s; raise timeout_seconds"
         ) from error
-    except SystemExit as error:
-        raise StoreError(
-            f"the memory system's {verb} raised SystemExit: {error}; raise another error instead"
-        ) from error
     except BaseException as error:  # noqa: BLE001 - plug-ins may raise anything
         owner = getattr(method, "__self__", method)
         name = owner.wrapped_name if isinstance(owner, MemoryWrapper) else type(owner).__name__
         attribute("memory", name, verb, error)
 
 
-def start_call(verb: str, method: Callable[..., T], arguments: tuple[object, ...]) -> T:
-    """Call a method of a memory system.
-
-    Raises:
-        StoreError: it has another signature than the protocol.
-    """
-    try:
-        return method(*arguments)
-    except TypeError as error:
-        if _takes(method, arguments):
-            raise  # raised inside the method, not by the call
-        raise StoreError(
-            f"the memory system's {verb} cannot be called ({error}); write it as `{signature_of(verb)}`"
-        ) from error
-
-
-def _takes(method: Callable[..., object], arguments: tuple[object, ...]) -> bool:
-    try:
-        inspect.signature(method).bind(*arguments)
-    except TypeError:
-        return False
-    except ValueError:  # a compiled function without a signature
-        return True
-    return True
-
-
 async def usage_of(memory: MemorySystem, seconds: float) -> MemoryUsage:
     """Return the usage that a memory system reports; all fields are unknown if it returns None."""
-    used: object = await call_with_timeout(seconds, "usage", memory.usage)
-    if used is None:
-        return MemoryUsage()
-    if not isinstance(used, MemoryUsage):
-        kind = type(used).__name__
-        raise StoreError(f"the memory system's usage returned a {kind}; return a MemoryUsage, or None if unknown")
-    return used
+    return check_usage(await call_with_timeout(seconds, "usage", memory.usage))
 
 
 class _Begun(Awaitable[T]):
@@ -176,30 +139,9 @@ def label_of(step: int) -> str:
     return f"A_{step}"
 
 
-def check_passages(found: object) -> list[str]:
-    """Return the passages of a search; raise StoreError if they are not a sequence of strings."""
-    if isinstance(found, str) or not isinstance(found, Sequence):
-        kind = "None" if found is None else f"a {type(found).__name__}"
-        raise StoreError(
-            f"the memory system's search returned {kind}; return a list of strings, [] if nothing is found"
-        )
-    for text in found:
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise StoreError(
-                f"the memory system's search returned a list that contains a {kind}; return a list of strings"
-            )
-    return list(found)
-
-
 async def read_stored(memory: MemorySystem, label: str, seconds: float) -> str | None:
     """Return what a memory system stores under a label; raise StoreError if it is neither a string nor None."""
-    text: object = await call_with_timeout(seconds, "read", memory.read, label)
-    if text is None or isinstance(text, str):
-        return text
-    raise StoreError(
-        f"the memory system's read returned a {type(text).__name__}; return the text under the label, or None"
-    )
+    return check_read(await call_with_timeout(seconds, "read", memory.read, label))
 
 
 async def _holds(memory: MemorySystem, step: int, values: Payload, seconds: float) -> bool:

@@ -251,7 +251,7 @@ def printable(text: str) -> str:
     """Return the text without control characters and lone surrogates."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
 def _from_call(call: ToolCall) -> Action | Fault:

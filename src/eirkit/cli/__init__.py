@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -211,6 +212,8 @@ click.version_option(__version__, message="eirkit %(version)s")(ROOT)
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a check or the infrastructure failed, 2 wrong usage or input."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         # A terminal whose encoding lacks a character gets a question mark, not a traceback. "surrogateescape" is the
         # handler of the C locale.

@@ -20,7 +20,7 @@ from eirkit.agents.model import ModelOptions, models
 from eirkit.agents.serving.model_factory import preflight
 from eirkit.agents.stores.environments import install as install_memory
 from eirkit.agents.stores.environments import reason_without_node_packages
-from eirkit.agents.stores.memory_factory import reason_absent
+from eirkit.agents.stores.memory_factory import kind_of, reason_absent
 from eirkit.cli.command import Show, command, document_options, option, say
 from eirkit.errors import EirkitError, UsageError, install_command
 from eirkit.logs.trajectory import formats
@@ -77,7 +77,7 @@ def _try(look: Callable[[str], Availability], name: str) -> Availability:
 
 
 def _memory(name: str) -> Availability:
-    kind = memories.get(name)
+    kind = kind_of(name)
     needed = requirements_of(kind)
     declared = {field: value for field, value in asdict(needed).items() if value}
     if (why := reason_absent(name)) is not None:

@@ -22,15 +22,23 @@ from eirkit.logs.audits.occupancy import read_windows
 from eirkit.logs.corpus.analysis import AnalysisOptions
 from eirkit.logs.corpus.pipeline import Corpus, analyze_here, analyze_in_parts, is_small
 from eirkit.logs.corpus.reader import LOG_ENDINGS
-from eirkit.logs.demand.graph import OWN_EDITS, OwnEdits
+from eirkit.logs.demand.graph import DEMAND_RULES, OWN_EDITS, DemandRule, OwnEdits
 from eirkit.logs.demand.live_states import VISIBILITIES, Visibility
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.logs.sources.remote import Location, Remote, as_location
 from eirkit.logs.trajectory import formats
 from eirkit.show.document import Document, Section, facts
+from eirkit.show.logs.advice import advice_rows
 from eirkit.show.logs.coverage import coverage_facts, coverage_warnings, is_silent
 from eirkit.show.logs.needs import SIGNATURES
-from eirkit.show.logs.sentences import break_counts, goal_is_known, goal_runs, later_runs
+from eirkit.show.logs.sentences import (
+    break_columns,
+    break_counts,
+    goal_is_known,
+    goal_runs,
+    instruction_words,
+    later_runs,
+)
 from eirkit.show.showing import FORMS
 from eirkit.show.table import Cell, Column, Table, counted
 
@@ -108,9 +116,9 @@ SMALL_BYTES = 24 << 20  # a few seconds of work: less than starting workers and 
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
-    "own-edits": "none given: the files that the run itself edited last",
+    "own-edits": "none given: what each part of a session edited and kept",
 }
-ALL_EDITS = "none given: all files that the run itself edited"
+PAPER_EDITS = {"last": "the files that the run itself edited last", "all": "all files that the run itself edited"}
 
 
 def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,12 +157,21 @@ def _accept_log_format(decorated: Callable[..., Any]) -> Callable[..., Any]:
     "--goal-tests", is_flag=True, group="Measurement", help="Count test files of the reference patch as goal files."
 )
 @option(
+    "--demand",
+    "rule",
+    type=click.Choice(DEMAND_RULES),
+    default="edit-aware",
+    show_default=True,
+    group="Measurement",
+    help="Whether an edit uses the text that it changes. In the paper it does not.",
+)
+@option(
     "--own-edits",
     type=click.Choice(OWN_EDITS),
     default="last",
     show_default=True,
     group="Measurement",
-    help="Without a goal: take the files that the run edited last, or all that it edited.",
+    help="Goal of the paper's demand where none is given: the last edits of a run, or all.",
 )
 @option("--estimate-tokens", is_flag=True, group="Measurement", help="Count tokens as characters / 4; faster.")
 @option("--out", type=_PATH, required=True, metavar="DIR", group=OUTPUT, help="A new folder, or one to continue.")
@@ -169,6 +186,7 @@ def analyze(
     log_format: str | None,
     visibility: Visibility,
     goal_tests: bool,
+    rule: DemandRule,
     own_edits: OwnEdits,
     windows: Path | None,
     estimate_tokens: bool,
@@ -181,7 +199,7 @@ def analyze(
     PATH is a file, a folder, or a URL that fsspec knows, such as s3://bucket/runs or hf://datasets/NAME. Large corpora
     are analysed by several processes; an interrupted analysis continues when the command is repeated.
     """
-    options = AnalysisOptions(read_windows(windows), visibility, goal_tests, own_edits)
+    options = AnalysisOptions(read_windows(windows), visibility, goal_tests, own_edits, rule)
     corpus = Corpus(paths, gold, outcomes, log_format)
     how: dict[str, Any] = {"estimate": estimate_tokens, "strict": strict}
     engine = engine or (None if is_small(corpus, SMALL_BYTES) else make_engine("local"))
@@ -191,13 +209,15 @@ def analyze(
         else:
             with closing(engine):
                 data = analyze_in_parts(corpus, out, options, engine, **how, progress=progress)
-    show(_document({**data, "visibility": visibility}, options))
+    show(_document({**data, "visibility": visibility, "advice": advice_rows(data)}, options))
 
 
 def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     found = facts("summary", "What these runs needed and lost", list(_lines(data, options)))
     tables = (found, _largest(data["largest"]), _breaks(data["costliest_breaks"]), _repeated(data["repeated_files"]))
     sections = [Section("", (), tuple(table for table in tables if table.rows))]
+    if advice := tuple(_advice(data)):
+        sections.insert(0, Section("What to do", advice))
     if warnings := tuple(coverage_warnings(data)):
         sections.append(Section("", warnings))
     if skipped := tuple(_skipped(data["skipped"])):
@@ -209,6 +229,15 @@ def _document(data: Mapping[str, Any], options: AnalysisOptions) -> Document:
     return Document("vestige-analyze", title, _answer(data), data, tuple(sections), next=then)
 
 
+def _advice(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what to act on, with its cost and the turn to look at."""
+    for number, one in enumerate(data["advice"], 1):
+        tokens = "" if one["tokens"] is None else f"{counted(one['tokens'], 'token')}"
+        money = "" if one["usd"] is None else f"at least ${one['usd']:.2f}"
+        place = f"turn {one['turn']} of {one['run_id']}"
+        yield f"{number}. {one['words']} [{'; '.join(filter(None, (tokens, money, place)))}]"
+
+
 def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
     runs = f"{counted(data['runs'], 'run')} analysed; tables in {data['out']}."
     if is_silent(data):
@@ -216,7 +245,7 @@ def _answer(data: Mapping[str, Any]) -> tuple[str, ...]:
     if not data["goal_access"]:
         return (runs,)
     covered = data["mean_peak_covered_tokens"] or 0
-    need = f"Runs that reached their goal needed {covered:,.0f} tokens of files at their peak, on average."
+    need = f"Runs that touched a goal file needed {covered:,.0f} tokens of files at their peak, on average."
     return need, runs
 
 
@@ -226,7 +255,8 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
     yield "formats", ", ".join(f"{name} {count}" for name, count in document["formats"].items())
     yield from coverage_facts(document)
     for source, count in document["goal_sources"].items():
-        said = ALL_EDITS if source == "own-edits" and options.own_edits == "all" else GOALS[source]
+        by_paper = source == "own-edits" and options.rule == "paper"
+        said = f"none given: {PAPER_EDITS[options.own_edits]}" if by_paper else GOALS[source]
         yield "goal", f"{said} ({counted(count, 'run')})"
     yield from _demand_lines(document, options)
     for unit, found in document["later_used"].items():
@@ -247,7 +277,7 @@ def _lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iterator[tu
 
 def _in_vain(document: Mapping[str, Any]) -> str:
     if document["dead_read_share"] is None:
-        return "unknown: no goal was reached"
+        return "unknown: no goal file was touched"
     vain = READING_MEASURES["dead_read_share"]
     whose = "" if document["covered_runs"] == document["runs"] else f" of {vain.of}"
     return f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens): {vain.meaning}"
@@ -264,15 +294,17 @@ def _demand_lines(document: Mapping[str, Any], options: AnalysisOptions) -> Iter
         share if goal_is_known(document) else f"unknown: no goal was given and none of {runs} edited a file",
     )
     if not document["goal_access"]:
-        yield peak, "not measured: no run reached a goal file, which is not the same as no need"
+        yield peak, "not measured: no run touched a goal file, which is not the same as no need"
         return
     other = "environment" if options.visibility == "seen" else "seen"
     covered = document["mean_peak_covered_tokens"] or 0
     yield (
         peak,
-        f"{document['mean_peak_tokens']:,.0f} tokens on average, {covered:,.0f} where the goal was reached",
+        f"{document['mean_peak_tokens']:,.0f} tokens on average, {covered:,.0f} where a goal file was touched",
     )
     yield f"… if {other}", f"{document[f'mean_peak_{other}_tokens']:,.0f} tokens on average"
+    if options.rule != "paper":
+        yield "… as in the paper", f"{document['mean_peak_paper_tokens']:,.0f} tokens on average"
 
 
 def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -286,6 +318,8 @@ def _loss_lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if document["clipped_views"]:
         goal_views = document["clipped_goal_views"]
         yield LOG_MEASURES["clipped_views"].label, f"{document['clipped_views']:,}, {goal_views:,} of goal files"
+    if any(document["instructions"].values()):
+        yield "instructions", instruction_words(document["instructions"])
     found = [f"{LOG_MEASURES[key].label} {document[key]:,}" for key in SIGNATURES if document[key]]
     if found:
         yield "signatures", ", ".join(found)
@@ -297,7 +331,7 @@ def _break_lines(breaks: Mapping[str, int]) -> Iterator[tuple[str, str]]:
         yield "… not measured", f"{breaks['unmeasured']:,} of {total:,}: no file was used"
     if breaks["unmeasured"] == total:
         return
-    for one in BREAK_MEASURES:
+    for one in (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks[one.id]):
         yield one.label, f"{counted(breaks[one.id], 'token')}: {one.meaning}"
 
 
@@ -332,7 +366,7 @@ def _breaks(breaks: list[dict[str, Any]]) -> Table:
         Column("run_id", "run", role="name"),
         Column("kind", "what"),
         Column("cut", "turn"),
-        *(Column.of(one) for one in BREAK_MEASURES),
+        *break_columns(breaks),
     )
     rows = tuple(one for one in breaks if one["measured"])
     return Table("breaks", "Where context was lost, in tokens of files", columns, rows)

@@ -25,7 +25,7 @@ SMALL = ("files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "ga
 GOALS = {
     "gold": "from the reference patch",
     "log": "from the log",
-    "own-edits": "the files that the run edited last; no goal was given",
+    "own-edits": "what the run itself edited; no goal was given",
 }
 
 
@@ -46,6 +46,8 @@ def _data(folder: Path, run_id: str, visibility: str) -> dict[str, Any]:
         raise UsageError(_unknown(folder, run_id))
     cuts = _without_run(read_rows(folder, "cuts", run_id))
     tables = {name: _without_run(read_rows(folder, name, run_id)) for name in SMALL}
+    is_old = not (folder / "instructions.parquet").exists()  # an analysis of an earlier version
+    tables["instructions"] = [] if is_old else _without_run(read_rows(folder, "instructions", run_id))
     at_peak = _live(read_rows(folder, "states", run_id), found[0], visibility)
     tools = _without_run(read_rows(folder, "calls", run_id)) if "calls" in found[0] else []
     more = {"visibility": visibility, "cuts": cuts, "live_at_peak": at_peak, "calls_by_tool": tools}
@@ -181,6 +183,11 @@ def _file_table(run: Mapping[str, Any]) -> Table:
 def _losses(run: Mapping[str, Any]) -> Iterator[str]:
     for cost in run["breaks"]:
         yield f"{cost['kind']} before turn {cost['cut']}: {_break_line(cost)}"
+    for one in (one for one in run["instructions"] if one["survival"] == "gone"):
+        broken = (
+            "" if one["broken_turn"] is None else f", then broken in turn {one['broken_turn']} ({one['broken_by']})"
+        )
+        yield f"{one['kind']} lost before turn {one['cut']}: {one['text']}{broken}"
     if run["clipped_views"]:
         clipped = counted(run["clipped_views"], "clipped view")
         yield f"{clipped}, {run['clipped_goal_views']:,} of goal files"
@@ -202,6 +209,7 @@ def _break_line(cost: Mapping[str, Any]) -> str:
         f"{counted(cost['reread_tokens'], 'token')}",
         f"{_of_files(cost, 'overwritten_files', 'overwritten_tokens')} edited without rereading",
         f"{_of_files(cost, 'never_reread_files', 'never_reread_tokens')} never read again",
+        *((f"unknown for {counted(cost['unknown_tokens'], 'token')}",) if cost.get("unknown_tokens") else ()),
     )
     return "; ".join((needed, *fates))
 

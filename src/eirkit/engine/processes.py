@@ -222,18 +222,23 @@ def _start(function: Callable[[Any], Any], bounds: PieceLimits) -> _Worker:
     # Spawned, not forked: forking a process with threads may deadlock, and spawning works alike on every system.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=_work, args=(there, function, bounds), daemon=True)
+    process = context.Process(target=_work, args=(there, bounds), daemon=True)
     with deferred_interrupts():
         process.start()
     there.close()
+    with suppress(OSError):  # it died already; the next round notices
+        here.send(function)
     return _Worker(process, here)
 
 
-def _work(pipe: Connection, function: Callable[[Any], Any], bounds: PieceLimits) -> None:
+def _work(pipe: Connection, bounds: PieceLimits) -> None:
     """Process batches until the pipe is closed."""
     end_with_parent()
-    limit_memory(bounds.memory_bytes)
     with suppress(EOFError, OSError):  # the parent closed the pipe or died
+        function = (
+            pipe.recv()
+        )  # imports its module, which takes seconds on a busy machine, so the parent is watched before
+        limit_memory(bounds.memory_bytes)
         while True:
             for number, piece in pipe.recv():
                 pipe.send(("begin", number, None))

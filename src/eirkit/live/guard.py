@@ -22,7 +22,7 @@ from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.actions.touches import interpret
-from eirkit.logs.audits.compaction import names_file, normalized_line, note_lines, share_kept
+from eirkit.logs.audits.lines import names_file, normalized_line, note_lines, share_kept
 from eirkit.logs.formats.message_rows import read_messages
 from eirkit.logs.formats.messages import content_of, text_of
 from eirkit.logs.formats.run_builder import items_of, string_of

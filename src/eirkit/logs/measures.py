@@ -12,7 +12,12 @@ LOG_MEASURES = MeasureGroup(
             "failed", "failure rate", "runs that did not succeed", "share", "runs with a known outcome", better="less"
         ),
         Measure(
-            "goal_accessed", "goal reached", "runs that read or wrote a goal file", "share", "runs over files", "more"
+            "goal_accessed",
+            "goal file touched",
+            "runs that read or wrote a goal file, whether they succeeded or not",
+            "share",
+            "runs over files",
+            "more",
         ),
         Measure(
             "rework",
@@ -109,7 +114,7 @@ READING_MEASURES = MeasureGroup(
         Measure(
             "dead_read_tokens",
             "tokens read in vain",
-            "tokens read and used by nothing that leads to the goal, in runs that reached it",
+            "tokens read and used by nothing that leads to the goal, where the goal is known",
             "tokens",
             better="less",
             pooled="sum",
@@ -119,7 +124,7 @@ READING_MEASURES = MeasureGroup(
             "read in vain",
             "read and used by nothing that leads to the goal",
             "share",
-            "tokens read by runs that reached a goal file",
+            "tokens read where the goal is known",
             better="less",
             pooled="sum",
         ),
@@ -141,7 +146,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "dropped_tokens",
             "dropped",
-            "still needed and not carried over: the sum of the next three",
+            "still needed and not in the context afterwards: the sum of the next three",
             "tokens",
             better="less",
             pooled="sum",
@@ -149,7 +154,7 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "reread_dropped_tokens",
             "dropped, read again",
-            "dropped, in files that were read again",
+            "dropped, in lines that were shown again",
             "tokens",
             better="less",
             pooled="sum",
@@ -165,9 +170,16 @@ BREAK_MEASURES = MeasureGroup(
         Measure(
             "never_reread_tokens",
             "dropped, never read again",
-            "dropped, in files that were neither read again nor edited first",
+            "dropped, in lines that were neither shown again nor edited first",
             "tokens",
             better="less",
+            pooled="sum",
+        ),
+        Measure(
+            "unknown_tokens",
+            "unknown",
+            "still needed, where the log does not show whether it stayed in the context",
+            "tokens",
             pooled="sum",
         ),
     ),
@@ -179,7 +191,7 @@ COHORT_MEASURES = MeasureGroup(
         Measure(
             "covered_failure_auc",
             "failure AUC",
-            "probability that a failed run needed more than a successful one, ties half, over runs that reached a goal "
+            "probability that a failed run needed more than a successful one, ties half, over runs that touched a goal "
             "file",
             "probability",
             pooled="cohort",

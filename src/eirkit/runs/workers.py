@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from multiprocessing import parent_process
 from typing import Any
 
 from eirkit.agents.driver import wait_for
@@ -76,15 +77,18 @@ def run_batch(share: CellBatch) -> list[FinishedRun | Failure]:
     return wait_for(_perform(share))
 
 
+_memories = MemoryPool()  # of this worker: starting a process for each batch would take longer than its runs
+
+
 async def _perform(share: CellBatch) -> list[FinishedRun | Failure]:
     model = make_model(share.cell.model, share.cell.options)
     context = cell_context_of(share, model, SystemMessages(), Scrubber.of_environment(os.environ))
-    memories = MemoryPool()
     try:
-        runs = (attempt(context, task, memories) for task in generate_many(share.cell.task, share.seeds))
+        runs = (attempt(context, task, _memories) for task in generate_many(share.cell.task, share.seeds))
         return await asyncio.gather(*runs) if isinstance(model, Batching) else [await run for run in runs]
     finally:
-        await memories.close()
+        # A worker of Ray may outlive the sweep, and must not keep anything open.
+        await _memories.close(keep_processes=parent_process() is not None)
         await close_model(model)
 
 

@@ -47,11 +47,21 @@ export interface Failure {
   runs: number;
 }
 
+export interface Advice {
+  kind: "file" | "compaction" | "instruction" | "clip";
+  words: string;
+  run_id: string;
+  turn: number;
+  tokens: number | null;
+  usd: number | null; // the tokens once, as input
+}
+
 export interface AnalysisSummary {
+  advice?: Advice[]; // an older analysis has none
   runs: number;
   goal_access: number | null;
   goal_sources?: Record<string, number>;
-  covered_runs?: number; // that reached it
+  covered_runs?: number; // that touched it
   mean_peak_tokens: number | null;
   dead_read_share: number | null;
   repeat_share: number | null;
@@ -291,6 +301,7 @@ export interface VestigeRun {
   hidden_lines: Row[];
   anomalies: Row[];
   breaks: Row[];
+  instructions: Row[];
   dropped: Row[];
   entities: Row[];
 }

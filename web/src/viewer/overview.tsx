@@ -1,6 +1,7 @@
 // A sweep, an evidence command or an analysis: what came of it in a sentence, its grid, its runs.
 import { label } from "../measures";
-import type { AnalysisSummary, Failure, Overview, Progress } from "./api";
+import { linkTo } from "./address";
+import type { Advice, AnalysisSummary, Failure, Overview, Progress } from "./api";
 import { useAnswer, useReading } from "./asking";
 import { breakFigures } from "./breaks";
 import { HeatMap } from "./heat";
@@ -15,6 +16,7 @@ export function FolderPage({ at, address, stamp }: { at: string; address: URLSea
     <>
       {error && <p class="fault">{error}</p>}
       {data?.progress && <Standing progress={data.progress} />}
+      {data?.summary?.advice && data.summary.advice.length > 0 && <WhatToDo at={at} advice={data.summary.advice} />}
       {data?.summary && <Found summary={data.summary} />}
       {data && data.alike.length > 0 && (
         <p class="quiet">
@@ -46,10 +48,31 @@ function Standing({ progress }: { progress: Progress }) {
   );
 }
 
+// The few things worth acting on, each with its cost and a link to the turn.
+function WhatToDo({ at, advice }: { at: string; advice: Advice[] }) {
+  return (
+    <section aria-label="What to do">
+      <h2>What to do</h2>
+      <ul>
+        {advice.map((one) => (
+          <li key={`${one.kind}${one.run_id}${one.turn}${one.words}`}>
+            <Inert text={one.words} />{" "}
+            <a href={linkTo({ at, run: one.run_id, turn: String(one.turn) })}>
+              <Inert text={`turn ${one.turn} of ${one.run_id}`} />
+            </a>
+            {one.tokens !== null && `, ${one.tokens.toLocaleString("en")} tokens`}
+            {one.usd !== null && `, at least $${one.usd.toFixed(2)}`}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 function Found({ summary }: { summary: AnalysisSummary }) {
   const { breaks, outcomes } = summary;
   const aimless = !summary.goal_access && Object.keys(summary.goal_sources ?? {}).every((source) => source === "own-edits");
-  const peak = summary.covered_runs === 0 ? null : summary.mean_peak_tokens; // where no goal was reached, zero says nothing
+  const peak = summary.covered_runs === 0 ? null : summary.mean_peak_tokens; // where no goal file was touched, zero says nothing
   const figures: [string, string][] = [
     ["runs", summary.runs.toLocaleString("en")],
     ["resolved / failed / unknown", `${outcomes.resolved} / ${outcomes.failed} / ${outcomes.unknown}`],

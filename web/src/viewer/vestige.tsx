@@ -55,7 +55,7 @@ function Pictures({ run, turn }: { run: VestigeRun; turn: number }) {
   );
 }
 
-const KINDS = { lit: "leads to the goal", vain: "touched files in vain", still: "touched no file" };
+const KINDS = { lit: "leads to the goal", vain: "touched files that lead to no known goal", still: "touched no file" };
 
 function kindOf(entry: TurnEntry): keyof typeof KINDS {
   if (entry.needed) return "lit";
@@ -66,7 +66,7 @@ function kindOf(entry: TurnEntry): keyof typeof KINDS {
 function TurnStrip({ run, turn }: { run: VestigeRun; turn: number }) {
   const count = (kind: keyof typeof KINDS) => run.turns.filter((entry) => kindOf(entry) === kind).length;
   const eventful = run.turns.filter((entry) => entry.events.length).length;
-  const words = `${run.turns.length} turns: ${count("lit")} lead to the goal, ${count("vain")} touched files in vain, ${count("still")} touched none; something befell ${eventful}.`;
+  const words = `${run.turns.length} turns: ${count("lit")} lead to the goal, ${count("vain")} touched files that lead to no known goal, ${count("still")} touched none; something befell ${eventful}.`;
   return (
     <>
       <div class="strip turns" role="img" aria-label={words}>
@@ -79,7 +79,7 @@ function TurnStrip({ run, turn }: { run: VestigeRun; turn: number }) {
           />
         ))}
       </div>
-      <Legend keys={[["correct", "leads to the goal"], ["later", "touched files in vain"], ["still", "touched no file"], ["missed", "clipped, compacted or anomalous"]]} />
+      <Legend keys={[["correct", "leads to the goal"], ["later", "touched files that lead to no known goal"], ["still", "touched no file"], ["missed", "clipped, compacted or anomalous"]]} />
     </>
   );
 }
@@ -109,7 +109,7 @@ function isMeasured(row: Row): boolean {
 function peakWords(row: Row): string {
   const text = (name: string) => shown(one(row[name]), "number");
   if (row["unit"] !== "tokens") return `${text("later_used_peak")} entities`;
-  if (!isMeasured(row)) return "not measured: no goal file was reached";
+  if (!isMeasured(row)) return "not measured: no goal file was touched";
   return `${text("peak_demand_tokens")} tokens${row["peak_cut"] ? ` at cut ${text("peak_cut")}` : ""}`;
 }
 
@@ -133,6 +133,7 @@ function actionWords(run: VestigeRun): string {
 
 const TABLES: [keyof VestigeRun & string, string, string[]][] = [
   ["dropped", "What they dropped", ["cut", "path", "tokens", "carried_share", "dropped_tokens", "fate", "reread_turn"]],
+  ["instructions", "What became of instructions", ["cut", "kind", "text", "survival", "broken_turn", "broken_by"]],
   ["hidden_lines", "Gold lines that a clipped view left out", ["turn", "path", "line", "outcome", "recovered_turn", "text"]],
   ["clips", "Clipped views", ["turn", "call", "paths", "on_goal", "shown_characters", "hidden_characters"]],
   ["anomalies", "Anomalies", ["turn", "signature"]],

@@ -23,6 +23,7 @@ from typing import Any
 from eirkit.agents.memories.in_process import find_labels
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage, Requirements, memories
 from eirkit.agents.stores.child_process import inherited_variables
+from eirkit.agents.stores.keeper import children, kill_children
 from eirkit.agents.stores.temporary_directory import StoreDirectory, size_of
 from eirkit.errors import StoreError, UnknownNameError, UsageError
 
@@ -167,6 +168,7 @@ class Mcp(MemorySystem):
         self._described = describe(preset, server or {})
         self._directory = StoreDirectory("mcp")
         self._client: McpClient | None = None
+        self._before: frozenset[int] = frozenset()  # children of this process that are not the server's
         self._written: set[str] = set()
         self._scope = ""
 
@@ -248,6 +250,7 @@ class Mcp(MemorySystem):
             name = Path(missing[0]).relative_to(places["node_modules"])
             raise StoreError(f"{name} is not installed; run eirkit doctor --install mcp, with npm on the path")
         variables = {name: _fill(value, places) for name, value in (self._described.variables or {}).items()}
+        self._before = frozenset(children())
         self._client = McpClient(command, {**inherited_variables(os.environ), **variables}, self._described.url)
         await self._client.open()
 
@@ -255,6 +258,7 @@ class Mcp(MemorySystem):
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+            kill_children(spared=self._before)  # a server may ignore signals, fork or become a daemon
 
     async def _call(self, tool: tuple[str, Mapping[str, Any]], **values: Any) -> list[str]:
         name, template = tool

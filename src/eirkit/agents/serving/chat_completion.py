@@ -18,6 +18,7 @@ from eirkit.errors import ModelError
 
 MOST_TOKENS = 10**9  # larger counts are invalid; the usage is then unknown
 LONGEST_FINISH = 40  # characters
+COMPLETION = "a chat completion"
 
 
 def request_body(model: str, request: Request, limit_name: str, limit: int) -> dict[str, Any]:
@@ -37,8 +38,12 @@ def fold_system(request: Request) -> Request:
 
 
 def _message(message: Message) -> dict[str, str]:
-    # A lone surrogate in a memory system's text must not make the request fail.
-    return {"role": message.role, "content": message.content.encode("utf-8", "replace").decode("utf-8")}
+    return {"role": message.role, "content": clean(message.content)}
+
+
+def clean(text: str) -> str:
+    """Return a text without lone surrogates, which a memory system may return and which would make a request fail."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -46,25 +51,32 @@ def _tool(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def read_body(body: str, scrub: Scrubber) -> Reply:
-    """Return the reply in a body of text."""
+def read_document(body: str, scrub: Scrubber, what: str = COMPLETION) -> dict[str, Any]:
+    """Return the JSON object in a body of text."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise _malformed(f"not JSON: {scrub.excerpt(body) or 'an empty body'}") from None
-    return read_completion(document, scrub)
+        raise malformed(f"not JSON: {scrub.excerpt(body) or 'an empty body'}", what) from None
+    if not isinstance(document, dict):
+        raise malformed(f"a {type(document).__name__} instead of an object", what)
+    return document
+
+
+def read_body(body: str, scrub: Scrubber) -> Reply:
+    """Return the reply in a body of text."""
+    return read_completion(read_document(body, scrub), scrub)
 
 
 def read_completion(document: Any, scrub: Scrubber) -> Reply:
     """Return the reply in a decoded body: its first choice."""
     if not isinstance(document, dict):
-        raise _malformed(f"a {type(document).__name__} instead of an object")
+        raise malformed(f"a {type(document).__name__} instead of an object")
     choices = document.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise _malformed(f"no choices{_stated_error(document, scrub)}")
+        raise malformed(f"no choices{_stated_error(document, scrub)}")
     message = choices[0].get("message")
     if not isinstance(message, dict):
-        raise _malformed("a choice without a message")
+        raise malformed("a choice without a message")
     finish = choices[0].get("finish_reason")
     text, refused = _text(message.get("content")), message.get("refusal")
     if refused and isinstance(refused, str) and not text:
@@ -83,10 +95,9 @@ def finish_of(stated: Any, scrub: Scrubber) -> str:
     return read_finish(scrub.text(stated)[:LONGEST_FINISH]) if isinstance(stated, str) else ""
 
 
-def _malformed(what: str) -> ModelError:
-    return ModelError(
-        f"the server's reply is not a chat completion ({what}); check the base URL and the model", "malformed"
-    )
+def malformed(why: str, what: str = COMPLETION) -> ModelError:
+    """Return the failure of a server whose reply is not what it should be."""
+    return ModelError(f"the server's reply is not {what} ({why}); check the base URL and the model", "malformed")
 
 
 def _stated_error(document: Mapping[str, Any], scrub: Scrubber) -> str:
@@ -116,14 +127,14 @@ def _calls(listed: Any, scrub: Scrubber) -> tuple[ToolCall, ...]:
     if listed is None:
         return ()
     if not isinstance(listed, list):
-        raise _malformed("tool calls that are not a list")
+        raise malformed("tool calls that are not a list")
     return tuple(_call(entry, scrub) for entry in listed)
 
 
 def _call(entry: Any, scrub: Scrubber) -> ToolCall:
     function = entry.get("function") if isinstance(entry, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        raise _malformed("a tool call without a function name")
+        raise malformed("a tool call without a function name")
     return ToolCall(scrub.text(function["name"]), read_arguments(function.get("arguments"), scrub))
 
 

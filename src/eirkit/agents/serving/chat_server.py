@@ -17,14 +17,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eirkit.agents.model import ModelOptions, Reply, Request
-from eirkit.agents.serving.chat_completion import fold_system, read_body, request_body
+from eirkit.agents.serving.chat_completion import (
+    COMPLETION,
+    fold_system,
+    read_completion,
+    read_document,
+    request_body,
+)
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.agents.serving.server_failure import BodyTooLarge, Refusal, model_error, refusal
-from eirkit.errors import ModelError, UsageError
+from eirkit.errors import ModelError, UnknownNameError, UsageError
 from eirkit.packages import load_vendor, require_vendor
 
-FEATURE, EXTRA = "a model behind a server", "openai"
 LARGEST_BODY = 1 << 20  # bytes
 CONNECT_SECONDS = 10.0  # longer means that no server is listening
 LIMIT_NAMES = ("max_completion_tokens", "max_tokens")
@@ -36,7 +41,7 @@ NO_SYSTEM = re.compile(
     r"|roles must alternate",
     re.IGNORECASE,
 )
-_OURS = {"model", "messages", "tools", "stream", "n", "temperature", *LIMIT_NAMES}
+_OURS = {"model", "messages", "tools", "stream", "n", "temperature", "input", "contents", "config", *LIMIT_NAMES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,13 @@ class Endpoint:
 
 
 class ChatServer:
-    """One model behind a chat-completions server."""
+    """One model behind a chat-completions server; base of those behind other APIs."""
+
+    api, path = "chat", "/chat/completions"
+    package = extra = "openai"
+    feature = "a model behind a server"
+    sampling: tuple[str, ...] = ("temperature", "seed")  # options that are sent
+    what = COMPLETION  # that a reply should be
 
     def __init__(self, name: str, options: ModelOptions, endpoint: Endpoint, body: Mapping[str, Any]) -> None:
         self.name, self.options, self.endpoint, self.body = name, options, endpoint, body
@@ -66,10 +77,8 @@ class ChatServer:
             failure, said = None, None
             try:
                 async with asyncio.timeout(seconds := self.options.seconds(self.options.limit(request))):
-                    text = await self._client.post(
-                        "/chat/completions", cast_to=str, body=body, options={"timeout": seconds}
-                    )
-                return read_body(text, self._scrub)
+                    text = await self._send(body, seconds)
+                return self._decode(read_document(text, self._scrub, self.what))
             except Exception as error:  # noqa: BLE001 - vendor code; any error becomes one ModelError
                 failure, said = model_error(error, self._where(), self._scrub), refusal(error, self._scrub)
             if (task := asyncio.current_task()) is not None and task.cancelling():
@@ -91,24 +100,32 @@ class ChatServer:
             "temperature": self.options.temperature,
             "seed": self.options.seed,
             "body": dict(self.body),
+            **({} if self.api == "chat" else {"api": self.api}),
             "refused": sorted(self._refused),
         }
 
     def preflight(self) -> None:
-        require_vendor("openai", FEATURE, EXTRA)
+        require_vendor(self.package, self.feature, self.extra)
         self._key()
 
     def _connect(self) -> None:
         if self._client is not None:
             return
-        sdk = load_vendor("openai", FEATURE, EXTRA)
-        key = self._key()
-        self._scrub = Scrubber.of_environment(os.environ).also(key)
+        sdk, key = load_vendor(self.package, self.feature, self.extra), self._unlock()
         timeout = sdk.Timeout(self.options.timeout_seconds, connect=min(CONNECT_SECONDS, self.options.timeout_seconds))
         http = sdk.DefaultAsyncHttpxClient(
-            event_hooks={"response": [_bound_body]}, follow_redirects=False, timeout=timeout
+            event_hooks={"response": [bound_body]}, follow_redirects=False, timeout=timeout
         )
-        self._client = sdk.AsyncOpenAI(
+        self._client = self._open(sdk, key, timeout, http)
+
+    def _unlock(self) -> str:
+        """Return the key; from now on it is removed from everything that is shown."""
+        key = self._key()
+        self._scrub = Scrubber.of_environment(os.environ).also(key)
+        return key
+
+    def _open(self, sdk: Any, key: str, timeout: Any, http: Any) -> Any:
+        client = sdk.AsyncOpenAI(
             api_key=key,
             base_url=self._base_url(),
             max_retries=0,
@@ -117,7 +134,12 @@ class ChatServer:
             default_headers={"Accept-Encoding": "identity"},
         )
         if self.options.base_url is not None or self.endpoint.provider != "openai":
-            self._client.organization = self._client.project = None  # do not send the SDK's own settings to this server
+            client.organization = client.project = None  # do not send the SDK's own settings to this server
+        return client
+
+    async def _send(self, body: dict[str, Any], seconds: float) -> str:
+        """Return the body of the response to a request."""
+        return str(await self._client.post(self.path, cast_to=str, body=body, options={"timeout": seconds}))
 
     def _key(self) -> str:
         variable = str(self.options.extra.get("key_variable", self.endpoint.key_variable))
@@ -139,19 +161,25 @@ class ChatServer:
         return f"{self.endpoint.provider}/{self.name} at {self._base_url()}"
 
     def _body(self, request: Request) -> dict[str, Any]:
+        stated = ((name, getattr(self.options, name)) for name in self.sampling if name not in self._refused)
+        sampling = {name: value for name, value in stated if value is not None}
+        return {**self._encode(request), **sampling, **self.body}
+
+    def _encode(self, request: Request) -> dict[str, Any]:
+        """Return the body of a request, without sampling parameters and further fields."""
         if SYSTEM in self._refused:
             request = fold_system(request)
-        body = request_body(self.name, request, self._limit_name, self.options.limit(request))
-        sampling = {"temperature": self.options.temperature, "seed": self.options.seed}
-        body |= {name: value for name, value in sampling.items() if value is not None and name not in self._refused}
-        return {**body, **self.body}
+        return request_body(self.name, request, self._limit_name, self.options.limit(request))
+
+    def _decode(self, document: dict[str, Any]) -> Reply:
+        return read_completion(document, self._scrub)
 
     def _adapt(self, body: Mapping[str, Any], said: Refusal | None) -> bool:
         """Leave out or rename what the server rejected; True if the request should be sent again."""
         if said is None or said.status not in (400, 422, 500):
             return False
         complaint = f"{said.parameter} {said.words}"
-        if body["messages"][0]["role"] == "system" and NO_SYSTEM.search(complaint):
+        if self.api == "chat" and body["messages"][0]["role"] == "system" and NO_SYSTEM.search(complaint):
             self._refused.add(SYSTEM)
             return True
         if said.status == 500:  # servers report errors of chat templates so, but not those of parameters
@@ -160,6 +188,8 @@ class ChatServer:
             if name in body and name not in self.body and re.search(rf"\b{name}\b", complaint):
                 self._refused.add(name)
                 return True
+        if self.api != "chat":
+            return False
         (sent,) = (name for name in LIMIT_NAMES if name in body)
         (other,) = (name for name in LIMIT_NAMES if name != sent)
         if said.parameter == sent or other in said.words:
@@ -170,12 +200,23 @@ class ChatServer:
         return False
 
 
-def make_chat_server(name: str, options: ModelOptions, endpoint: Endpoint) -> ChatServer:
-    """Return the model; raises UsageError for invalid options."""
-    require_vendor("openai", FEATURE, EXTRA)
-    refuse_settings(endpoint.provider, options, ("body", "key_variable"))
+Apis = Mapping[str, type[ChatServer]]  # of a provider, by the names that the setting `api` has for them
+
+
+def make_server(name: str, options: ModelOptions, endpoint: Endpoint, apis: Apis) -> ChatServer:
+    """Return the model behind the API that the setting `api` names, by default chat completions.
+
+    Raises:
+        UsageError: the options are invalid.
+    """
+    refuse_settings(endpoint.provider, options, ("body", "key_variable", "api"))
+    api = str(options.extra.get("api", ChatServer.api))
+    if api not in apis:
+        raise UnknownNameError(f"API of {endpoint.provider} models", api, apis)
+    kind = apis[api]
+    require_vendor(kind.package, kind.feature, kind.extra)
     _check_base_url(options.base_url)
-    return ChatServer(name, options, endpoint, _further_fields(options.extra.get("body", {})))
+    return kind(name, options, endpoint, _further_fields(options.extra.get("body", {})))
 
 
 def _further_fields(given: Any) -> Mapping[str, Any]:
@@ -204,7 +245,7 @@ def _check_base_url(base_url: str | None) -> None:
         raise UsageError("the base URL contains a password or a query; put the key into an environment variable")
 
 
-async def _bound_body(response: Any) -> None:
+async def bound_body(response: Any) -> None:
     """Limit the size of a response: reading raises BodyTooLarge beyond it."""
     if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Turns exceptions of the `openai` SDK into a `ModelError` with a kind, a remedy and no secrets.
+"""Turns exceptions of the SDKs into a `ModelError` with a kind, a remedy and no secrets.
 
 Exceptions are distinguished by status and class name, because the SDK has changed its HTTP package.
 """
@@ -52,15 +52,23 @@ class Refusal:
 
 def refusal(error: BaseException, scrub: Scrubber) -> Refusal | None:
     """Return the error response behind an exception or its causes, if there is one."""
-    stated = [cause for cause in causes(error) if isinstance(getattr(cause, "status_code", None), int)]
+    stated = [cause for cause in causes(error) if _status(cause) is not None]
     if not stated:
         return None
     error = stated[-1]  # the innermost: wrappers repeat the status, but not the message
-    status, body = int(getattr(error, "status_code", 0)), getattr(error, "body", None)
+    status, body = _status(error) or 0, getattr(error, "body", getattr(error, "details", None))
+    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
+        body = body["error"]  # the `openai` SDK unpacks it, the others do not
     words = body.get("message", "") if isinstance(body, Mapping) else body
     headers = getattr(getattr(error, "response", None), "headers", {})
     parameter, code = (str(getattr(error, name, None) or "") for name in ("param", "code"))
     return Refusal(status, scrub.excerpt(str(words or "")), parameter, code, retry_after(headers))
+
+
+def _status(error: BaseException) -> int | None:
+    """Return the HTTP status of an error response; Google's SDK calls it the code."""
+    named = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((status for status in named if isinstance(status, int) and 300 <= status < 600), None)
 
 
 def model_error(error: BaseException, where: str, scrub: Scrubber) -> ModelError:

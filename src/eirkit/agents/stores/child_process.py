@@ -1,10 +1,10 @@
-"""Runs a memory system in a separate process that sees no keys, behind the same interface.
+"""Runs a memory system in a separate process, behind the same interface; nothing of it outlives its end.
 
-Vendors' packages read any variable that they know, so they might use or send a key of the user without notice. Proxy
-settings are withheld too: a store is on this machine or at the address in its settings.
+Code that hangs, exits, forks or crashes affects its own process only. Vendors' packages read any variable that they
+know, so they see no keys and no proxies; a user's own system sees the environment without what its name calls a secret.
 
-The child connects to a port on loopback and authenticates with a token. Each call is one line of JSON in each
-direction, in order. If the child dies, the current call and all later ones raise StoreError.
+Calls are lines of JSON over a socket that the child inherits, one answer for each, in order. A second socket connects
+us with the child's keeper, which ends everything once that connection is closed, also if we are killed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ import json
 import os
 import secrets
 import signal
-from collections import deque
+import socket
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
-from eirkit.errors import StoreError
+from eirkit.agents.serving.scrubber import Scrubber, names_secret
+from eirkit.agents.stores.keeper import GRACE_SECONDS, KILL_SECONDS, NOW, SOCKETS
+from eirkit.agents.stores.line_socket import LineSocket
+from eirkit.errors import PluginError, StoreError, UsageError
+from eirkit.registry import locate
 
+MARK = "EIRKIT_KEEPER"  # environment variable that all processes of one memory system inherit
 _KEPT = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
-    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "EIRKIT_HOME"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "EIRKIT_HOME", MARK),
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
 )
 _LOCALE = "LC_"
@@ -43,10 +50,146 @@ def inherited_variables(environment: Mapping[str, str], more: Iterable[str] = ()
     return {**kept, **_DIRECT}
 
 
-ADDRESS = "EIRKIT_BRIDGE"  # environment variable with the port, the token and the settings of the child
-LONGEST_LINE = 1 << 26  # bytes
+def variables_without_secrets(environment: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
+    """Return the variables that a user's own system may see: those that are declared or not named like a secret."""
+    wanted = set(more)
+    return {name: value for name, value in environment.items() if name in wanted or not names_secret(name)}
+
+
 START_SECONDS = 120.0  # importing a vendor's packages can take half a minute on a busy machine
+CLOSE_SECONDS = 10.0  # for the system to close by itself
+_LOOK_SECONDS = 0.005
+_BEFORE_USE = ("load", "try", "construct")  # whose errors the user resolves; in a run they are failures of the run
 _SOURCE = Path(__file__).parents[3]  # added to the path of a Python that does not have eirkit installed
+
+
+class KeptProcess:
+    """The keeper and the host of one memory system, and the connections to both.
+
+    Args:
+        python: the interpreter of the system's environment.
+        environment: the variables that it may see.
+    """
+
+    def __init__(self, name: str, python: Path, environment: Mapping[str, str]) -> None:
+        self.name = name
+        self.is_busy = False  # a call was sent and not answered
+        self._mark, self._report = secrets.token_hex(16), b""
+        (calls, theirs), (life, its) = socket.socketpair(), socket.socketpair()
+        own = {SOCKETS: f"{theirs.fileno()} {its.fileno()}", MARK: self._mark, "PYTHONPATH": _path_of(python)}
+        try:
+            self._keeper = subprocess.Popen(
+                [str(python), "-m", "eirkit.agents.stores.keeper", name],
+                env={**environment, **own},
+                pass_fds=(theirs.fileno(), its.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=its.fileno(),  # what it says before it works is received in place of its report
+                start_new_session=True,  # an interrupt from the terminal is for us alone
+            )
+        except OSError as error:
+            calls.close()
+            life.close()
+            raise StoreError(f"{python} cannot be started ({error}); run eirkit doctor") from error
+        finally:
+            theirs.close()
+            its.close()
+        life.setblocking(False)
+        self._lines, self._life = LineSocket(calls), life
+
+    @property
+    def pid(self) -> int:
+        return self._keeper.pid
+
+    async def ask(self, verb: str, *arguments: Any) -> Any:
+        """Return the answer to a call.
+
+        Raises:
+            StoreError: the process ended, or the system returned something invalid.
+            PluginError: the system raised an error.
+        """
+        if self.is_busy:
+            raise StoreError(f"the process of memory {self.name!r} did not finish its last call; start it again")
+        self.is_busy = True
+        try:
+            await self._lines.send(json.dumps([verb, *arguments]).encode())
+            line = await self._lines.receive()
+        except ValueError as error:
+            raise StoreError(f"memory {self.name!r} returned too much at {verb} ({error}); return less") from error
+        except OSError:
+            line = b""
+        if not line:
+            why = await self._cause_of_death()
+            raise StoreError(f"the process of memory {self.name!r} died during {verb} ({why}); fix it and resume")
+        self.is_busy = False
+        kind, *answer = json.loads(line)
+        if kind in ("store", "usage"):
+            raise (UsageError if kind == "usage" and verb in _BEFORE_USE else StoreError)(answer[0])
+        if kind == "raised":
+            raise PluginError("memory", self.name.rpartition(":")[2], verb, *answer)
+        return answer[0]
+
+    async def end(self) -> None:
+        """Close the connections and wait until no process of the system is left."""
+        self._lines.close()
+        try:
+            with suppress(OSError):
+                if self.is_busy:
+                    self._life.send(NOW)
+                self._life.shutdown(socket.SHUT_WR)
+            await self._wait()
+        finally:
+            self._life.close()
+
+    async def _wait(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS + 2 * KILL_SECONDS):
+                await self._receive_report()
+                while self._keeper.poll() is None:
+                    await asyncio.sleep(_LOOK_SECONDS)
+        if self._reported().get("left") != 0:  # the keeper itself was killed
+            self._keeper.kill()
+            self._keeper.wait()
+            kill_marked(self._mark)
+
+    async def _receive_report(self) -> None:
+        loop = asyncio.get_running_loop()
+        with suppress(OSError):
+            while part := await loop.sock_recv(self._life, 1 << 16):
+                self._report += part
+
+    def _reported(self) -> dict[str, Any]:
+        try:
+            report = json.loads(self._report.splitlines()[-1])
+        except (ValueError, IndexError):
+            return {}
+        return report if isinstance(report, dict) else {}
+
+    async def _cause_of_death(self) -> str:
+        """Return why the host has ended, in the words of its keeper."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_SECONDS + KILL_SECONDS):
+                await self._receive_report()
+        report = self._reported()
+        said = report["said"] if report else self._report.decode("utf-8", "replace").splitlines()
+        last = next((str(line).strip()[:300] for line in reversed(said) if str(line).strip()), "no output")
+        status = report.get("status")
+        return last if status is None else f"exit code {status}, {last}"
+
+
+def _path_of(python: Path) -> str:
+    """Return the path on which a Python finds eirkit, and our own modules if it is the Python that we run on."""
+    ours = [place or str(Path.cwd()) for place in sys.path] if python == Path(sys.executable) else []
+    return os.pathsep.join([str(_SOURCE), *ours])
+
+
+def kill_marked(mark: str) -> None:
+    """Kill the processes that have this mark in their environment; Linux only."""
+    wanted = f"{MARK}={mark}".encode()
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError, ValueError):
+            if wanted in entry.read_bytes().split(b"\0"):
+                os.kill(int(entry.parent.name), signal.SIGKILL)
 
 
 class ProcessMemory(MemorySystem):
@@ -54,21 +197,32 @@ class ProcessMemory(MemorySystem):
 
     Args:
         variables: further environment variables that its process may see.
+        truth: the true records by label, for a system that may see them.
+        is_own: whether it is a user's own system, which sees the environment without secrets.
     """
 
-    def __init__(self, name: str, settings: Mapping[str, Any], python: Path, variables: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        python: Path,
+        variables: Sequence[str] = (),
+        *,
+        truth: Mapping[str, str] | None = None,
+        is_own: bool = False,
+    ) -> None:
         self.name, self.settings, self.python, self.variables = name, settings, python, variables
-        self._child: asyncio.subprocess.Process | None = None
-        self._server: asyncio.Server | None = None
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
-        self._said: deque[str] = deque(maxlen=20)  # the last lines of its error output
-        self._listening: asyncio.Task[None] | None = None
+        self.truth, self.is_own = truth, is_own
+        self.can_forget = True  # known once it is set up
+        self._process: KeptProcess | None = None
+        self._own: frozenset[str] = frozenset()  # the optional methods that the system has
+        self._scrub = Scrubber()
 
     async def setup(self) -> None:
         try:
             await self._start()
-            await self._ask("setup")
+            if "setup" in self._own:
+                await self._ask("setup")
         except BaseException:
             await self.teardown()
             raise
@@ -80,111 +234,65 @@ class ProcessMemory(MemorySystem):
         await self._ask("write", item.label, item.text)
 
     async def flush(self) -> None:
-        await self._ask("flush")
+        if "flush" in self._own:
+            await self._ask("flush")
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        return [str(text) for text in await self._ask("search", query, limit)]
+        return [self._scrub.text(text) for text in await self._ask("search", query, limit)]
 
     async def read(self, label: str) -> str | None:
         found = await self._ask("read", label)
-        return None if found is None else str(found)
+        return None if found is None else self._scrub.text(found)
 
     async def forget(self, label: str) -> None:
         await self._ask("forget", label)
 
     async def usage(self) -> MemoryUsage | None:
-        used = await self._ask("usage")
-        return None if used is None else MemoryUsage(**used)
+        return MemoryUsage(**await self._ask("usage")) if "usage" in self._own else None
 
     async def teardown(self) -> None:
-        child, self._child = self._child, None
-        if child is not None and child.returncode is None:
-            with suppress(StoreError, TimeoutError):
-                async with asyncio.timeout(10):
-                    await self._ask("teardown")
-        if self._writer is not None:
-            self._writer.close()
-        if self._server is not None:
-            self._server.close()
-        self._reader = self._writer = self._server = None
-        if child is not None:
-            await _end(child)
-        if self._listening is not None:
-            self._listening.cancel()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            if not process.is_busy and "teardown" in self._own:
+                with suppress(StoreError, PluginError, TimeoutError):
+                    async with asyncio.timeout(CLOSE_SECONDS):
+                        await process.ask("teardown")
+        finally:
+            await process.end()
 
     async def _start(self) -> None:
-        token, calling = secrets.token_hex(16), asyncio.get_running_loop().create_future()
-
-        async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            shown = (await reader.readline()).decode("utf-8", "replace").strip()
-            if calling.done() or not secrets.compare_digest(shown, token):
-                writer.close()
-            else:
-                calling.set_result((reader, writer))
-
-        self._server = await asyncio.start_server(welcome, "127.0.0.1", 0, limit=LONGEST_LINE)
-        port = self._server.sockets[0].getsockname()[1]
-        self._child = await asyncio.create_subprocess_exec(
-            str(self.python),
-            "-m",
-            "eirkit.agents.stores.host",
-            self.name,
-            env=self._environment(f"{port} {token}"),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # a process group, so that its own children end with it
-        )
-        self._listening = asyncio.create_task(self._listen(self._child))
-        await asyncio.wait(
-            {calling, self._listening}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED
-        )  # reads until the child exits
-        if not calling.done():
-            raise StoreError(
-                f"the process of memory {self.name!r} did not start ({self._last_word()}); run eirkit doctor"
-            )
-        self._reader, self._writer = calling.result()
-
-    def _environment(self, address: str) -> dict[str, str]:
-        """Return the child's environment; settings are passed here because command lines are visible to all users."""
-        own = {ADDRESS: f"{address} {json.dumps(dict(self.settings))}", "PYTHONPATH": str(_SOURCE)}
-        return {**inherited_variables(os.environ, self.variables), **own}
-
-    async def _listen(self, child: asyncio.subprocess.Process) -> None:
-        """Read the child's error output, so that it never blocks, and keep the last lines."""
-        while child.stderr is not None and (part := await child.stderr.read(1 << 16)):
-            self._said.extend(part[-4_000:].decode("utf-8", "replace").splitlines())
-
-    def _last_word(self) -> str:
-        return next((line.strip()[:300] for line in reversed(self._said) if line.strip()), "no output")
+        self._scrub = Scrubber.of_environment(os.environ)
+        self._process = open_process(self.name, self.python, self.variables, is_own=self.is_own)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                facts = await load(self._process, self.name)
+                self._own, self.can_forget = frozenset(facts["own"]), facts["forgets"]
+                await self._ask("construct", dict(self.settings), self.truth)
+        except (StoreError, TimeoutError, UsageError) as error:
+            why = f"not within {START_SECONDS:g} s" if isinstance(error, TimeoutError) else error
+            raise StoreError(f"the process of memory {self.name!r} did not start ({why}); run eirkit doctor") from error
 
     async def _ask(self, verb: str, *arguments: Any) -> Any:
-        if self._writer is None or self._reader is None:
+        if self._process is None:
             raise StoreError(f"the process of memory {self.name!r} is not running; call setup first")
-        try:
-            self._writer.write(json.dumps([verb, *arguments]).encode() + b"\n")
-            await self._writer.drain()
-            line = await self._reader.readline()
-        except (OSError, ValueError) as error:  # ValueError: a line longer than the limit
-            raise StoreError(f"the process of memory {self.name!r} is not reachable ({error}); see its log") from error
-        if not line.endswith(b"\n"):
-            raise StoreError(
-                f"the process of memory {self.name!r} died during {verb} ({self._last_word()}); fix it and resume"
-            )
-        kind, answer = json.loads(line)
-        if kind == "error":
-            raise StoreError(f"memory {self.name!r}: {answer} (raised by {verb}); fix it and resume")
-        return answer
+        return await self._process.ask(verb, *arguments)
 
 
-async def _end(child: asyncio.subprocess.Process) -> None:
-    """End the child and its children."""
-    for how, seconds in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, how)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await child.wait()
-                break
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)  # processes of its group that outlived it
+def open_process(name: str, python: Path, variables: Sequence[str] = (), *, is_own: bool) -> KeptProcess:
+    """Start the process of a memory system; nothing is loaded yet."""
+    seen = (variables_without_secrets if is_own else inherited_variables)(os.environ, variables)
+    return KeptProcess(name, python, seen)
+
+
+async def load(process: KeptProcess, name: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Load a system in its process and return the facts about it.
+
+    Raises:
+        UsageError: there is no such system, or its code cannot be loaded.
+    """
+    file = name.rpartition(":")[0]
+    place = str(locate(file)) if file.endswith(".py") else None
+    facts: dict[str, Any] = await process.ask("load", name, place, dict(settings or {}))
+    return facts

@@ -1,58 +1,124 @@
-"""The child side of `child_process`: `python -m eirkit.agents.stores.host NAME` serves one memory system.
+"""Executes the calls to one memory system in a process of its own; `keeper` starts it, `child_process` calls it.
 
-It connects to the parent's port, sends the token, and executes calls until the connection closes. It does not listen.
+Its only connection is the socket that it inherits. Whatever the system raises is an answer; no error ends the process.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import os
-import sys
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, find_memory
-from eirkit.agents.stores.child_process import ADDRESS, LONGEST_LINE
-from eirkit.agents.stores.memory_adapter import adapt
+from eirkit.agents.memory_values import check_passages, check_read, check_usage, start_call
+from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
+from eirkit.agents.stores.line_socket import LONGEST_LINE, LineSocket
+from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, facts_of, settings_of
+from eirkit.errors import EirkitError, PluginError, StoreError, UsageError, describe
+from eirkit.registry import place_in_user_file, relocate
+
+LONGEST_REASON = 2_000  # characters
 
 
-async def serve(memory: MemorySystem, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Execute calls until the parent disconnects."""
-    while line := await reader.readline():
+class Host:
+    """One memory system, from loading its code to its end."""
+
+    def __init__(self) -> None:
+        self.kind: Any = None  # the class of the system, once it is loaded
+        self.memory: Any = None
+
+    async def answer(self, verb: str, arguments: list[Any]) -> Any:
+        """Carry out one call and return its result as plain data."""
+        if verb in ("load", "try", "construct"):
+            return getattr(self, verb if verb != "try" else "attempt")(*arguments)
+        if verb == "write":
+            return await self.call(verb, Item(*arguments))
+        found = await self.call(verb, *arguments)
+        if verb == "search":
+            return check_passages(found)
+        if verb == "read":
+            return check_read(found)
+        return asdict(check_usage(found)) if verb == "usage" else None
+
+    def load(self, name: str, place: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """Import the system and return the facts about it.
+
+        Args:
+            place: where the file of the system is, if not at the path in its name.
+        """
+        if place is not None:
+            relocate(name.rpartition(":")[0], Path(place))
+        self.kind = find_memory(name)
+        return facts_of(self.kind, settings)
+
+    def attempt(self, settings: Mapping[str, Any]) -> None:
+        """Construct a system only to see whether it accepts its settings."""
+        known = settings_of(self.kind)
+        given = {name: value for name, value in settings.items() if name in known}
+        self.kind(**given, **({ENDPOINT: NOWHERE} if ENDPOINT in known else {}))
+
+    def construct(self, settings: Mapping[str, Any], truth: Mapping[str, str] | None) -> None:
+        """Construct the system that is called from now on.
+
+        Args:
+            truth: the true records by label, for a system that may see them.
+        """
+        self.memory = self.kind(**settings) if truth is None else self.kind.for_task(truth)
+
+    async def call(self, verb: str, *arguments: Any) -> Any:
+        """Return the result of a method; a plain function may block here, where nothing else waits."""
+        method = getattr(self.memory, verb, None)
+        if method is None:
+            return await getattr(MemorySystem, verb)(self.memory, *arguments)
+        done = start_call(verb, method, arguments)
+        return await done if inspect.isawaitable(done) else done
+
+
+def explain(error: BaseException) -> list[Any]:
+    """Return what was raised, as an answer."""
+    if isinstance(error, EirkitError) and not isinstance(error, PluginError):
+        kind = "store" if isinstance(error, StoreError) else "usage" if isinstance(error, UsageError) else "raised"
+        if kind != "raised":
+            return [kind, str(error)]
+    try:
+        words = describe(error)
+    except BaseException:  # noqa: BLE001 - the words of a foreign error are foreign code
+        words = type(error).__name__
+    return ["raised", words[:LONGEST_REASON], place_in_user_file(error)]
+
+
+async def serve(host: Host, lines: LineSocket) -> None:
+    """Execute calls until eirkit disconnects."""
+    while line := await lines.receive():
         verb, *arguments = json.loads(line)
         try:
-            answer = ["done", await _perform(memory, verb, arguments)]
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - reported to the parent
-            answer = ["error", f"{type(error).__name__}: {error}"[:2_000]]
-        writer.write(json.dumps(answer).encode() + b"\n")
-        await writer.drain()
+            text = json.dumps(["done", await host.answer(verb, arguments)])
+            if len(text) > LONGEST_LINE:
+                raise StoreError(f"the memory system's {verb} returned {len(text) >> 20} MiB; return less")
+        except BaseException as error:  # noqa: BLE001 - reported to eirkit
+            text = json.dumps(explain(error))
+        await lines.send(text.encode())
 
 
-async def _perform(memory: Any, verb: str, arguments: list[Any]) -> Any:
-    if verb == "write":
-        return await memory.write(Item(*arguments))
-    if verb == "search":
-        return list(await memory.search(*arguments))
-    if verb == "usage":
-        used = await memory.usage()
-        return None if used is None else asdict(used)
-    if verb in ("setup", "reset", "flush", "read", "forget", "teardown"):
-        return await getattr(memory, verb)(*arguments)
-    raise ValueError(f"unknown method {verb!r}")
-
-
-async def main(name: str) -> None:
-    """Connect to the parent and serve it."""
-    port, token, settings = os.environ.pop(ADDRESS).split(maxsplit=2)
-    memory = adapt(find_memory(name)(**json.loads(settings)))
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(port), limit=LONGEST_LINE)
-    writer.write(token.encode() + b"\n")
+async def main() -> None:
+    """Serve eirkit over the inherited socket."""
+    adopt_orphans()  # so that a system can end what its servers leave behind
+    calls, _ = os.environ.pop(SOCKETS).split()
+    host = Host()
     try:
-        await serve(memory, reader, writer)
+        await serve(host, LineSocket(socket.socket(fileno=int(calls))))
     finally:
-        await memory.teardown()  # also if the parent was killed
+        with suppress(BaseException):
+            if host.memory is not None:
+                await host.call("teardown")  # also if eirkit was killed
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(main())

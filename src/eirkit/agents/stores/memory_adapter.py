@@ -1,67 +1,85 @@
-"""Adapts any object with the required methods to a memory system; blocking methods run on a daemon thread.
+"""Adapts any object with the required methods to a memory system; its methods run on a daemon thread.
+
+An object of the running program cannot be moved to a process of its own. Its methods may block, also those that are
+async, so they run on a thread with an event loop of their own, and a time limit holds whatever they do.
 
 A thread that hangs in third-party code cannot be stopped. The pools of asyncio and concurrent.futures would wait for it
-when the program ends; this one does not.
-
-A plain function may block, so it is called on a thread of the system. A call that exceeds its time limit is abandoned
-with its thread.
+when the program ends; this one does not. A call that exceeds its time limit is abandoned with its thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import queue
+import os
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
-from eirkit.agents.memory_calls import start_call
+from eirkit.agents.memory_values import check_passages, check_read, start_call
+from eirkit.agents.serving.scrubber import Scrubber
+from eirkit.errors import PluginError, describe
+from eirkit.registry import place_in_user_file
 
 T = TypeVar("T")
 
-_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
-
 
 class WorkerThread:
-    """One thread, started by the first call; calls run in order."""
+    """One thread with an event loop, started by the first call."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself keeps no reference
 
     async def run(self, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
-        """Return the result of the function; it keeps running if the caller stops waiting."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=_work, args=(self._jobs,), name=self.name, daemon=True)
-            self._thread.start()
-        loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[T] = loop.create_future()
-        self._jobs.put((loop, waiting, lambda: function(*arguments, **named)))
+        """Return the result of a function, awaited if need be; it keeps running if the caller stops waiting."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_turn, args=(self._loop,), name=self.name, daemon=True).start()
+        waiting: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._loop.call_soon_threadsafe(self._begin, waiting, lambda: function(*arguments, **named))
         return await waiting
 
     def stop(self) -> None:
-        """End the thread after its pending calls."""
-        if self._thread is not None:
-            self._jobs.put(None)
-            self._thread = None
+        """End the thread once its current step is done."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(loop.stop)
+
+    def _begin(self, waiting: asyncio.Future[Any], work: Callable[[], Any]) -> None:
+        task = asyncio.get_running_loop().create_task(_perform(waiting, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
-def _work(jobs: queue.SimpleQueue[_Job | None]) -> None:
-    while (job := jobs.get()) is not None:
-        loop, waiting, call = job
-        result, error = None, None
-        try:
-            result = call()
-        except BaseException as raised:  # noqa: BLE001 - raised in the waiting caller
-            error = RuntimeError(f"StopIteration: {raised}") if isinstance(raised, StopIteration) else raised
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_settle, waiting, result, error)
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+        if left := asyncio.all_tasks(loop):  # asyncio complains about tasks that are dropped
+            for task in left:
+                task.cancel()
+            loop.run_until_complete(asyncio.wait(left, timeout=1))
+    finally:
+        loop.close()
 
 
-def _settle(waiting: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+async def _perform(waiting: asyncio.Future[Any], work: Callable[[], Any]) -> None:
+    result, error = None, None
+    try:
+        result = work()
+        if inspect.isawaitable(result):
+            result = await result
+    except BaseException as raised:  # noqa: BLE001 - raised in the waiting caller, which it must not cancel or end
+        error = raised if isinstance(raised, Exception) else RuntimeError(describe(raised))
+    caller = waiting.get_loop()
+    if not caller.is_closed():
+        caller.call_soon_threadsafe(_settle, waiting, result, error)
+
+
+def _settle(waiting: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
     if waiting.done():
         return
     if error is not None:
@@ -70,23 +88,13 @@ def _settle(waiting: asyncio.Future[Any], result: Any, error: BaseException | No
         waiting.set_result(result)
 
 
-_AWAITABLE = ("Awaitable", "Coroutine", "Future", "Task")
-
-
 def adapt(system: Any) -> MemorySystem:
-    """Return a system whose methods are all awaitable; an object that already is one is returned unchanged."""
+    """Return a system whose methods are all awaitable and never block; one of ours is returned unchanged."""
     verbs = [getattr(system, verb, None) for verb in (*REQUIRED, *OPTIONAL)]
-    if isinstance(system, MemorySystem) and not any(map(is_synchronous, verbs)):
+    is_ours = type(system).__module__.partition(".")[0] == __name__.partition(".")[0]
+    if is_ours and isinstance(system, MemorySystem) and all(map(inspect.iscoroutinefunction, verbs)):
         return system
     return AdaptedMemory(system)
-
-
-def is_synchronous(verb: object) -> bool:
-    """True for a function that is not async and is not annotated to return an awaitable."""
-    if not callable(verb) or inspect.iscoroutinefunction(verb):
-        return False
-    says = str(getattr(verb, "__annotations__", {}).get("return", ""))
-    return not any(word in says for word in _AWAITABLE)
 
 
 class AdaptedMemory(MemoryWrapper):
@@ -95,8 +103,10 @@ class AdaptedMemory(MemoryWrapper):
     def __init__(self, system: Any) -> None:
         super().__init__(system)
         self._thread = WorkerThread(type(system).__name__)
+        self._scrub = Scrubber()
 
     async def setup(self) -> None:
+        self._scrub = Scrubber.of_environment(os.environ)
         await self._perform("setup")
 
     async def reset(self, scope: str) -> None:
@@ -109,12 +119,11 @@ class AdaptedMemory(MemoryWrapper):
         await self._perform("flush")
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        found: Sequence[str] = await self._perform("search", query, limit)
-        return found
+        return [self._scrub.text(text) for text in check_passages(await self._perform("search", query, limit))]
 
     async def read(self, label: str) -> str | None:
-        text: str | None = await self._perform("read", label)
-        return text
+        text = check_read(await self._perform("read", label))
+        return None if text is None else self._scrub.text(text)
 
     async def forget(self, label: str) -> None:
         await self._perform("forget", label)
@@ -133,12 +142,19 @@ class AdaptedMemory(MemoryWrapper):
         method: Callable[..., Any] | None = getattr(self.system, verb, None)
         if method is None:
             return await getattr(MemorySystem, verb)(self, *arguments)
-        if not is_synchronous(method):
-            return await start_call(verb, method, arguments)
         try:
-            done = await self._thread.run(start_call, verb, method, arguments)
+            return await self._thread.run(self._call, verb, method, arguments)
         except asyncio.CancelledError:
             self._thread.stop()  # later calls must not wait for a call that hangs
             self._thread = WorkerThread(type(self.system).__name__)
             raise
-        return await done if inspect.isawaitable(done) else done
+
+    async def _call(self, verb: str, method: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
+        try:
+            done = start_call(verb, method, arguments)
+            return await done if inspect.isawaitable(done) else done
+        except Exception:
+            raise
+        except BaseException as error:  # nothing but the system can have raised it on its thread
+            name = type(self.system).__name__
+            raise PluginError("memory", name, verb, describe(error), place_in_user_file(error)) from error

@@ -5,6 +5,7 @@ A system whose run failed is not used again, because its process may be gone or 
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import os
@@ -15,12 +16,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.driver import wait_for
 from eirkit.agents.memory import (
     Item,
     MemorySystem,
     MemoryWrapper,
     can_forget,
     find_memory,
+    memories,
     missing_verbs,
     requirements_of,
 )
@@ -28,7 +31,7 @@ from eirkit.agents.memory_calls import MEMORY_SECONDS, call_with_timeout, label_
 from eirkit.agents.model import USUAL_TOKENS, Model, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.agents.stores import embeddings as minilm
-from eirkit.agents.stores.child_process import ProcessMemory
+from eirkit.agents.stores.child_process import START_SECONDS, ProcessMemory, load, open_process
 from eirkit.agents.stores.embeddings import find_embedding
 from eirkit.agents.stores.endpoint import MeteredMemory, ModelEndpoint
 from eirkit.agents.stores.environments import (
@@ -39,8 +42,10 @@ from eirkit.agents.stores.environments import (
     resolve_variables,
 )
 from eirkit.agents.stores.memory_adapter import adapt
+from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, settings_of, stand_in
 from eirkit.agents.stores.openai_dialect import USUAL_MAX_TOKENS
 from eirkit.errors import PluginError, StoreError, UnknownNameError, UsageError, describe
+from eirkit.registry import locate
 from eirkit.tasks.task import TaskInstance, show_record
 
 ModelMaker = Callable[[str, ModelOptions], Model]
@@ -51,8 +56,6 @@ MINILM = "minilm"  # the default embedding
 RUN_MODEL = "run"  # value of MODEL that selects the model of the run
 _SPELT: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 TIMEOUT = "timeout_seconds"  # a setting of eirkit, not of the system
-NOWHERE = "http://127.0.0.1:9"  # the discard port, where an address is required but not used
-ENDPOINT = "endpoint"  # constructor argument for the base URL of an OpenAI-compatible server
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,74 @@ class MemoryPlan:
         return float(self.settings.get(TIMEOUT, MEMORY_SECONDS))
 
 
+def kind_of(name: str, settings: Mapping[str, Any] | None = None) -> type[MemorySystem]:
+    """Return the class of a memory system, or a class with the same facts if its code is not ours.
+
+    Args:
+        settings: on which its requirements may depend.
+
+    Raises:
+        UsageError: there is no such system, or its code cannot be loaded.
+    """
+    return probe(name, settings or {}).kind if memories.is_foreign(name) else find_memory(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What a process of its own found out about a foreign system."""
+
+    kind: type[MemorySystem]
+    refusal: str | None  # why it cannot be constructed with the settings
+
+
+_probed: dict[str, Probed] = {}
+
+
+def probe(name: str, settings: Mapping[str, Any]) -> Probed:
+    """Load a foreign system in a process of its own, and try its constructor; done once for each content of a file."""
+    key = json.dumps([name, dict(settings), _version_of(name)], sort_keys=True, default=repr)
+    if key not in _probed:
+        _probed[key] = wait_for(_probe(name, settings))
+    return _probed[key]
+
+
+async def _probe(name: str, settings: Mapping[str, Any]) -> Probed:
+    process = open_process(name, Path(sys.executable), is_own=True)
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            facts = await load(process, name, settings)
+            refusal = None
+            try:
+                await process.ask("try", dict(settings))
+            except (PluginError, UsageError) as error:
+                refusal = error.reason if isinstance(error, PluginError) else str(error)
+            return Probed(stand_in(facts), refusal)
+    except TimeoutError:
+        raise UsageError(f"memory {name!r} did not load within {START_SECONDS:g} s; correct its file") from None
+    except PluginError as error:
+        raise UsageError(f"memory {name!r} cannot be loaded ({error.reason}); correct its file") from error
+    except StoreError as error:
+        raise UsageError(f"memory {name!r} ended its process while it was loaded: {error}") from error
+    finally:
+        await process.end()
+
+
+def _version_of(name: str) -> tuple[int, int] | None:
+    """Return what changes when the file of a system does."""
+    try:
+        state = locate(name.rpartition(":")[0]).stat()
+    except (OSError, ValueError):
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
 def check_plan(plan: MemoryPlan) -> None:
     """Raise UsageError if a memory system is unknown, cannot run here, or does not accept its settings."""
-    kind = find_memory(plan.name)
     refuse_plain_secrets(plan.name, plan.settings)
+    kind = kind_of(plan.name, _own_settings(plan))
     if lacking := missing_verbs(kind):
         raise UsageError(f"memory {plan.name!r} has no method {', '.join(lacking)}; see docs/add-a-memory.md")
-    known = sorted({TIMEOUT, *_asked(plan.name, kind), *_settings_of(kind)} - {ENDPOINT})
+    known = sorted({TIMEOUT, *_asked(plan.name, kind), *settings_of(kind)} - {ENDPOINT})
     for name in plan.settings:
         if name not in known:
             raise UnknownNameError(f"setting of memory {plan.name!r}", name, known)
@@ -98,7 +162,7 @@ def _refuse_lacking(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
     if sees_truth(plan.name):
         return
     needed = [one.name for one in inspect.signature(kind).parameters.values() if one.default is one.empty]
-    own = [name for name in _settings_of(kind) if name in needed and name != ENDPOINT and name not in plan.settings]
+    own = [name for name in settings_of(kind) if name in needed and name != ENDPOINT and name not in plan.settings]
     if own:
         how = " ".join(f"--memory-set {kind.__name__}.{name}=VALUE" for name in own)
         raise UsageError(f"memory {plan.name!r} requires {', '.join(own)}; give {how}")
@@ -111,9 +175,17 @@ def _try_constructor(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
     """
     if sees_truth(plan.name):
         return
+    if memories.is_foreign(plan.name):
+        if (why := probe(plan.name, _own_settings(plan)).refusal) is not None:
+            raise UsageError(f"memory {plan.name!r} cannot be constructed ({why}); correct its settings")
+        return
     asked = _asked(plan.name, kind)
     own = {name: value for name, value in plan.settings.items() if name != TIMEOUT and name not in asked}
-    _construct(plan.name, kind, own | ({ENDPOINT: NOWHERE} if ENDPOINT in _settings_of(kind) else {}))
+    _construct(plan.name, kind, own | ({ENDPOINT: NOWHERE} if ENDPOINT in settings_of(kind) else {}))
+
+
+def _own_settings(plan: MemoryPlan) -> dict[str, Any]:
+    return {name: value for name, value in plan.settings.items() if name != TIMEOUT}
 
 
 def _construct(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
@@ -135,12 +207,13 @@ def make_memory(
         truth: the true records by label, for systems that may see them (`for_task`).
         make: makes the model of a system that calls one; by default without metering and cap.
     """
-    kind = find_memory(plan.name)
-    own = {name: value for name, value in plan.settings.items() if name != TIMEOUT}
-    own = resolve_variables(plan.name, own, os.environ)
-    if sees_truth(plan.name):
+    kind = kind_of(plan.name, _own_settings(plan))
+    own = resolve_variables(plan.name, _own_settings(plan), os.environ)
+    if sees_truth(plan.name) and memories.is_foreign(plan.name):
+        made: MemorySystem = _in_process(plan.name, kind, {}, truth or {})
+    elif sees_truth(plan.name):
         made = adapt(kind.for_task(truth or {}))  # type: ignore[attr-defined]
-    elif ENDPOINT in _settings_of(kind):
+    elif ENDPOINT in settings_of(kind):
         made = _thinking(plan, kind, own, make)
     else:
         made = _made(plan.name, kind, own)
@@ -157,19 +230,25 @@ def _thinking(plan: MemoryPlan, kind: type[MemorySystem], settings: dict[str, An
 
 
 def _made(name: str, kind: type[MemorySystem], settings: Mapping[str, Any]) -> MemorySystem:
-    """Return the system; one that needs packages runs in a separate process, whichever environment has them.
-
-    Importing a vendor's package may read the environment, start threads and create folders.
-    """
-    needed = requirements_of(kind)
-    if needed.packages:
-        return ProcessMemory(name, settings, python_of(name) or Path(sys.executable), needed.variables)
+    """Return the system; foreign code, and our adapters of vendors' packages, run in separate processes."""
+    if requirements_of(kind).packages or memories.is_foreign(name):
+        return _in_process(name, kind, settings)
     return adapt(_construct(name, kind, settings))
+
+
+def _in_process(
+    name: str, kind: type[MemorySystem], settings: Mapping[str, Any], truth: Mapping[str, str] | None = None
+) -> ProcessMemory:
+    needed = requirements_of(kind)
+    # A system that declares packages is a vendor's, also in a user's file, and vendors' packages see no keys.
+    is_own = memories.is_foreign(name) and not needed.packages
+    python = python_of(name) or Path(sys.executable)
+    return ProcessMemory(name, settings, python, needed.variables, truth=truth, is_own=is_own)
 
 
 def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str | None:
     """Return why a memory system cannot run here and what to do about it; None if it can."""
-    kind = find_memory(name)
+    kind = kind_of(name, {key: value for key, value in (settings or {}).items() if key != TIMEOUT})
     needed = requirements_of(kind, settings)
     if (why := reason_not_installed(name, needed)) is not None:
         return why
@@ -181,17 +260,17 @@ def reason_absent(name: str, settings: Mapping[str, Any] | None = None) -> str |
 
 def model_of(name: str, settings: Mapping[str, Any]) -> str | None:
     """Return the model string of a system that calls a model through our endpoint; None for other systems."""
-    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, find_memory(name)) else None
+    return str(settings.get(MODEL, EXTRACTOR)) if MODEL in _asked(name, kind_of(name)) else None
 
 
 def sees_truth(name: str) -> bool:
     """True if a system is made for each task from the task's true results."""
-    return hasattr(find_memory(name), "for_task")
+    return hasattr(kind_of(name), "for_task")
 
 
 def _asked(name: str, kind: type[MemorySystem]) -> tuple[str, ...]:
     """Return what a system requests from its endpoint, which the user may choose."""
-    declared, taken = requirements_of(kind).endpoint, ENDPOINT in _settings_of(kind)
+    declared, taken = requirements_of(kind).endpoint, ENDPOINT in settings_of(kind)
     if taken and not declared:
         raise UsageError(
             f"memory {name!r} takes an {ENDPOINT} but does not declare its use; add requirements = "
@@ -210,11 +289,6 @@ def _check_types(plan: MemoryPlan, kind: type[MemorySystem]) -> None:
         wanted = next((one for one in (bool, int, float, str) if isinstance(default, one)), None)
         if wanted is not None and type(value) is not wanted and not (wanted is float and type(value) is int):
             raise UsageError(f"{name} of memory {plan.name!r} is {value!r}; give {_SPELT[wanted]}")
-
-
-def _settings_of(kind: type[MemorySystem]) -> list[str]:
-    parameters = inspect.signature(kind).parameters.values()
-    return [one.name for one in parameters if one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
 
 class LimitedMemory(MemoryWrapper):
@@ -246,7 +320,9 @@ TEARDOWN_SECONDS = 30.0
 
 
 class MemoryPool:
-    """Open memory systems; use `scope` for each run and `close` at the end.
+    """The memory system that is open; use `scope` for each run and `close` at the end.
+
+    Runs come cell by cell, so a system is closed when a run asks for another one.
 
     Args:
         make: makes the models of systems that call one.
@@ -261,7 +337,8 @@ class MemoryPool:
         """Yield a system with an empty scope for one run."""
         key = json.dumps([plan.name, dict(plan.settings), plan.limit, asdict(plan.options)], sort_keys=True)
         memory = self._open.get(key)
-        if memory is None or sees_truth(plan.name):
+        if memory is None or sees_truth(plan.name):  # what may see the answers of a task is made for each task
+            await self.close()
             memory = self._open[key] = make_memory(plan, _truth(task), self.make)
             await self._set_up(key, memory)
         try:
@@ -284,9 +361,15 @@ class MemoryPool:
         with suppress(Exception):  # the original error is already being raised
             await call_with_timeout(TEARDOWN_SECONDS, "teardown", memory.teardown)
 
-    async def close(self) -> None:
-        for key in list(self._open):
-            await self._leave(key)  # its runs are already stored
+    async def close(self, *, keep_processes: bool = False) -> None:
+        """Close what is open.
+
+        Args:
+            keep_processes: leave a system in a process of its own open, which the next event loop can go on using.
+        """
+        for key, memory in list(self._open.items()):
+            if not (keep_processes and isinstance(memory, ProcessMemory)):
+                await self._leave(key)  # its runs are already stored
 
 
 def _leaves_it_unsound(error: BaseException) -> bool:

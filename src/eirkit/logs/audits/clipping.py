@@ -32,6 +32,7 @@ class ClippedView:
     paths: tuple[str, ...]  # files that it showed in part
     on_goal: bool
     later_modified: bool  # the run wrote one of them in this turn or later
+    later_viewed: bool  # a later turn showed one of them again, in whole or in part
     shown_characters: int
     hidden_characters: int | None  # None: the log gives neither the number nor the full text
 
@@ -50,6 +51,7 @@ class HiddenLine:
 
 def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[ClippedView, ...]:
     """Return the clipped observations of a run."""
+    last_read = {read.path: turn.number for turn in trajectory.turns for read in turn.reads}
     last_write = {write.path: turn.number for turn in trajectory.turns for write in turn.writes}
     views = []
     for turn in trajectory.turns:
@@ -63,6 +65,7 @@ def clipped_views(trajectory: Trajectory, goal: Collection[str]) -> tuple[Clippe
                     paths=paths,
                     on_goal=any(path in goal for path in paths),
                     later_modified=any(last_write.get(path, 0) >= turn.number for path in paths),
+                    later_viewed=any(last_read.get(path, 0) > turn.number for path in paths),
                     shown_characters=len(call.output),
                     hidden_characters=_hidden_characters(call, marks),
                 )

@@ -1,28 +1,35 @@
 """Measures what a compaction or a cleared context dropped, and what it cost to read it again.
 
 For every file state that was live at a break (later work used it): how much of it was still in the context, how much of
-that the carried-over text repeats, whether it was read again before the file changed, and at what cost. A live state
-that was never read again was used without being seen, or from what the carried-over text and the model retained.
+that stayed, which of the dropped lines were shown again before the file was edited, and at what cost. What stayed is
+taken from the strongest evidence in the log: the next request, the messages and files that it says were kept or put
+back, else the text that replaced the context. Where that is encrypted or absent, only what was read again is known to
+have been dropped; the rest is unknown.
 """
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Literal
 
+from eirkit.logs.audits.lines import (
+    is_distinctive,
+    names_file,
+    note_lines,
+    share_kept,
+    shown_lines,
+    text_lines,
+)
 from eirkit.logs.demand.costs import read_tokens
 from eirkit.logs.tokens import Counter
-from eirkit.logs.trajectory import Break, Trajectory, Turn
+from eirkit.logs.trajectory import Break, FileRead, Trajectory, Turn
 
 Fate = Literal["reread", "overwritten", "never"]
-
-DISTINCTIVE_CHARACTERS = 8  # shorter lines, such as `else:`, occur in too many files to identify one
-_LONGER_BEFORE = re.compile(r"[\w.+]|\w-")  # before a name in a text: it is the end of a longer name
-_LONGER_AFTER = re.compile(r"[\w+]|[.-]\w")  # after it: the start of a longer name; a full stop ends a sentence
+# `summary`: the text that replaced the context is all that is known; `none`: not even that.
+BreakEvidence = Literal["prompt", "history", "preserved", "removed", "size", "summary", "clear", "opaque", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +39,18 @@ class DroppedState:
     cut: int  # the break came just before this turn
     kind: Break
     path: str
-    tokens: int  # of the state, as demand counts them
-    carried_share: float  # share of its distinctive lines that the carried-over text repeats verbatim
+    tokens: int  # of the state, as far as it had been shown before the break
+    carried_share: (
+        float  # share of its distinctive lines that stayed in the context or are repeated in what replaced it
+    )
     named: bool  # the carried-over text names the file
     held_share: float  # share of these lines still in the context: shown or carried since the last break
-    dropped_tokens: int  # tokens still in the context that the carried-over text does not repeat
+    dropped_tokens: int  # tokens that were in the context before the break and not after it
+    unknown_tokens: int  # tokens of which the log does not show whether they stayed
     fate: Fate  # overwritten: the agent edited the file, which needs its content, without rereading it
     reread_turn: int | None
-    reread_tokens: int  # tokens that rereading showed again; 0 if an earlier break's row has them
+    reread_tokens: int  # tokens of rereads that showed dropped lines again
+    reread_dropped_tokens: int  # part of the dropped tokens that they showed
     turns_until: int | None  # turns from the break to the one that reread it, inclusive
     tokens_until: int | None  # tokens of the run in these turns
 
@@ -59,10 +70,56 @@ class BreakCost:
     reread_turns: int  # turns that reread at least one of them
     overwritten_files: int
     never_reread_files: int
-    never_reread_tokens: int  # dropped tokens of the states never reread
-    reread_dropped_tokens: int  # the same for reread states; the three fields sum to dropped_tokens
-    overwritten_tokens: int  # the same for states edited without rereading
+    never_reread_tokens: int  # dropped tokens that were neither shown again nor edited unread
+    reread_dropped_tokens: int  # dropped tokens that were shown again; the three fields sum to dropped_tokens
+    overwritten_tokens: int  # dropped tokens of states edited without rereading
+    unknown_tokens: int  # tokens of which the log does not show whether they stayed
+    evidence: BreakEvidence  # what shows what stayed
+    shrunk_tokens: int | None  # by how much the whole context shrank, if the log states it
     measured: bool  # False: the run used no file that shows what it needed
+
+
+@dataclass(slots=True)
+class _Lost:
+    """What one break dropped of one file, while the run goes on."""
+
+    row: DroppedState
+    waiting: set[str]  # distinctive dropped lines that were not shown again yet
+    lines: int  # how many there were; 0: the file's text is not recorded, so that it was dropped as a whole
+    shown: int = 0
+    reread_tokens: float = 0.0
+    first_turn: int | None = None
+    fate: Fate = "never"
+
+    def read(self, turn: int, lines: set[str] | None, tokens: int) -> None:
+        """Take a later read; lines are None if its text is not recorded."""
+        telling = None if lines is None or not self.lines else set(filter(is_distinctive, lines))
+        hit = self.waiting if telling is None else telling & self.waiting
+        if telling is None or hit:
+            self.reread_tokens += tokens if telling is None else tokens * len(hit) / len(telling)
+            self.shown += len(hit) or int(not self.lines)
+            self.waiting = self.waiting - hit
+            self.fate, self.first_turn = "reread", self.first_turn or turn
+
+    def is_settled(self) -> bool:
+        return not self.waiting and (self.lines > 0 or self.shown > 0)
+
+    def settled(self, ahead: _Ahead, *, is_known: bool) -> DroppedState:
+        """Return the row with what became of the dropped lines."""
+        share = min(1.0, self.shown / self.lines) if self.lines else float(self.shown > 0)
+        again = round(self.row.dropped_tokens * share)
+        turn = self.first_turn
+        return replace(
+            self.row,
+            dropped_tokens=self.row.dropped_tokens if is_known else again,
+            unknown_tokens=0 if is_known else self.row.dropped_tokens - again,
+            fate=self.fate,
+            reread_turn=turn,
+            reread_tokens=round(self.reread_tokens),
+            reread_dropped_tokens=again,
+            turns_until=None if turn is None else ahead.turns_until(self.row.cut, turn),
+            tokens_until=None if turn is None else ahead.tokens_until(self.row.cut, turn),
+        )
 
 
 @dataclass(slots=True)
@@ -70,6 +127,7 @@ class _Context:
     """What the agent saw of each file's current version, and how much of it is still in the context."""
 
     wanted: set[str]
+    root: str
     seen: dict[str, set[str]] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)  # since the last break
@@ -82,9 +140,16 @@ class _Context:
                 self.held[read.path] = set(self.seen[read.path])  # its text is not recorded: assume the whole file
         self.touched |= {read.path for read in turn.reads} | {write.path for write in turn.writes}
 
-    def shrink(self, kept: set[str]) -> None:
-        self.held = {path: lines & kept for path, lines in self.seen.items()}
-        self.touched = set()
+    def shrink(self, stayed: _Stayed) -> None:
+        self.held = {path: lines & stayed.lines for path, lines in self.seen.items()}
+        self.touched = set(stayed.paths)
+        for file in stayed.files:
+            path = file.path.removeprefix(self.root)
+            if path in self.wanted:  # a file that the scaffold put back may show more than had been read
+                shown = shown_lines(file)
+                self.seen[path] = self.seen.get(path, set()) | shown
+                self.held[path] = self.held.get(path, set()) | shown
+                self.touched.add(path)
 
     def held_share(self, path: str) -> float:
         seen = self.seen.get(path, set())
@@ -92,20 +157,54 @@ class _Context:
             return float(path in self.touched)
         return share_kept(seen, self.held.get(path, set()))
 
-    def carried_share(self, path: str, kept: set[str]) -> float:
-        return share_kept(self.seen.get(path, set()), kept)
+    def carried_share(self, path: str, stayed: _Stayed) -> float:
+        seen = self.seen.get(path, set())
+        if not any(map(is_distinctive, seen)):
+            return float(path in stayed.paths)
+        return share_kept(seen, stayed.lines)
 
-    def dropped_share(self, path: str, kept: set[str]) -> float:
-        held = self.held.get(path, set())
-        return self.held_share(path) - share_kept(self.seen.get(path, set()), held & kept)
+    def dropped_lines(self, path: str, stayed: _Stayed) -> set[str]:
+        return set(filter(is_distinctive, self.held.get(path, set()) - stayed.lines))
+
+    def dropped_share(self, path: str, stayed: _Stayed) -> float:
+        seen = self.seen.get(path, set())
+        if not any(map(is_distinctive, seen)):
+            return max(0.0, self.held_share(path) - float(path in stayed.paths))
+        return self.held_share(path) - share_kept(seen, self.held.get(path, set()) & stayed.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stayed:
+    """What is in the context after a break."""
+
+    lines: set[str]
+    paths: set[str]  # files that turns which stayed read or wrote
+    files: tuple[FileRead, ...]  # put back by the scaffold
+    is_known: bool
+
+
+def _stayed(turn: Turn, turns: Sequence[Turn]) -> _Stayed:
+    recorded = turn.recorded
+    kept = recorded.kept
+    lines = text_lines(recorded.carried)
+    if kept is None:
+        return _Stayed(lines, set(), (), is_known=bool(recorded.carried) or recorded.broken == "clear")
+    lines.update(*map(text_lines, kept.texts), *map(shown_lines, kept.files))
+    paths: set[str] = set()
+    for number in kept.turns:
+        if 0 < number <= len(turns):
+            one = turns[number - 1]
+            lines.update(*map(shown_lines, one.reads))
+            lines.update(*(text_lines(write.content or write.added or "") for write in one.writes))
+            paths |= {read.path for read in one.reads} | {write.path for write in one.writes}
+    is_shown = kept.is_complete or bool(recorded.carried or kept.texts or kept.files or kept.turns)
+    return _Stayed(lines, paths, kept.files, is_known=is_shown and not kept.is_opaque)
 
 
 class _Ahead:
     """Where each path is next read or written after a cut, and the cost of getting there."""
 
-    def __init__(self, turns: Sequence[Turn], wanted: set[str], count: Counter) -> None:
-        self._count = count
-        self._turns = {turn.number: turn for turn in turns}
+    def __init__(self, turns: Sequence[Turn], wanted: set[str]) -> None:
         self._places = {turn.number: place for place, turn in enumerate(turns)}
         self._clock = [0, *accumulate(turn.tokens for turn in turns)]
         self._reads: dict[str, list[int]] = {path: [] for path in wanted}
@@ -130,9 +229,6 @@ class _Ahead:
     def tokens_until(self, cut: int, turn: int) -> int:
         return self._clock[self._places[turn] + 1] - self._clock[self._places[cut]]
 
-    def tokens_of(self, path: str, turn: int) -> int:
-        return sum(read_tokens(read, self._count) for read in self._turns[turn].reads if read.path == path)
-
 
 def break_cuts(trajectory: Trajectory) -> tuple[int, ...]:
     """Return the turns before which the log shows a compaction or a cleared context."""
@@ -147,39 +243,49 @@ def dropped_states(
     wanted = {path for cut in cuts for path in live.get(cut, {})}
     if not wanted:
         return ()
-    ahead, context = _Ahead(trajectory.turns, wanted, count), _Context(wanted)
-    found: list[DroppedState] = []
-    for turn in trajectory.turns:
+    turns, ahead = trajectory.turns, _Ahead(trajectory.turns, wanted)
+    context = _Context(wanted, f"{trajectory.root.rstrip('/')}/" if trajectory.root else "")
+    rows: list[DroppedState | tuple[_Lost, bool]] = []
+    open_by_path: dict[str, list[_Lost]] = {}
+    for turn in turns:
         if turn.recorded.broken is not None:
-            kept = {normalized_line(line) for line in turn.recorded.carried.splitlines()}
-            found += _dropped(turn, live.get(turn.number, {}), context, kept, ahead)
-            context.shrink(kept)
+            stayed = _stayed(turn, turns)
+            for earlier in chain.from_iterable(open_by_path.values()):
+                earlier.waiting -= stayed.lines  # back in the context without being read
+            for row in _dropped(turn, live.get(turn.number, {}), context, stayed, ahead):
+                if not row.dropped_tokens:
+                    rows.append(row)
+                    continue
+                lines = context.dropped_lines(row.path, stayed)
+                lost = _Lost(row, lines, len(lines))
+                open_by_path.setdefault(row.path, []).append(lost)
+                rows.append((lost, stayed.is_known))
+            context.shrink(stayed)
+        _follow(turn, open_by_path, count)
         context.take(turn)
-    return _paid_once(found)
+    return tuple(row if isinstance(row, DroppedState) else row[0].settled(ahead, is_known=row[1]) for row in rows)
 
 
-def names_file(text: str, path: str) -> bool:
-    """Return whether a text names the file, and not one with a longer name."""
-    name, start = path.rpartition("/")[2], -1
-    while name and (start := text.find(name, start + 1)) >= 0:
-        end = start + len(name)
-        if not (_is_longer_before(text, start) or _LONGER_AFTER.match(text, end)):
-            return True
-    return False
-
-
-def _is_longer_before(text: str, start: int) -> bool:
-    return any(start >= n and _LONGER_BEFORE.fullmatch(text, start - n, start) for n in (1, 2))
-
-
-def _paid_once(states: Sequence[DroppedState]) -> tuple[DroppedState, ...]:
-    """Return the rows with each reread's cost in one row: the first break that dropped the state, else the first."""
-    payer: dict[tuple[str, int | None], DroppedState] = {}
-    for state in sorted(states, key=lambda one: (not one.dropped_tokens, not one.held_share, one.cut)):
-        payer.setdefault((state.path, state.reread_turn), state)
-    return tuple(
-        state if payer[state.path, state.reread_turn] is state else replace(state, reread_tokens=0) for state in states
-    )
+def _follow(turn: Turn, open_by_path: dict[str, list[_Lost]], count: Counter) -> None:
+    """Note which dropped lines a turn showed again, and which files it edited before that."""
+    if not open_by_path:
+        return
+    for read in turn.reads:
+        for lost in open_by_path.get(read.path, ()):
+            is_recorded = read.lines is not None or read.content is not None
+            lost.read(turn.number, shown_lines(read) if is_recorded else None, read_tokens(read, count))
+    for write in turn.writes:
+        for lost in open_by_path.get(write.path, ()):
+            if lost.first_turn is None and write.kind != "delete":
+                lost.fate = "overwritten"
+        if write.kind != "edit":
+            open_by_path.pop(write.path, None)
+    touched = {read.path for read in turn.reads} | {write.path for write in turn.writes}
+    for path in touched & open_by_path.keys():
+        left = [one for one in open_by_path[path] if one.fate != "overwritten" and not one.is_settled()]
+        open_by_path[path] = left
+        if not left:
+            del open_by_path[path]
 
 
 def break_costs(
@@ -200,85 +306,67 @@ def break_costs(
 def _cost(turn: Turn, states: Sequence[DroppedState], count: Counter, *, measured: bool) -> BreakCost:
     fates: tuple[Fate, ...] = ("reread", "overwritten", "never")
     reread, overwritten, never = ([state for state in states if state.fate == fate] for fate in fates)
+    dropped = sum(state.dropped_tokens for state in states)
+    again = sum(state.reread_dropped_tokens for state in states)
+    blind = sum(state.dropped_tokens for state in overwritten)
+    kept = turn.recorded.kept
+    sizes = (None, None) if kept is None else (kept.tokens_before, kept.tokens_after)
     return BreakCost(
         cut=turn.number,
         kind=turn.recorded.broken or "compaction",
         carried_tokens=count(turn.recorded.carried),
         live_files=len(states),
         live_tokens=sum(round(state.tokens * state.held_share) for state in states),
-        dropped_tokens=_dropped_tokens(states),
+        dropped_tokens=dropped,
         reread_files=len(reread),
         reread_tokens=sum(state.reread_tokens for state in reread),
         reread_turns=len({state.reread_turn for state in reread}),
         overwritten_files=len(overwritten),
         never_reread_files=len(never),
-        never_reread_tokens=_dropped_tokens(never),
-        reread_dropped_tokens=_dropped_tokens(reread),
-        overwritten_tokens=_dropped_tokens(overwritten),
+        never_reread_tokens=dropped - again - blind,
+        reread_dropped_tokens=again,
+        overwritten_tokens=blind,
+        unknown_tokens=sum(state.unknown_tokens for state in states),
+        evidence=break_evidence(turn),
+        shrunk_tokens=None if sizes[0] is None or sizes[1] is None else max(0, sizes[0] - sizes[1]),
         measured=measured,
     )
 
 
-def _dropped_tokens(states: Iterable[DroppedState]) -> int:
-    return sum(state.dropped_tokens for state in states)
+def break_evidence(turn: Turn) -> BreakEvidence:
+    """Return what shows which part of the context stayed at a break."""
+    recorded = turn.recorded
+    if recorded.kept is not None and recorded.kept.is_opaque:
+        return "opaque"
+    if recorded.kept is not None and recorded.kept.evidence != "size":
+        return recorded.kept.evidence
+    return "summary" if recorded.carried else "clear" if recorded.broken == "clear" else "none"
 
 
 def _dropped(
-    turn: Turn, live: Mapping[str, int], context: _Context, kept: set[str], ahead: _Ahead
-) -> list[DroppedState]:
-    found = []
+    turn: Turn, live: Mapping[str, int], context: _Context, stayed: _Stayed, ahead: _Ahead
+) -> Iterator[DroppedState]:
     for path, tokens in sorted(live.items()):
         fate, again = ahead.fate(path, turn.number)
-        found.append(
-            DroppedState(
-                cut=turn.number,
-                kind=turn.recorded.broken or "compaction",
-                path=path,
-                tokens=tokens,
-                carried_share=context.carried_share(path, kept),
-                named=names_file(turn.recorded.carried, path),
-                held_share=context.held_share(path),
-                dropped_tokens=round(tokens * context.dropped_share(path, kept)),
-                fate=fate,
-                reread_turn=again,
-                reread_tokens=0 if again is None else ahead.tokens_of(path, again),
-                turns_until=None if again is None else ahead.turns_until(turn.number, again),
-                tokens_until=None if again is None else ahead.tokens_until(turn.number, again),
-            )
+        yield DroppedState(
+            cut=turn.number,
+            kind=turn.recorded.broken or "compaction",
+            path=path,
+            tokens=tokens,
+            carried_share=context.carried_share(path, stayed),
+            named=names_file(turn.recorded.carried, path),
+            held_share=context.held_share(path),
+            dropped_tokens=round(tokens * context.dropped_share(path, stayed)),
+            unknown_tokens=0,
+            fate=fate,
+            reread_turn=again,
+            reread_tokens=0,  # a reread costs nothing where nothing was dropped
+            reread_dropped_tokens=0,
+            turns_until=None if again is None else ahead.turns_until(turn.number, again),
+            tokens_until=None if again is None else ahead.tokens_until(turn.number, again),
         )
-    return found
 
 
 def _next(turns: list[int], cut: int) -> int | None:
     place = bisect_left(turns, cut)
     return turns[place] if place < len(turns) else None
-
-
-def note_lines(turn: Turn, wanted: Container[str], seen: dict[str, set[str]]) -> None:
-    """Record what the agent saw of each path's current version; an edit keeps most of it, any other write none."""
-    for read in turn.reads:
-        if read.path in wanted:
-            shown = read.lines.values() if read.lines is not None else (read.content or "").splitlines()
-            seen.setdefault(read.path, set()).update(map(normalized_line, shown))
-    for write in turn.writes:
-        if write.path in wanted:
-            if write.kind != "edit":
-                seen[write.path] = set()
-            text = write.content if write.content is not None else write.added
-            seen.setdefault(write.path, set()).update(map(normalized_line, (text or "").splitlines()))
-
-
-def share_kept(seen: set[str], kept: set[str]) -> float:
-    """Return the share of a text's distinctive lines that another text contains."""
-    telling = set(filter(is_distinctive, seen))
-    return len(telling & kept) / len(telling) if telling else 0.0
-
-
-def is_distinctive(line: str) -> bool:
-    """Return whether a line is long enough to identify the text that it comes from."""
-    return len(line) >= DISTINCTIVE_CHARACTERS
-
-
-def normalized_line(line: str) -> str:
-    """Return a line with its white space normalized, for comparison."""
-    return " ".join(line.split())

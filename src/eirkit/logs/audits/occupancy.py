@@ -1,18 +1,19 @@
 """Measures how full the model's context window was: prompt sizes, overflow errors, summaries, share of the window.
 
-Window sizes come from the log, else from the user's own file and `windows.toml`; a size that none gives stays unknown.
-A prompt that shrinks suggests that history was condensed, but does not prove it.
+Window sizes come from the log, else from the user's own file and `windows.toml`, unless the run was compacted far below
+that size; a size that none gives stays unknown. A prompt that shrinks suggests that history was condensed, but does not
+prove it.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from eirkit.errors import InputFileError
 from eirkit.logs.trajectory import RecordedTurn, Recording
@@ -43,6 +44,11 @@ _SUMMARY = (
 )
 
 
+WindowSource = Literal["log", "table", "compactions"]
+_FAR_BELOW = 0.5  # share of a window; agents compact when most of it is full
+_USUAL_WINDOW = 100_000  # tokens; a smaller context may have been compacted because the user wanted it
+
+
 @dataclass(frozen=True, slots=True)
 class ContextWindows:
     """Context windows in tokens by a model's normalized name."""
@@ -62,6 +68,7 @@ class Occupancy:
     peak_tokens: int | None  # the largest prompt with its reply; without sizes, all tokens of the run
     measured: bool  # False: the peak is the total of the run, or unknown
     window_tokens: int | None  # None: the model's window is unknown
+    window_source: WindowSource | None
     peak_share: float | None  # peak_tokens / window_tokens
     overflow_errors: int
     summary_markers: int  # compactions that the log records, or that a summary's usual opening reveals
@@ -78,14 +85,20 @@ def read_windows(path: Path | None = None) -> ContextWindows:
 
 
 def window_of(windows: ContextWindows, model: str) -> int | None:
-    """Return a model's window; the longest matching name wins."""
-    parts = _plain(model).split("-")
-    found: list[tuple[int, int]] = []
+    """Return a model's window."""
+    name = name_in(windows.sizes, model)
+    return None if name is None else windows.sizes[name]
+
+
+def name_in(names: Container[str], model: str) -> str | None:
+    """Return the name by which a collection of normalized names has a model; the longest one wins."""
+    parts = plain_name(model).split("-")
+    found: list[tuple[int, str]] = []
     for first in range(min(len(parts), _VENDOR_PARTS + 1)):
         for end in range(len(parts), first, -1):
-            tokens = windows.sizes.get("-".join(parts[first:end]))
-            if tokens is not None and _VARIANT.fullmatch("".join(f"-{part}" for part in parts[end:])):
-                found.append((end - first, tokens))
+            name = "-".join(parts[first:end])
+            if name in names and _VARIANT.fullmatch("".join(f"-{part}" for part in parts[end:])):
+                found.append((end - first, name))
     return max(found, default=(0, None))[1]
 
 
@@ -96,7 +109,7 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
     prompts = [usage.input_tokens for usage in sized]
     drops = [before - after for before, after in pairwise(prompts) if after < before]
     peak = max((usage.input_tokens + usage.output_tokens for usage in sized), default=trajectory_tokens)
-    window = recording.window or window_of(windows, recording.model)
+    window, source = _window(recording, windows, peak if sized else None)
     return Occupancy(
         sized_calls=len(sized),
         prompt_monotone=not drops if len(prompts) > 1 else None,
@@ -105,11 +118,26 @@ def occupancy(recording: Recording, windows: ContextWindows, trajectory_tokens: 
         peak_tokens=peak,
         measured=bool(sized),
         window_tokens=window,
+        window_source=source,
         peak_share=None if peak is None or window is None else peak / window,
         overflow_errors=sum(1 for notice in _notices(recording) if _overflows(notice)),
         summary_markers=sum(1 for turn in recording.turns if _summarised(turn)),
         clears=sum(1 for turn in recording.turns if turn.broken == "clear"),
     )
+
+
+def _window(recording: Recording, windows: ContextWindows, peak: int | None) -> tuple[int | None, WindowSource | None]:
+    """Return the window of a run and where its size comes from.
+
+    A run that was compacted far below the size in the table had a smaller window: the next larger one of any model.
+    """
+    if recording.window:
+        return recording.window, "log"
+    listed = window_of(windows, recording.model)
+    is_compacted = any(turn.broken == "compaction" for turn in recording.turns)
+    if listed is None or peak is None or not is_compacted or not _USUAL_WINDOW <= peak < listed * _FAR_BELOW:
+        return listed, None if listed is None else "table"
+    return min(size for size in windows.sizes.values() if size >= peak), "compactions"
 
 
 def _notices(recording: Recording) -> Iterator[str]:
@@ -139,7 +167,8 @@ def _summarised(turn: RecordedTurn) -> bool:
     return turn.text.startswith(_SUMMARY)
 
 
-def _plain(model: str) -> str:
+def plain_name(model: str) -> str:
+    """Return a model's name without its provider, with one separator."""
     name = model[-_NAME_CHARACTERS:].lower().rpartition("/")[2]
     return re.sub(r"[._:@ ]+", "-", name)
 
@@ -153,4 +182,4 @@ def _parsed(path: Path) -> ContextWindows:
     sizes = content.get("windows", {})
     if not isinstance(sizes, dict) or not all(type(size) is int and size > 0 for size in sizes.values()):
         raise InputFileError(f"{path}: a window must be a positive number of tokens; {remedy}")
-    return ContextWindows(str(content.get("dated", "")), {_plain(name): size for name, size in sizes.items()})
+    return ContextWindows(str(content.get("dated", "")), {plain_name(name): size for name, size in sizes.items()})

@@ -18,7 +18,8 @@ from eirkit.logs.actions.coverage import ToolCoverage, coverage_of
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.audits.anomalies import Anomaly, anomalies
 from eirkit.logs.audits.clipping import ClippedView, HiddenLine, clipped_views, hidden_lines, old_lines
-from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
+from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, dropped_states
+from eirkit.logs.audits.instructions import InstructionFate, instruction_fates
 from eirkit.logs.audits.occupancy import ContextWindows, occupancy
 from eirkit.logs.audits.reread import Gaps, RereadBin, RereadInterval, cells, gaps, intervals
 from eirkit.logs.corpus.rows import (
@@ -38,11 +39,11 @@ from eirkit.logs.corpus.rows import (
 )
 from eirkit.logs.demand.entities import EntityDemand, entity_demand, entity_touches
 from eirkit.logs.demand.gold_patches import GoldPatches, Patch
-from eirkit.logs.demand.graph import Goal, OwnEdits, goal_of
+from eirkit.logs.demand.graph import DemandRule, Goal, OwnEdits, goal_of, session_goal
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
-from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
+from eirkit.logs.time_limits import RECORD_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
@@ -61,6 +62,7 @@ TABLES: Mapping[str, type] = {
     "anomalies": Anomaly,
     "breaks": BreakCost,
     "dropped": DroppedState,
+    "instructions": InstructionFate,
     "entities": EntityDemand,
 }
 
@@ -72,7 +74,8 @@ class AnalysisOptions:
     windows: ContextWindows  # context windows of models
     visibility: Visibility = "seen"
     goal_tests: bool = False  # count test files of a reference patch as goal files
-    own_edits: OwnEdits = "last"  # the goal where neither a patch nor the log names one
+    own_edits: OwnEdits = "last"  # by the paper's rule, the goal where neither a patch nor the log names one
+    rule: DemandRule = "edit-aware"  # what an edit uses, and the goal of a session for which nobody named one
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +92,25 @@ def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions,
     trajectory = interpret(recording, count)
     if recording.domain == "entities":
         return analyze_entities(trajectory, options, count)
-    goal = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
-    return analyze(trajectory, goal, options, count)
+    return analyze(trajectory, patch, options, count)
 
 
-def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count: Counter) -> Analysis:
+def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
     """Return the analysis of a run over files."""
-    measured = measure_touches(trajectory, goal, count)
+    check_time()
+    by_paper = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
+    is_named = by_paper.source != "own-edits"
+    goal = by_paper if is_named or options.rule == "paper" else session_goal(trajectory)
+    measured = measure_touches(trajectory, goal, count, None if options.rule == "paper" else by_paper)
+    check_time()
     waits = intervals(trajectory, goal.paths)
     events = anomalies(trajectory)
     clips = clipped_views(trajectory, goal.paths)
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
-    dropped = dropped_states(trajectory, _live_at_breaks(trajectory, goal, measured), count)
+    check_time()
+    dropped = dropped_states(trajectory, _live_at_breaks(goal, measured), count)
     tools = coverage_of(trajectory.recording)
+    check_time()
     tables = {
         **graph_tables(measured, goal, options.visibility),
         "calls": columns_of(ToolCoverage, tools),
@@ -113,6 +122,7 @@ def analyze(trajectory: Trajectory, goal: Goal, options: AnalysisOptions, count:
         "anomalies": columns_of(Anomaly, events),
         "breaks": columns_of(BreakCost, break_costs(trajectory, dropped, count, measured=_tells_need(goal, measured))),
         "dropped": columns_of(DroppedState, dropped),
+        "instructions": columns_of(InstructionFate, instruction_fates(trajectory)),
     }
     audits = {**anomaly_counts(events), **clip_counts(clips, hidden), **call_counts(tools)}
     return Analysis(_row(trajectory, measured, needs(goal, measured, options.visibility), audits, options), tables)
@@ -157,15 +167,15 @@ def _tells_need(goal: Goal, run: MeasuredRun) -> bool:
     return run.needed.sinks > 0
 
 
-def _live_at_breaks(trajectory: Trajectory, goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
-    """Return what was live at each compaction.
+def _live_at_breaks(goal: Goal, run: MeasuredRun) -> dict[int, dict[str, int]]:
+    """Return what was live at each compaction, in tokens that had been shown before it.
 
-    Where the goal is only the run's last edit, every later use counts, because a long session serves many goals.
+    Where the goal is only what the run edited, every later use counts, because a long session serves many goals.
     """
     needed = run.used if goal.source == "own-edits" else run.needed
     return {
-        cut: {run.graph.paths[state]: run.shown.costs[state] for state in live_at(run.graph, needed, cut, "seen")}
-        for cut in break_cuts(trajectory)
+        cut: {run.graph.paths[state]: costs[state] for state in live_at(run.graph, needed, cut, "seen")}
+        for cut, costs in run.shown.at_breaks.items()
     }
 
 

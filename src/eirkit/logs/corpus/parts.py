@@ -1,7 +1,8 @@
 """Measures one work unit and stores it as a part, named after a digest of the content that it was made of.
 
 A part is an analysis folder of its own under `.parts`. It is given its name once it is complete, so a part with the
-right name is valid, and an interrupted analysis resumes where it stopped.
+right name is valid: an interrupted analysis resumes where it stopped, and a finished one measures again only what has
+changed since.
 """
 
 from __future__ import annotations

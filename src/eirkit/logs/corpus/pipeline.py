@@ -45,7 +45,7 @@ from eirkit.logs.tokens import Counter, estimating_counter, exact_counter
 from eirkit.logs.trajectory import Recording
 from eirkit.records import read_document
 
-_SUMMED = ("breaks", "calls", "files")  # the tables that the summary needs
+_SUMMED = ("breaks", "calls", "clips", "files", "instructions")  # the tables that the summary needs
 
 
 def merge_parts(folders: Sequence[Path], writer: TableWriter, summary: AnalysisSummary) -> None:
@@ -180,7 +180,7 @@ def analyze_in_parts(
     strict: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure a corpus on an engine and return its summary; parts of an interrupted analysis are reused.
+    """Measure a corpus on an engine and return its summary; parts of an earlier or interrupted analysis are reused.
 
     Raises: as `analyze_corpus`.
     """
@@ -198,8 +198,15 @@ def analyze_in_parts(
             for part in made:
                 summary.skipped.extend(part.skipped)
             _finish(writer, summary, options)
-        shutil.rmtree(job.parts, ignore_errors=True)
+        _forget_others(job.parts, {part.key for part in made})
     return {"out": str(out), **summary.as_json()}
+
+
+def _forget_others(parts: Path, used: set[str]) -> None:
+    """Remove parts that this analysis did not use; the others stay, so that only what changes is measured again."""
+    for folder in parts.iterdir():
+        if folder.name not in used:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_all(
@@ -344,5 +351,6 @@ def _options(options: AnalysisOptions) -> dict[str, Any]:
         "visibility": options.visibility,
         "goal_tests": options.goal_tests,
         "own_edits": options.own_edits,
+        "rule": options.rule,
         "windows_dated": options.windows.dated,
     }

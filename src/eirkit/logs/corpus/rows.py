@@ -13,7 +13,7 @@ from typing import Any, Literal
 from eirkit.logs.actions.coverage import ToolCoverage
 from eirkit.logs.audits.anomalies import Anomaly, Signature
 from eirkit.logs.audits.clipping import ClippedView, Group, HiddenLine, clipping_group
-from eirkit.logs.audits.occupancy import Occupancy
+from eirkit.logs.audits.occupancy import Occupancy, WindowSource
 from eirkit.logs.demand.entities import EntityDemand
 from eirkit.logs.demand.graph import Goal, GoalSource
 from eirkit.logs.demand.live_states import MeasuredRun, Visibility
@@ -51,6 +51,8 @@ class RunRow:
     peak_cut: int | None  # the first cut at which the peak is reached
     peak_seen_tokens: int | None
     peak_environment_tokens: int | None
+    peak_paper_tokens: int | None  # by the paper's rule: an edit uses nothing, and without a goal the last edit is it
+    segments: int | None  # parts of a session without a named goal, one for each prompt of the user; else None
     later_used_peak: int  # in the run's unit, counting every later use, whatever its purpose
     later_used_peak_cut: int | None
     later_used_peak_files: int  # files, or entities
@@ -58,11 +60,13 @@ class RunRow:
     repeat_tokens: int | None  # tokens shown again although unchanged
     dead_reads: int
     dead_read_tokens: int | None  # tokens read that no action leading to the goal used
+    judged_read_tokens: int | None  # tokens read in segments whose goal is known, of which these are a part
     necessary_actions: int
     actions: int
     peak_context_tokens: int | None  # largest prompt with its reply
     context_measured: bool  # False: the log gives no prompt sizes, so this is the total of the run
     window_tokens: int | None
+    window_source: WindowSource | None  # where the size of the window comes from
     peak_context_share: float | None
     prompt_monotone: bool | None
     prompt_drops: int
@@ -121,6 +125,7 @@ class ActionRow:
     version: int  # version that was read or made
     tokens: int | None  # tokens that a read showed
     necessary: bool  # it is in the slice
+    judged: bool  # the goal of its segment is known, so that an action outside the slice led nowhere
     sink: bool  # it reads or writes a goal file
     carried_to: int | None  # of a read: the turn of the write action that depends on it
 
@@ -138,12 +143,15 @@ _OF_FILES = (
     "peak_cut",
     "peak_seen_tokens",
     "peak_environment_tokens",
+    "peak_paper_tokens",
+    "segments",
     "gold_files",
     "gold_additions",
     "gold_deletions",
     "read_tokens",
     "repeat_tokens",
     "dead_read_tokens",
+    "judged_read_tokens",
 )
 
 
@@ -165,6 +173,8 @@ def needs(goal: Goal, run: MeasuredRun, visibility: Visibility) -> dict[str, Any
         "peak_cut": shown.peak_cut,
         "peak_seen_tokens": run.seen.peak,
         "peak_environment_tokens": run.environment.peak,
+        "peak_paper_tokens": run.paper_peak,
+        "segments": len(goal.segments) or None,
         "gold_files": None if goal.patch is None else len(goal.files),
         "gold_additions": None if goal.patch is None else goal.patch.additions,
         "gold_deletions": None if goal.patch is None else goal.patch.deletions,
@@ -199,8 +209,11 @@ def traffic(trajectory: Trajectory, run: MeasuredRun) -> dict[str, Any]:
         "later_used_peak_files": max(run.later_used.live, default=0),
         "read_tokens": sum(use.read_tokens for use in run.files),
         "repeat_tokens": sum(use.repeat_tokens for use in run.files),
-        "dead_reads": reads - needed_reads,
+        "dead_reads": sum(use.dead_reads for use in run.files),
         "dead_read_tokens": sum(use.dead_tokens for use in run.files),
+        "judged_read_tokens": sum(
+            sum(tokens) for tokens, is_judged in zip(run.shown.read_tokens, run.judged, strict=True) if is_judged
+        ),
         "necessary_actions": needed_reads + sum(run.needed.needed_writes),
         "actions": actions,
     }
@@ -216,6 +229,7 @@ def context(found: Occupancy) -> dict[str, Any]:
         "peak_context_tokens": found.peak_tokens,
         "context_measured": found.measured,
         "window_tokens": found.window_tokens,
+        "window_source": found.window_source,
         "peak_context_share": found.peak_share,
         "prompt_monotone": found.prompt_monotone,
         "prompt_drops": found.prompt_drops,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
+from eirkit.logs.corpus.advice import CorpusAdvice, RepeatedFile
 from eirkit.logs.corpus.analysis import Analysis
 from eirkit.logs.corpus.rows import RunRow
 from eirkit.logs.demand.entities import SHELL_TOOL_TURNS
@@ -48,6 +49,7 @@ _BREAK_SUMS = (
     "never_reread_tokens",
     "reread_dropped_tokens",
     "overwritten_tokens",
+    "unknown_tokens",
 )
 
 
@@ -91,7 +93,8 @@ class AnalysisSummary:
     _measured: Tally[str] = field(default_factory=Tally)  # of runs over files only
     _later: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # by unit: peaks in that unit and in files
     _shares: list[float] = field(default_factory=list)  # peak shares of context windows
-    _files: dict[str, tuple[int, int]] = field(default_factory=dict)  # path → tokens and reads that showed it again
+    _files: dict[str, RepeatedFile] = field(default_factory=dict)  # by path
+    _advice: CorpusAdvice = field(default_factory=CorpusAdvice)
     _largest: dict[str, list[RunRow]] = field(default_factory=dict)  # by unit: units are never compared
     _costliest: list[dict[str, Any]] = field(default_factory=list)  # breaks
     _coverage: dict[tuple[str, str], _Coverage] = field(default_factory=dict)  # by format and version of the agent
@@ -114,6 +117,7 @@ class AnalysisSummary:
             self._add_files(analysis)
         self._largest[run.unit] = nlargest(LISTED, [*self._largest.get(run.unit, ()), run], key=_rank)
         self._add_breaks(analysis)
+        self._advice.add(analysis)
 
     def _add_goal(self, run: RunRow) -> None:
         self._goals[run.goal_source or ""] += 1
@@ -123,9 +127,10 @@ class AnalysisSummary:
             peak=run.peak_demand_tokens or 0,
             seen=run.peak_seen_tokens or 0,
             environment=run.peak_environment_tokens or 0,
+            paper=run.peak_paper_tokens or 0,
         )
         if run.goal_accessed:  # without goal access no read can be called unused
-            self._measured.update(read=run.read_tokens or 0, dead=run.dead_read_tokens or 0)
+            self._measured.update(read=run.judged_read_tokens or 0, dead=run.dead_read_tokens or 0)
 
     def _add_breaks(self, analysis: Analysis) -> None:
         table = analysis.tables.get("breaks", {})
@@ -140,14 +145,15 @@ class AnalysisSummary:
 
     def _add_files(self, analysis: Analysis) -> None:
         table = analysis.tables["files"]
-        columns: list[Sequence[Any]] = [table["path"], table["repeat_tokens"], table["repeat_reads"]]
-        for path, tokens, reads in zip(*columns, strict=True):
+        names = ("path", "repeat_tokens", "repeat_reads", "repeat_turn", "most_repeated")
+        columns: list[Sequence[Any]] = [table[name] for name in names]
+        for path, tokens, reads, turn, most in zip(*columns, strict=True):
             if tokens:
-                before = self._files.get(path, (0, 0))
-                self._files[path] = (before[0] + tokens, before[1] + reads)
+                file = self._files.get(path) or self._files.setdefault(path, RepeatedFile(path))
+                file.add(analysis.run, tokens, reads, turn, most)
         if len(self._files) > 2 * _MOST_FILES:
-            kept = nlargest(_MOST_FILES, self._files.items(), key=lambda item: item[1])
-            self._files = dict(kept)
+            kept = nlargest(_MOST_FILES, self._files.values(), key=RepeatedFile.rank)
+            self._files = {file.path: file for file in kept}
 
     def as_json(self) -> dict[str, Any]:
         """Return the document; a share of nothing is None."""
@@ -160,6 +166,8 @@ class AnalysisSummary:
             "mean_peak_covered_tokens": _share(self._measured["peak"], covered),  # runs without coverage have demand 0
             "mean_peak_seen_tokens": _share(self._measured["seen"], runs),
             "mean_peak_environment_tokens": _share(self._measured["environment"], runs),
+            "mean_peak_paper_tokens": _share(self._measured["paper"], runs),
+            "judged_read_tokens": self._measured["read"],  # of covered runs, in segments whose goal is known
             "covered_runs": covered,
             "goal_runs": runs,  # runs over files, which can have a goal
             "goal_sources": dict(sorted(self._goals.items())),
@@ -179,11 +187,12 @@ class AnalysisSummary:
             "costliest_breaks": self._costliest,
             "largest": [_listed(run) for unit in sorted(self._largest, reverse=True) for run in self._largest[unit]],
             "repeated_files": self._repeated(),
+            "instructions": dict(self._advice.instructions),
+            "advice": self._advice.as_json(nlargest(LISTED, self._files.values(), key=RepeatedFile.rank)),
         }
 
     def _repeated(self) -> list[dict[str, Any]]:
-        most = nlargest(LISTED, self._files.items(), key=lambda item: (item[1], item[0]))
-        return [{"path": path, "repeat_tokens": tokens, "repeat_reads": reads} for path, (tokens, reads) in most]
+        return [file.as_json() for file in nlargest(LISTED, self._files.values(), key=RepeatedFile.rank)]
 
 
 def _rank(run: RunRow) -> tuple[int, int]:

@@ -7,7 +7,7 @@ docs/vestige-demand.md defines what counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eirkit.logs.demand.graph import ActionGraph
 from eirkit.logs.tokens import Counter
@@ -22,6 +22,7 @@ class ObservedCosts:
     costs: Sequence[int]  # tokens by state
     read_tokens: Sequence[Sequence[int]]  # by turn and read
     repeated: Sequence[Sequence[float]]  # by turn and read: the share of it that was shown before at this version
+    at_breaks: Mapping[int, Mapping[int, int]] = field(default_factory=dict)  # by cut and state: tokens shown before it
 
 
 def read_tokens(read: FileRead, count: Counter) -> int:
@@ -33,13 +34,22 @@ def read_tokens(read: FileRead, count: Counter) -> int:
     return count("\n".join(read.lines.values())) if read.lines else 0
 
 
-def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> ObservedCosts:
-    """Return the costs of all states and reads of a run, in one pass."""
+def observe(
+    graph: ActionGraph, turns: Sequence[Turn], count: Counter, breaks: Mapping[int, Sequence[int]] | None = None
+) -> ObservedCosts:
+    """Return the costs of all states and reads of a run, in one pass.
+
+    Args:
+        breaks: by cut, the states whose costs are wanted as far as they had been shown by then.
+    """
+    at_breaks: dict[int, dict[int, int]] = {}
     ledger = _Ledger(len(graph.paths), count)
     current: dict[str, int] = {}
     tokens: list[Sequence[int]] = [()] * len(turns)
     repeated: list[Sequence[float]] = [()] * len(turns)
     for place, turn in enumerate(turns):
+        if breaks and place + 1 in breaks:
+            at_breaks[place + 1] = {state: ledger.cost(state) for state in breaks[place + 1]}
         if turn.reads:
             consumed = graph.reads[place]
             tokens[place] = sizes = [read_tokens(read, count) for read in turn.reads]
@@ -48,7 +58,7 @@ def observe(graph: ActionGraph, turns: Sequence[Turn], count: Counter) -> Observ
         for write, state in zip(turn.writes, graph.writes[place], strict=True):
             ledger.write(state, current.get(write.path), write)
             current[write.path] = state
-    return ObservedCosts([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated)
+    return ObservedCosts([ledger.cost(state) for state in range(len(graph.paths))], tokens, repeated, at_breaks)
 
 
 def _is_unnumbered(content: str | None, lines: Mapping[int, str]) -> bool:

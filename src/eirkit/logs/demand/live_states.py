@@ -72,8 +72,11 @@ class FileUse:
     read_tokens: int = 0
     repeat_reads: int = 0  # reads that showed part of a version again
     repeat_tokens: int = 0  # tokens that they showed again
+    repeat_turn: int | None = None  # the turn that showed most of it again
+    most_repeated: int = 0  # tokens that it showed again
     needed_reads: int = 0  # reads in the slice
-    dead_tokens: int = 0  # tokens shown by reads outside the slice
+    dead_reads: int = 0  # reads outside the slice, in segments whose goal is known
+    dead_tokens: int = 0  # tokens that they showed
     peak_tokens: int = 0  # tokens of its largest version
     live_from: int | None = None  # the first cut at which a version of it is live
     live_until: int | None = None
@@ -92,20 +95,35 @@ class MeasuredRun:
     seen: Demand
     environment: Demand
     later_used: Demand
+    paper_peak: int  # the peak by the paper's rule, under the visibility `seen`
     files: Sequence[FileUse]
+    judged: Sequence[bool]  # by turn: whether the goal tells what a read was for
 
     def under(self, visibility: Visibility) -> Demand:
         return self.seen if visibility == "seen" else self.environment
 
 
-def measure_touches(trajectory: Trajectory, goal: Goal | None, count: Counter) -> MeasuredRun:
-    """Return a run's graph, its slices and its demand; without a goal every later use counts as needed."""
-    turns = trajectory.turns
-    graph = build(([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns)
-    used = slice_to(graph, None)
-    needed = used if goal is None else slice_to(graph, goal.paths)
-    shown = observe(graph, turns, count)
-    costs = shown.costs
+def measure_touches(
+    trajectory: Trajectory, goal: Goal | None, count: Counter, paper_goal: Goal | None = None
+) -> MeasuredRun:
+    """Return a run's graph, its slices and its demand; without a goal every later use counts as needed.
+
+    Args:
+        paper_goal: the goal by the paper's rule, if `goal` is edit-aware; None measures by the paper's rule throughout.
+    """
+    turns, edit_aware = trajectory.turns, paper_goal is not None
+    kinds = ([write.kind for write in turn.writes] for turn in turns)
+    accesses = (([read.path for read in turn.reads], [write.path for write in turn.writes]) for turn in turns)
+    graph = build(accesses, kinds)
+    used = slice_to(graph, None, edit_aware=edit_aware)
+    needed = used if goal is None else slice_to(graph, goal.paths, goal.segments, edit_aware=edit_aware)
+    breaks = {
+        turn.number: live_at(graph, used, turn.number, "seen") for turn in turns if turn.recorded.broken is not None
+    }
+    shown = observe(graph, turns, count, breaks)
+    costs, judged = shown.costs, [True] * len(turns) if goal is None else goal.judged(len(turns))
+    seen = demand(graph, needed, costs, "seen")
+    paper = seen if paper_goal is None else demand(graph, slice_to(graph, paper_goal.paths), costs, "seen")
     if sum(costs) + sum(map(sum, shown.read_tokens)) + sum(turn.tokens for turn in turns) > MOST_TOKENS:
         raise InputFileError(f"the run has more than {MOST_TOKENS} tokens; correct the counts in its log")
     return MeasuredRun(
@@ -113,10 +131,12 @@ def measure_touches(trajectory: Trajectory, goal: Goal | None, count: Counter) -
         needed,
         used,
         shown,
-        seen=demand(graph, needed, costs, "seen"),
+        seen=seen,
         environment=demand(graph, needed, costs, "environment"),
         later_used=demand(graph, used, costs, "seen"),
-        files=file_uses(trajectory, graph, needed, shown, paths_of(goal)),
+        paper_peak=paper.peak,
+        files=file_uses(trajectory, graph, needed, shown, paths_of(goal), judged),
+        judged=judged,
     )
 
 
@@ -130,7 +150,7 @@ def graph_tables(run: MeasuredRun, goal: Goal | None, visibility: Visibility) ->
         "cuts": cut_columns(run.under(visibility), run.later_used, in_tokens=goal is not None),
         "states": state_columns(run),
         "files": columns_of(FileUse, run.files),
-        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal)),
+        "actions": action_columns(run.graph, run.needed, run.shown.read_tokens, paths_of(goal), run.judged),
     }
 
 
@@ -160,17 +180,26 @@ def state_columns(run: MeasuredRun) -> Columns:
 
 
 def file_uses(
-    trajectory: Trajectory, graph: ActionGraph, needed: Slice, shown: ObservedCosts, goal: frozenset[str]
+    trajectory: Trajectory,
+    graph: ActionGraph,
+    needed: Slice,
+    shown: ObservedCosts,
+    goal: frozenset[str],
+    judged: Sequence[bool],
 ) -> list[FileUse]:
     """Return a row for every file that the run touched, in order of appearance."""
     uses: dict[str, FileUse] = {}
     for state, path in enumerate(graph.paths):
         use = uses.get(path) or uses.setdefault(path, FileUse(path, path in goal))
         _add_state(use, graph, needed, shown.costs, state)
-    columns = (trajectory.turns, shown.read_tokens, shown.repeated, needed.needed_reads)
-    for turn, tokens, repeated, kept in zip(*columns, strict=True):
+    columns = (trajectory.turns, shown.read_tokens, shown.repeated, needed.needed_reads, judged)
+    for turn, tokens, repeated, kept, is_judged in zip(*columns, strict=True):
         for position, read in enumerate(turn.reads):
-            _add_read(uses[read.path], tokens[position], repeated[position], kept[position])
+            is_dead = is_judged and not kept[position]
+            use = uses[read.path]
+            _add_read(use, tokens[position], kept[position], is_dead)
+            if repeated[position]:
+                _add_repeat(use, turn.number, round(tokens[position] * repeated[position]))
         for write in turn.writes:
             uses[write.path].writes += 1
     return list(uses.values())
@@ -187,31 +216,39 @@ def _add_state(use: FileUse, graph: ActionGraph, needed: Slice, costs: Sequence[
         use.live_cuts += last - first + 1
 
 
-def _add_read(use: FileUse, tokens: int, share: float, kept: bool) -> None:
+def _add_repeat(use: FileUse, turn: int, tokens: int) -> None:
+    use.repeat_reads += 1
+    use.repeat_tokens += tokens
+    if tokens > use.most_repeated:
+        use.repeat_turn, use.most_repeated = turn, tokens
+
+
+def _add_read(use: FileUse, tokens: int, kept: bool, is_dead: bool) -> None:
     use.reads += 1
     use.read_tokens += tokens
-    if share:
-        use.repeat_reads += 1
-        use.repeat_tokens += round(tokens * share)
-    if kept:
-        use.needed_reads += 1
-    else:
+    use.needed_reads += kept
+    if is_dead:
+        use.dead_reads += 1
         use.dead_tokens += tokens
 
 
 def action_columns(
-    graph: ActionGraph, needed: Slice, tokens: Sequence[Sequence[int]], goal: frozenset[str]
+    graph: ActionGraph,
+    needed: Slice,
+    tokens: Sequence[Sequence[int]],
+    goal: frozenset[str],
+    judged: Sequence[bool],
 ) -> Mapping[str, Sequence[object]]:
     """Return the table of actions: every read, and every file of a write action; necessary means in the slice."""
-    rows: list[tuple[int, str, str, int, int | None, bool, bool, int | None]] = []
+    rows: list[tuple[int, str, str, int, int | None, bool, bool, bool, int | None]] = []
     for place in range(graph.turns):
         turn, carrier = place + 1, needed.carriers[place] or None
         for state, size, kept in zip(graph.reads[place], tokens[place], needed.needed_reads[place], strict=True):
             path = graph.paths[state]
-            rows.append((turn, "read", path, graph.versions[state], size, kept, path in goal, carrier))
+            rows.append((turn, "read", path, graph.versions[state], size, kept, judged[place], path in goal, carrier))
         for state in dict.fromkeys(graph.writes[place]):
             path, kept = graph.paths[state], needed.needed_writes[place]
-            rows.append((turn, "write", path, graph.versions[state], None, kept, path in goal, None))
-    names = ("turn", "kind", "path", "version", "tokens", "necessary", "sink", "carried_to")
+            rows.append((turn, "write", path, graph.versions[state], None, kept, judged[place], path in goal, None))
+    names = ("turn", "kind", "path", "version", "tokens", "necessary", "judged", "sink", "carried_to")
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return dict(zip(names, columns, strict=True))

@@ -17,7 +17,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, shell_name, text_of
 from eirkit.logs.formats.run_builder import RunBuilder, is_own_file, items_of, mapping_of, skipped, string_of
 from eirkit.logs.sources.documents import LogDocument, Skipped, open_document
-from eirkit.logs.trajectory import LoggedUsage
+from eirkit.logs.trajectory import KeptContext, LoggedUsage
 
 Event = Mapping[str, Any]
 
@@ -54,6 +54,9 @@ class _Telling:
         self.builder, self.usages = builder, usages
         self.response, self.folder = "", ""
         self.calls: dict[str, str] = {}  # the last action of each call id, since models reuse ids
+        self.turns: dict[str, int] = {}  # by event, the turn to which it belongs
+        self.asked: dict[str, str] = {}  # by event, what the user wrote
+        self.forgotten: set[str] = set()
         refused = {string_of(event.get("tool_call_id")) for event in events if _kind(event) in _REFUSALS}
         self.refused = refused - {""}
         acting = (event for event in events if _kind(event) == "ActionEvent" and self._is_done(event))
@@ -72,9 +75,20 @@ class _Telling:
         elif kind == "SystemPromptEvent":
             self.builder.hear(_texts(event.get("system_prompt")))
         elif kind == "Condensation":
-            self.builder.break_off("compaction")
-            self.builder.carry(string_of(event.get("summary")))
-            self.response = ""
+            self._condense(event)
+
+    def _condense(self, event: Event) -> None:
+        """Add a condensation, which names the events that it forgets; all others stay in the context."""
+        self.builder.break_off("compaction")
+        self.builder.carry(string_of(event.get("summary")))
+        self.response = ""
+        forgotten = event.get("forgotten_event_ids")
+        if isinstance(forgotten, list):
+            self.forgotten.update(map(string_of, forgotten))
+            gone = {self.turns[id] for id in self.forgotten if id in self.turns}
+            stayed = tuple(turn for turn in range(1, self.builder.turn_count + 1) if turn not in gone)
+            texts = tuple(text for id, text in self.asked.items() if id not in self.forgotten)
+            self.builder.keep(KeptContext("removed", texts, turns=stayed, is_complete=True))
 
     def _act(self, event: Event) -> None:
         self._begin(event, _texts(event.get("thought")))
@@ -90,6 +104,7 @@ class _Telling:
             self._begin(event, text)
         elif event.get("source") == "user":
             self.builder.request(text)
+            self.asked[string_of(event.get("id"))] = text
         else:
             self.builder.hear(text)
 
@@ -100,6 +115,7 @@ class _Telling:
             self.builder.use(self.usages.get(own))
             self.builder.say(text)
         self.response = own
+        self.turns[string_of(event.get("id"))] = self.builder.turn_count
 
     def _observe(self, event: Event) -> None:
         seen = mapping_of(event.get("observation"))
@@ -113,6 +129,8 @@ class _Telling:
 
     def _answer(self, event: Event, text: str, *, failed: bool, exit_code: int | None = None) -> None:
         id = string_of(event.get("action_id")) or self.calls.get(string_of(event.get("tool_call_id")), "")
+        if id in self.turns:
+            self.turns[string_of(event.get("id"))] = self.turns[id]
         shown = _shown(text)
         whole = text if shown != text else None
         self.builder.answer(id, shown, failed=failed, exit_code=exit_code, full_output=whole)

@@ -49,7 +49,11 @@ def _planted() -> Figure:
         logs = write_logs(PlantedCorpus(PLANTED_RUNS, PLANTED_RUNS, clipped=1.0), 0, folder)
         corpus = Corpus((logs,), folder / "gold")
         analyze_here(
-            corpus, folder / "analysis", AnalysisOptions(read_windows()), estimate=True, progress=lambda *told: None
+            corpus,
+            folder / "analysis",
+            AnalysisOptions(read_windows(), rule="paper"),
+            estimate=True,
+            progress=lambda *told: None,
         )
         run = _lost(folder / "analysis")
         if run is None:

@@ -18,7 +18,7 @@ from eirkit.logs.cohorts.covariates import read_base_lines
 from eirkit.logs.cohorts.finding import AnalysisPlan
 from eirkit.logs.cohorts.size_failure import DEMAND_AS_SIZE
 from eirkit.logs.synthetic.validation import DISTRACTOR, known_cases, validate
-from eirkit.logs.tables import is_analysis, read_rows
+from eirkit.logs.tables import is_analysis, read_analysis, read_rows
 from eirkit.paper.studies.comparison import absent, banded, exact, in_section, listed, sectioned
 from eirkit.paper.study import DIFFERS, NEEDS_RUNS, Findings, Setting, StudyRow, verdict_of_interval
 from eirkit.show.document import Axis, Chart, Figure, Series
@@ -92,16 +92,23 @@ ANOMALIES = {
 def needed(setting: Setting, *cohorts: str) -> tuple[str, ...]:
     """Return the commands that make what is missing; nothing where all is there."""
     lacking = [name for name in cohorts if folder_of(setting, name) is None]
-    made = [f"eirkit vestige analyze RUNS --gold GOLD --out DATA/{name}" for name in lacking]
+    made = [f"eirkit vestige analyze RUNS --gold GOLD --demand paper --out DATA/{name}" for name in lacking]
     return (*made, "eirkit reproduce STUDY --data DATA") if made else ()
 
 
 def folder_of(setting: Setting, cohort: str) -> Path | None:
-    """Return the analysis of a cohort, if it is there."""
+    """Return the analysis of a cohort by the paper's rule, if it is there."""
     if setting.data is None:
         return None
     folder = setting.data / cohort
-    return folder if is_analysis(folder) else None
+    is_there = is_analysis(folder) and _rule_of(folder) == "paper"
+    return folder if is_there else None
+
+
+def _rule_of(folder: Path) -> str:
+    # Earlier versions knew no other rule.
+    rule: str = read_analysis(folder).get("options", {}).get("rule", "paper")
+    return rule
 
 
 @cache

@@ -9,13 +9,13 @@ from typing import Any
 from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Section, Series
 from eirkit.show.logs.analysed import Analysed, RunOutcome
-from eirkit.show.logs.sentences import break_words, goal_is_known
+from eirkit.show.logs.sentences import break_columns, break_words, goal_is_known, instruction_words
 from eirkit.show.table import Column, Table, counted, number, share
 
 GOALS = {
     "gold": "the reference patch",
     "log": "the log itself",
-    "own-edits": "none given: files that the run itself edited",
+    "own-edits": "none given: what each part of a session edited and kept",
 }
 OUTCOMES = {False: "succeeded", True: "failed", None: "outcome unknown"}
 
@@ -103,7 +103,7 @@ def goal_section(found: Analysed) -> Section | None:
     rows = [
         (LOG_MEASURES["goal_accessed"].label, f"{document['covered_runs']:,} runs ({share(document['goal_access'])})"),
         (f"mean {peak}, all runs", f"{number(document['mean_peak_tokens'])} tokens"),
-        (f"mean {peak}, runs that reached a goal", f"{number(document['mean_peak_covered_tokens'])} tokens"),
+        (f"mean {peak}, runs that touched a goal file", f"{number(document['mean_peak_covered_tokens'])} tokens"),
         (
             f"mean {peak} if all of the environment is visible",
             f"{number(document['mean_peak_environment_tokens'])} tokens",
@@ -116,7 +116,7 @@ def goal_section(found: Analysed) -> Section | None:
     columns = (Column("figure", "figure"), Column("value", "value"))
     table = Table("goal", "Goal access", columns, tuple({"figure": name, "value": value} for name, value in rows))
     words = "Without a touched goal file demand is 0 in these means: missing coverage, which is not lack of need."
-    return Section("Goals, and who reached them", (words,), (table,))
+    return Section("Goals, and who touched them", (words,), (table,))
 
 
 Document = Mapping[str, Any]
@@ -197,16 +197,19 @@ def breaks_section(document: Document) -> Section | None:
     breaks = document["breaks"]
     if not breaks["compactions"] + breaks["clears"]:
         return None
-    words = (break_words(breaks),)
+    fates = document.get("instructions", {})
+    told = (f"Rules, decisions and open to-dos at these: {instruction_words(fates)}.",) if any(fates.values()) else ()
+    words = (break_words(breaks), *told)
     if breaks.get("unmeasured", 0) == breaks["compactions"] + breaks["clears"]:
         return Section("Compactions and clears", words)
-    amounts = ", ".join(f"{one.label} {number(breaks.get(one.id))}" for one in BREAK_MEASURES)
+    shown = (one for one in BREAK_MEASURES if one.id != "unknown_tokens" or breaks.get(one.id))
+    amounts = ", ".join(f"{one.label} {number(breaks.get(one.id))}" for one in shown)
     fates = f"In tokens of files: {amounts}."
     columns = (
         Column("run_id", "run"),
         Column("kind", "kind"),
         Column("cut", "before turn"),
-        *map(Column.of, BREAK_MEASURES),
+        *break_columns(document["costliest_breaks"]),
     )
     rows = tuple(one for one in document["costliest_breaks"] if one.get("measured", True))
     table = Table("breaks", "The costliest breaks, in tokens of files", columns, rows)

@@ -10,6 +10,7 @@ from typing import Any
 from eirkit.logs.measures import COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.show.document import Axis, Chart, Headline, Item, Listing, Page, Section, Series
 from eirkit.show.folders import pages, refuse_others
+from eirkit.show.logs.advice import advice_section
 from eirkit.show.logs.analysed import Analysed, read_analysed
 from eirkit.show.logs.coverage import coverage_section, coverage_warnings, is_silent
 from eirkit.show.logs.needs import (
@@ -168,6 +169,7 @@ def page_of(found: Analysed, where: str) -> Page:
 
 
 def _sections(found: Analysed, where: str) -> Iterator[Section | None]:
+    yield advice_section(found.document)
     yield demand_section(found)
     yield goal_section(found)
     yield from cohort_sections(found, where)
@@ -188,13 +190,13 @@ def headline_of(found: Analysed) -> Headline:
         return Headline("–", "no call was understood", tuple(coverage_warnings(document)))
     if document["goal_access"]:
         peak = number(document["mean_peak_covered_tokens"])
-        caption = "tokens that work towards the goal still needed at the peak, mean over runs that reached a goal file"
+        caption = "tokens that work towards the goal still needed at the peak, mean over runs that touched a goal file"
         first = f"At their peak your runs had to keep {peak} tokens to reach their goal; {_read(document)}"
         return Headline(peak, caption, (first, *_more(found)))
     unit, quantiles = next(iter(document["later_used"].items()), ("tokens", None))
     if quantiles is None or not quantiles["peak_p99"]:
         words = (
-            "No run reached a goal file or used later what it had seen, so nothing was measured; that is not the same "
+            "No run touched a goal file or used later what it had seen, so nothing was measured; that is not the same "
             "as no need."
         )
         return Headline("–", "nothing was measured", (words, *_more(found)))
@@ -282,6 +284,8 @@ def again_section(found: Analysed, where: str) -> Section:
     if options.get("visibility", "seen") != "seen":
         words += ["--visibility", options["visibility"]]
     words += ["--goal-tests"] if options.get("goal_tests") else []
+    if options.get("rule", "paper") == "paper":
+        words += ["--demand", "paper"]
     if options.get("own_edits", "last") != "last":
         words += ["--own-edits", options["own_edits"]]
     if "gold" in found.document["goal_sources"]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eirkit.logs.measures import LOG_MEASURES
+from eirkit.logs.measures import BREAK_MEASURES, LOG_MEASURES
 from eirkit.show.table import Column, counted
 
 CHANCE = 0.5
@@ -68,7 +68,28 @@ def break_words(breaks: Mapping[str, Any]) -> str:
     if unmeasured == total:
         return f"{both}: what they dropped is not measured, since no file was used."
     part = f"; not measured for {unmeasured:,} of {total:,}: no file was used" if unmeasured else ""
-    return f"{both} dropped {counted(breaks['dropped_tokens'], 'token')} still needed{part}."
+    unknown = breaks.get("unknown_tokens", 0)
+    least = "at least " if unknown else ""
+    rest = f"; of {unknown:,} more the logs do not show whether they stayed" if unknown else ""
+    return f"{both} dropped {least}{counted(breaks['dropped_tokens'], 'token')} still needed{rest}{part}."
+
+
+def break_columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Column, ...]:
+    """Return the columns of a table of breaks; what is unknown has one only if there is any."""
+    has_unknown = any(row.get("unknown_tokens") for row in rows)
+    return tuple(Column.of(one) for one in BREAK_MEASURES if one.id != "unknown_tokens" or has_unknown)
+
+
+def instruction_words(fates: Mapping[str, int]) -> str:
+    """Return what became of rules, decisions and open to-dos at compactions and clears."""
+    names = {
+        "verbatim": "kept word for word",
+        "substance": "kept in substance",
+        "gone": "gone",
+        "unknown": "unknown",
+        "broken": "gone and then broken",
+    }
+    return ", ".join(f"{fates[key]:,} {words}" for key, words in names.items() if fates.get(key))
 
 
 def break_counts(breaks: Mapping[str, Any]) -> str:

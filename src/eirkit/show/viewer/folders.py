@@ -193,7 +193,7 @@ def _analysis(folder: Path) -> str:
     demand = (
         f"mean {LOG_MEASURES['peak_demand_tokens'].label} {peak:,.0f} tokens"
         if known
-        else "demand not measured: no run reached a goal file"
+        else "demand not measured: no run touched a goal file"
     )
     return f"{counted(runs, 'run')}; {formats}; {demand}"
 

@@ -16,6 +16,7 @@ from typing import Any
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.causes import RunScore
 from eirkit.logs.demand.gold_patches import GoldPatches
+from eirkit.show.logs.advice import advice_rows
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
 from eirkit.show.viewer.logs import LogFolders, lines_around, place_of, turn_document
@@ -128,7 +129,11 @@ class Viewer:
         place = self._place(asked)
         if place.kind == "analysis":
             tables = self._tables(place)
-            return {"kind": "analysis", "summary": tables.summary, **_columns(tables.table)}
+            return {
+                "kind": "analysis",
+                "summary": {**tables.summary, "advice": advice_rows(tables.summary)},
+                **_columns(tables.table),
+            }
         index = self._index(place)
         lost = lost_runs(place.path, index)
         return {

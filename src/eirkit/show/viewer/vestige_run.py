@@ -45,7 +45,19 @@ FIELDS: tuple[Field, ...] = (
 )
 OF_GOAL = ("peak_demand_tokens", "peak_cut", "dead_read_tokens")
 # Tables with rows for each run, besides `runs`.
-TABLES = ("cuts", "actions", "states", "files", "clips", "hidden_lines", "anomalies", "breaks", "dropped", "entities")
+TABLES = (
+    "cuts",
+    "actions",
+    "states",
+    "files",
+    "clips",
+    "hidden_lines",
+    "anomalies",
+    "breaks",
+    "dropped",
+    "entities",
+    "instructions",
+)
 
 
 class AnalysisTables:
@@ -82,6 +94,8 @@ class AnalysisTables:
 
     def rows(self, name: str, run_id: str) -> list[dict[str, Any]]:
         """Return the rows of a run in a table, without the column of the run id."""
+        if name == "instructions" and not (self.folder / f"{name}.parquet").exists():
+            return []  # an older analysis
         found = _Groups(self.folder / f"{name}.parquet", self.places).rows(run_id)
         if found is None:
             found = read_rows(self.folder, name, run_id)
@@ -171,7 +185,7 @@ def turns_of(turns: int, actions: Sequence[Mapping[str, Any]], rows: Mapping[str
         entry["needed"] |= action["necessary"]
         if action["kind"] == "read":
             entry["reads"] += 1
-            entry["dead"] += not action["necessary"]
+            entry["dead"] += not action["necessary"] and action.get("judged", True)
         else:
             entry["writes"] += 1
     for name, place, words in _EVENTS:
@@ -197,7 +211,8 @@ def _break(row: Mapping[str, Any]) -> str:
     if not row["live_files"]:
         return f"{row['kind']}: nothing that was still needed was in the context"
     needed = f"{counted(row['live_tokens'], 'token')} of {counted(row['live_files'], 'file')} still needed"
-    return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these not carried over"
+    unknown = f", {row['unknown_tokens']:,} unknown" if row.get("unknown_tokens") else ""
+    return f"{row['kind']}: {needed}, {row['dropped_tokens']:,} of these dropped{unknown}"
 
 
 def _anomaly(row: Mapping[str, Any]) -> str:

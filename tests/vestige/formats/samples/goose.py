@@ -72,4 +72,4 @@ EXPORT = {"id": "g2", "working_dir": "/repo", "goose_mode": "auto", "conversatio
 HEADER = {"working_dir": "/repo", "description": "Mend", "message_count": 2}
 OLDER = [HEADER, *({"role": one["role"], "content": one["content"], "created": 1} for one in MESSAGES[:3])]
 
-FILES = {"sessions.db": database(), "export.json": as_json(EXPORT), "20250101_1.jsonl": as_lines(*OLDER)}
+FILES = {"export.json": as_json(EXPORT), "sessions.db": database(), "20250101_1.jsonl": as_lines(*OLDER)}

@@ -80,7 +80,7 @@ STORED = {
     "storage/part/msg_2/prt_2.json": {"messageID": "msg_2", **TOLD[1][1][0]},
 }
 
-FILES = {"opencode.db": database(), "export.json": as_json(EXPORT)} | {
+FILES = {"export.json": as_json(EXPORT), "opencode.db": database()} | {
     name: as_json(one) for name, one in STORED.items()
 }
 BESIDE = tuple(name for name in STORED if "/session/" not in name)

@@ -19,6 +19,7 @@ _TOOL = re.compile(r"\btools\s{0,20}+\.\s{0,20}+([A-Za-z_$][\w$]{0,100}+)\s{0,20
 _STRING = re.compile(
     r"\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`(?:[^`\\]|\\.)*+(?:`|\Z)|String\.raw`[^`]*+(?:`|\Z)", re.DOTALL
 )
+_NO_CODE = re.compile(_STRING.pattern + r"|//[^\n]*+", re.DOTALL)
 _BOUND = re.compile(r"\b(?:const|let|var)\s{1,20}+([A-Za-z_$][\w$]{0,100}+)\s{0,20}+=\s{0,100}+")
 _KEY = re.compile(
     r"\s{0,100}+(?:([A-Za-z_$][\w$]{0,100}+)|\"([^\"\\\n]{1,100})\"|'([^'\\\n]{1,100})')\s{0,20}+(?=[:,}])"
@@ -87,9 +88,15 @@ def _command(item: Mapping[str, Any]) -> ScriptCall:
 
 
 def _change(item: Mapping[str, Any]) -> ScriptCall:
-    """Return the patch of a change as `apply_patch` writes it."""
+    failed = string_of(item.get("status")) in ("failed", "declined")
+    patch = change_as_patch(mapping_of(item.get("changes")))
+    return ScriptCall(_PATCH, {"input": patch}, full_output=string_of(item.get("stdout")), failed=failed)
+
+
+def change_as_patch(changes: Mapping[str, Any]) -> str:
+    """Return the changes of files, by path, as a patch of `apply_patch`."""
     parts = []
-    for path, change in mapping_of(item.get("changes")).items():
+    for path, change in changes.items():
         known = mapping_of(change)
         kind, content = string_of(known.get("type")), string_of(known.get("content"))
         if kind == "add":
@@ -102,9 +109,7 @@ def _change(item: Mapping[str, Any]) -> ScriptCall:
             moved = f"*** Move to: {target}\n" if target else ""
             diff = re.sub(r"(?m)^@@[^\n]*", "@@", string_of(known.get("unified_diff")))
             parts.append(f"*** Update File: {path}\n{moved}{diff}")
-    failed = string_of(item.get("status")) in ("failed", "declined")
-    patch = f"*** Begin Patch\n{''.join(parts)}*** End Patch\n"
-    return ScriptCall(_PATCH, {"input": patch}, full_output=string_of(item.get("stdout")), failed=failed)
+    return f"*** Begin Patch\n{''.join(parts)}*** End Patch\n"
 
 
 def _as_seen(calls: Sequence[ScriptCall], text: str) -> list[ScriptCall]:
@@ -128,7 +133,7 @@ def _as_seen(calls: Sequence[ScriptCall], text: str) -> list[ScriptCall]:
 
 def calls_in(source: str) -> Iterator[ScriptCall]:
     """Yield the calls that a script states, with the arguments that are written in it as constants."""
-    strings = [(found.start(), found.end()) for found in _STRING.finditer(source)]
+    strings = [(found.start(), found.end()) for found in _NO_CODE.finditer(source)]
     constants: dict[str, Any] = {}
     for bound in _BOUND.finditer(source):
         value, _ = _value(source, bound.end(), constants)
@@ -137,7 +142,7 @@ def calls_in(source: str) -> Iterator[ScriptCall]:
     made = 0
     for found in _TOOL.finditer(source):
         if made >= _MOST_CALLS or any(start <= found.start() < end for start, end in strings):
-            continue  # a call in a text is no call
+            continue  # a call in a text or a comment is no call
         made += 1
         value, _ = _value(source, found.end(), constants)
         tool = found[1]

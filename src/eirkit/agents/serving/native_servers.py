@@ -1,0 +1,257 @@
+"""Native APIs beside chat completions, each through its SDK: OpenAI's Responses, Anthropic's Messages, Google's Gemini.
+
+They state what chat completions of these providers leave out: thinking blocks, refusals, blocked prompts, tokens of
+reasoning. The SDKs send the requests; the replies are read here, as strictly as chat completions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import requires
+from typing import Any
+
+from eirkit.agents.model import FILTER, LENGTH, REFUSAL, STOP, TOOLS, Message, Reply, Request, ToolCall, Usage
+from eirkit.agents.serving.chat_completion import clean, count_of, finish_of, malformed, read_arguments
+from eirkit.agents.serving.chat_server import ChatServer, bound_body
+from eirkit.agents.serving.scrubber import Scrubber
+from eirkit.errors import ModelError
+from eirkit.packages import load_vendor
+
+Document = Mapping[str, Any]
+
+
+def _system(request: Request) -> str:
+    return clean("\n\n".join(message.content for message in request.messages if message.role == "system"))
+
+
+def _turns(request: Request) -> list[Message]:
+    return [message for message in request.messages if message.role != "system"] or [Message("user", "")]
+
+
+def _objects(document: Any, name: str) -> Iterator[Document]:
+    """Yield the objects in a list of a document; anything else in its place is ignored."""
+    listed = document.get(name) if isinstance(document, Mapping) else None
+    return (one for one in listed if isinstance(one, Mapping)) if isinstance(listed, list) else iter(())
+
+
+def _texts(parts: Iterator[Document], name: str) -> str:
+    return "".join([part[name] for part in parts if isinstance(part.get(name), str)])
+
+
+def _call(name: Any, arguments: Any, scrub: Scrubber, what: str) -> ToolCall:
+    if not isinstance(name, str):
+        raise malformed("a tool call without a name", what)
+    return ToolCall(scrub.text(name), read_arguments(arguments, scrub))
+
+
+class ResponsesServer(ChatServer):
+    """One model behind OpenAI's Responses API; nothing is stored at the provider."""
+
+    api, path, sampling = "responses", "/responses", ("temperature",)
+    what = "a response of the Responses API"
+
+    def _encode(self, request: Request) -> dict[str, Any]:
+        turns = [{"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)]
+        body = {"model": self.name, "input": turns, "max_output_tokens": self.options.limit(request), "store": False}
+        if system := _system(request):
+            body["instructions"] = system
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                    "strict": False,
+                }
+                for tool in request.tools
+            ]
+        return body
+
+    def _decode(self, document: Document) -> Reply:
+        if not isinstance(document.get("output"), list):
+            raise malformed("no output", self.what)
+        items = list(_objects(document, "output"))
+        contents = [part for item in items if item.get("type") == "message" for part in _objects(item, "content")]
+        refused = _texts(iter(contents), "refusal")
+        text = _texts((part for part in contents if part.get("type") == "output_text"), "text")
+        thought = [part for item in items if item.get("type") == "reasoning" for part in _objects(item, "summary")]
+        calls = [item for item in items if item.get("type") == "function_call"]
+        return Reply(
+            text=self._scrub.text(text or refused),
+            calls=tuple(_call(item.get("name"), item.get("arguments"), self._scrub, self.what) for item in calls),
+            usage=self._usage(document.get("usage")),
+            finish=REFUSAL if refused and not text else self._finish(document, bool(calls)),
+            reasoning=self._scrub.text(_texts(iter(thought), "text")),
+        )
+
+    def _finish(self, document: Document, has_calls: bool) -> str:
+        status, why = document.get("status"), document.get("incomplete_details")
+        if status == "failed":
+            stated = document.get("error")
+            words = stated.get("message") if isinstance(stated, Mapping) else None
+            raise ModelError(f"the response failed ({self._scrub.excerpt(str(words))}); try again later", "server")
+        if status == "incomplete":
+            return finish_of(why.get("reason") if isinstance(why, Mapping) else LENGTH, self._scrub)
+        return TOOLS if has_calls else finish_of(status, self._scrub)
+
+    @staticmethod
+    def _usage(stated: Any) -> Usage:
+        if not isinstance(stated, Mapping):
+            return Usage(cost_usd=None)
+        inputs, outputs = count_of(stated, "input_tokens"), count_of(stated, "output_tokens")
+        cached = min(inputs, count_of(stated.get("input_tokens_details"), "cached_tokens"))
+        reasoning = min(outputs, count_of(stated.get("output_tokens_details"), "reasoning_tokens"))
+        return Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=reasoning)
+
+
+class MessagesServer(ChatServer):
+    """One model behind Anthropic's Messages API."""
+
+    api, path, sampling = "messages", "/v1/messages", ("temperature",)
+    package = extra = "anthropic"
+    what = "a message of the Messages API"
+
+    def _open(self, sdk: Any, key: str, timeout: Any, http: Any) -> Any:
+        client = sdk.AsyncAnthropic(
+            api_key=key,
+            base_url=self._base_url(),
+            max_retries=0,
+            timeout=timeout,
+            http_client=http,
+            default_headers={"Accept-Encoding": "identity"},
+        )
+        client.auth_token = None  # some versions would also send what ANTHROPIC_AUTH_TOKEN holds
+        return client
+
+    def _base_url(self) -> str:
+        return super()._base_url().rstrip("/").removesuffix("/v1")  # the path begins with it
+
+    def _encode(self, request: Request) -> dict[str, Any]:
+        turns = [{"role": turn.role, "content": clean(turn.content)} for turn in _turns(request)]
+        body = {"model": self.name, "max_tokens": self.options.limit(request), "messages": turns}
+        if system := _system(request):
+            body["system"] = system
+        if request.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
+                for tool in request.tools
+            ]
+        return body
+
+    def _decode(self, document: Document) -> Reply:
+        if not isinstance(document.get("content"), list):
+            raise malformed("no content", self.what)
+        blocks = list(_objects(document, "content"))
+        calls = [block for block in blocks if block.get("type") == "tool_use"]
+        return Reply(
+            text=self._scrub.text(_texts((one for one in blocks if one.get("type") == "text"), "text")),
+            calls=tuple(_call(block.get("name"), block.get("input"), self._scrub, self.what) for block in calls),
+            usage=self._usage(document.get("usage")),
+            finish=finish_of(document.get("stop_reason"), self._scrub),
+            reasoning=self._scrub.text(_texts((one for one in blocks if one.get("type") == "thinking"), "thinking")),
+        )
+
+    @staticmethod
+    def _usage(stated: Any) -> Usage:
+        """Return the token counts; unlike Anthropic's, our input tokens include those of the prompt cache."""
+        if not isinstance(stated, Mapping):
+            return Usage(cost_usd=None)
+        cached, outputs = count_of(stated, "cache_read_input_tokens"), count_of(stated, "output_tokens")
+        inputs = count_of(stated, "input_tokens") + cached + count_of(stated, "cache_creation_input_tokens")
+        reasoning = min(outputs, count_of(stated.get("output_tokens_details"), "thinking_tokens"))
+        return Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=reasoning)
+
+
+class GeminiServer(ChatServer):
+    """One model behind Google's Gemini API."""
+
+    api, sampling = "gemini", ("temperature", "seed")
+    package, extra = "google.genai", "google"
+    what = "a response of the Gemini API"
+    _http: Any = None
+
+    def _connect(self) -> None:
+        if self._client is not None:
+            return
+        named = (self.feature, self.extra)
+        sdk, key = load_vendor(self.package, *named), self._unlock()
+        required = requires("google-genai") or []  # which HTTP package it wants depends on its version
+        web = load_vendor("httpx2" if any(line.startswith("httpx2") for line in required) else "httpx", *named)
+        self._http = web.AsyncClient(event_hooks={"response": [bound_body]}, follow_redirects=False)
+        options = {
+            "base_url": self._base_url(),
+            "headers": {"Accept-Encoding": "identity"},
+            "httpx_async_client": self._http,
+        }
+        self._client = sdk.Client(api_key=key, vertexai=False, http_options=options)
+
+    async def close(self) -> None:
+        http, self._http, self._client = self._http, None, None
+        if http is not None:
+            await http.aclose()
+
+    def _base_url(self) -> str:
+        return self.options.base_url or self.endpoint.base_url.partition("/v1beta")[0]
+
+    async def _send(self, body: dict[str, Any], seconds: float) -> str:
+        options: dict[str, Any] = {"timeout": round(1000 * seconds)}
+        if self.body:
+            options["extra_body"] = dict(self.body)
+        config = {**body["config"], **{name: body[name] for name in self.sampling if name in body}}
+        reply = await self._client.aio.models.generate_content(
+            model=body["model"], contents=body["contents"], config={**config, "http_options": options}
+        )
+        return str(reply.model_dump_json(exclude_none=True, exclude={"sdk_http_response", "parsed"}))
+
+    def _encode(self, request: Request) -> dict[str, Any]:
+        roles = {"assistant": "model"}
+        turns = [
+            {"role": roles.get(turn.role, "user"), "parts": [{"text": clean(turn.content)}]} for turn in _turns(request)
+        ]
+        config: dict[str, Any] = {
+            "max_output_tokens": self.options.limit(request),
+            "automatic_function_calling": {"disable": True},
+        }
+        if system := _system(request):
+            config["system_instruction"] = system
+        if request.tools:
+            declared = [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters_json_schema": dict(tool.parameters),
+                }
+                for tool in request.tools
+            ]
+            config["tools"] = [{"function_declarations": declared}]
+        return {"model": self.name, "contents": turns, "config": config}
+
+    def _decode(self, document: Document) -> Reply:
+        usage, feedback = self._usage(document.get("usage_metadata")), document.get("prompt_feedback")
+        first = next(_objects(document, "candidates"), None)
+        if first is None:
+            if isinstance(feedback, Mapping) and feedback.get("block_reason"):
+                return Reply("", usage=usage, finish=FILTER)  # the prompt was blocked
+            raise malformed("no candidates", self.what)
+        parts = list(_objects(first.get("content"), "parts"))
+        named = [part["function_call"] for part in parts if isinstance(part.get("function_call"), Mapping)]
+        calls = tuple(_call(one.get("name"), one.get("args"), self._scrub, self.what) for one in named)
+        finish = finish_of(first.get("finish_reason"), self._scrub)
+        return Reply(
+            text=self._scrub.text(_texts((part for part in parts if not part.get("thought")), "text")),
+            calls=calls,
+            usage=usage,
+            finish=TOOLS if calls and finish == STOP else finish,
+            reasoning=self._scrub.text(_texts((part for part in parts if part.get("thought")), "text")),
+        )
+
+    @staticmethod
+    def _usage(stated: Any) -> Usage:
+        """Return the token counts; unlike Gemini's, our output tokens include those of thoughts, which are billed."""
+        if not isinstance(stated, Mapping):
+            return Usage(cost_usd=None)
+        inputs, thoughts = count_of(stated, "prompt_token_count"), count_of(stated, "thoughts_token_count")
+        cached = min(inputs, count_of(stated, "cached_content_token_count"))
+        outputs = count_of(stated, "candidates_token_count") + thoughts
+        return Usage(inputs, outputs, cached, cost_usd=None, reasoning_tokens=thoughts)

@@ -1,0 +1,251 @@
+"""Follows what the user ruled and what was still to do across compactions: kept word for word, in substance, or gone.
+
+Rules are sentences of the user's prompts that forbid or demand something for the rest of the session; open to-dos come
+from the agent's own list. A rule that forbids touching files or running commands can be seen to be broken: where that
+happens after a compaction dropped it, the row links both. Conditional rules ("unless …") are never called broken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from typing import Literal
+
+from eirkit.logs.audits.lines import normalized_line
+from eirkit.logs.trajectory import Call, RecordedTurn, Trajectory, Turn
+
+InstructionKind = Literal["rule", "decision", "todo"]
+Survival = Literal["verbatim", "substance", "gone", "unknown"]
+
+MOST = 50  # instructions of one run that are followed; the first ones
+_SHORTEST, _LONGEST = 8, 300  # characters of a sentence that can be an instruction
+_IN_SUBSTANCE = 0.6  # share of an instruction's telling words that one passage must have
+_PASSAGE = 3  # sentences of a passage
+_SENTENCE = re.compile(r"(?<=[.!?;])\s|\n")
+_FORBIDS = re.compile(r"\b(?:never|do not|don't|don’t|must not|mustn't|should not|shouldn't|avoid)\b", re.IGNORECASE)
+_DEMANDS = re.compile(r"\b(?:always|from now on|make sure|must|remember to|only ever)\b", re.IGNORECASE)
+_DECIDES = re.compile(
+    r"\b(?:let's (?:use|go with|keep)|we(?:'ll| will) (?:use|keep)|use \S{1,40} instead of|go with option)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"\b(?:unless|except|without|until|before|if|when|yet|again|too|just)\b", re.IGNORECASE)
+_TOUCHES = re.compile(
+    r"\b(?:touch|edit|modify|change|delete|remove|write|rewrite|rename|alter|overwrite|reformat)\b", re.IGNORECASE
+)
+_QUOTED = re.compile(r"`([^`\n]{2,80})`")
+_PATH = re.compile(r"[\w.@~*-]{0,80}(?:/[\w.@*-]{1,80}){1,12}/?|\b[\w*-]{1,80}\.[A-Za-z]\w{0,7}\b")
+_COMMANDS = {
+    "commit": "git commit",
+    "push": "git push",
+    "rebase": "git rebase",
+    "amend": "--amend",
+    "force-push": "git push --force",
+}
+_WORD = re.compile(r"[\w./@-]{3,}")
+_COMMON = frozenset(
+    {
+        *(
+            "the",
+            "and",
+            "that",
+            "this",
+            "with",
+            "from",
+            "have",
+            "you",
+            "your",
+            "should",
+            "would",
+            "could",
+            "not",
+            "never",
+        ),
+        *(
+            "always",
+            "only",
+            "must",
+            "make",
+            "sure",
+            "don't",
+            "please",
+            "any",
+            "all",
+            "are",
+            "was",
+            "will",
+            "for",
+            "when",
+        ),
+        *("into", "then", "them", "they", "there", "what", "which", "while", "also", "been", "just", "like", "want"),
+        *("need", "use", "using"),
+    }
+)
+_CLOSED = frozenset({"completed", "done", "cancelled", "deleted"})
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionFate:
+    """One instruction at one break; a row of `instructions`."""
+
+    cut: int  # the break came just before this turn
+    kind: InstructionKind
+    text: str
+    given_turn: int  # the turn that followed the prompt, or that wrote the to-do list
+    survival: Survival
+    broken_turn: int | None  # the first later turn that did what the rule forbids, if the rule was gone
+    broken_by: str  # the file that it wrote, or the command that it ran
+
+
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    kind: InstructionKind
+    text: str
+    turn: int
+    files: tuple[str, ...] = ()  # that a rule forbids to touch
+    commands: tuple[str, ...] = ()  # that it forbids to run
+
+
+def instruction_fates(trajectory: Trajectory) -> tuple[InstructionFate, ...]:
+    """Return what became of every instruction at every break; nothing for runs without breaks."""
+    turns = trajectory.turns
+    if not any(turn.recorded.broken for turn in turns):
+        return ()
+    known: dict[str, _Instruction] = {}
+    todos: list[_Instruction] = []
+    found: list[InstructionFate] = []
+    for turn in turns:
+        if turn.recorded.broken is not None and (known or todos):
+            found += _at_break(turn, turns, (*known.values(), *todos))
+            known = {text: one for text, one in known.items() if _survives(found, turn.number, text)}
+            todos = [one for one in todos if _survives(found, turn.number, one.text)]
+        asked = turn.recorded.asked or (trajectory.recording.prompt if turn.number == 1 else "")
+        for one in _instructions(asked, turn.number):
+            if len(known) < MOST:
+                known.setdefault(one.text, one)
+        todos = _todos(turn, todos)
+    return tuple(found)
+
+
+def _survives(found: Sequence[InstructionFate], cut: int, text: str) -> bool:
+    return any(one.cut == cut and one.text == text and one.survival != "gone" for one in found)
+
+
+def _instructions(asked: str, turn: int) -> Iterator[_Instruction]:
+    is_code = False
+    for sentence in map(str.strip, _SENTENCE.split(asked)):
+        if sentence.startswith("```"):
+            is_code = not is_code
+        if is_code or not _SHORTEST <= len(sentence) <= _LONGEST or sentence.startswith(("<", "|", "    ")):
+            continue
+        if _FORBIDS.search(sentence):
+            yield _Instruction("rule", sentence, turn, *_forbidden(sentence))
+        elif _DEMANDS.search(sentence):
+            yield _Instruction("rule", sentence, turn)
+        elif _DECIDES.search(sentence):
+            yield _Instruction("decision", sentence, turn)
+
+
+def _forbidden(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the files and the commands that a sentence forbids without a condition."""
+    if _CONDITION.search(sentence):
+        return (), ()
+    quoted = [text.strip() for text in _QUOTED.findall(sentence)]
+    commands = [text for text in quoted if " " in text]
+    commands += [command for word, command in _COMMANDS.items() if re.search(rf"\b{word}\b", sentence.lower())]
+    files = [text.rstrip("/.") for text in (*quoted, *_PATH.findall(sentence)) if " " not in text]
+    return (tuple(dict.fromkeys(filter(None, files))) if _TOUCHES.search(sentence) else ()), tuple(commands)
+
+
+def _todos(turn: Turn, before: list[_Instruction]) -> list[_Instruction]:
+    """Return the open items of the agent's to-do list after a turn."""
+    for call in turn.recorded.calls:
+        items = _list_of(call)
+        if items is not None:
+            before = [_Instruction("todo", text, turn.number) for text, is_open in items if is_open][:MOST]
+    return before
+
+
+def _list_of(call: Call) -> list[tuple[str, bool]] | None:
+    """Return the texts of a to-do list and whether each is open; None if the call writes none."""
+    listed = call.arguments.get("todos", call.arguments.get("plan"))
+    if not isinstance(listed, list) or call.failed:
+        return None
+    items = [item for item in listed if isinstance(item, dict)]
+    texts = [str(item.get("content") or item.get("step") or item.get("title") or "")[:_LONGEST] for item in items]
+    return [(text, item.get("status") not in _CLOSED) for text, item in zip(texts, items, strict=True) if text]
+
+
+def _at_break(turn: Turn, turns: Sequence[Turn], given: Sequence[_Instruction]) -> Iterator[InstructionFate]:
+    text = _stayed_text(turn.recorded, turns)
+    kept = turn.recorded.kept
+    is_known = turn.recorded.broken == "clear" or (bool(text.strip()) and not (kept is not None and kept.is_opaque))
+    passages = _passages(text)
+    squeezed = normalized_line(text)
+    for one in given:
+        survival: Survival = "verbatim" if normalized_line(one.text) in squeezed else "gone"
+        if survival == "gone" and _in_substance(one.text, passages):
+            survival = "substance"
+        if survival == "gone" and not is_known:
+            survival = "unknown"
+        broken = _broken(one, turn.number, turns) if survival == "gone" else None
+        yield InstructionFate(turn.number, one.kind, one.text, one.turn, survival, *(broken or (None, "")))
+
+
+def _stayed_text(recorded: RecordedTurn, turns: Sequence[Turn]) -> str:
+    kept = recorded.kept
+    if kept is None:
+        return recorded.carried
+    asked = [turns[number - 1].recorded.asked for number in kept.turns if 0 < number <= len(turns)]
+    return "\n".join([recorded.carried, *kept.texts, *asked])
+
+
+def _passages(text: str) -> list[frozenset[str]]:
+    """Return the telling words of every few consecutive sentences."""
+    words = [_telling(sentence) for sentence in _SENTENCE.split(text)]
+    words = [found for found in words if found]
+    return [frozenset().union(*words[place : place + _PASSAGE]) for place in range(len(words))]
+
+
+def _telling(text: str) -> frozenset[str]:
+    found = (word.strip(".-").lower() for word in _WORD.findall(text))
+    return frozenset(word for word in found if len(word) > 2 and word not in _COMMON)
+
+
+def _in_substance(text: str, passages: Sequence[frozenset[str]]) -> bool:
+    wanted = _telling(text)
+    return bool(wanted) and any(len(wanted & words) >= _IN_SUBSTANCE * len(wanted) for words in passages)
+
+
+def _broken(rule: _Instruction, cut: int, turns: Sequence[Turn]) -> tuple[int, str] | None:
+    """Return the first turn from a cut on that did what a rule forbids; none after the user named the thing again."""
+    if not rule.files and not rule.commands:
+        return None
+    for turn in turns[cut - 1 :]:
+        asked = turn.recorded.asked.lower()
+        if any(thing.lower() in asked for thing in (*rule.files, *(word for word in _COMMANDS if word in asked))):
+            return None
+        if turn.recorded.rejected:
+            continue
+        for write in turn.writes:
+            if any(_is_within(write.path, file) for file in rule.files):
+                return turn.number, write.path
+        for call in turn.recorded.calls:
+            command = call.arguments.get("command", call.arguments.get("cmd"))
+            if isinstance(command, str) and any(_runs(command, forbidden) for forbidden in rule.commands):
+                return turn.number, normalized_line(command)[:_LONGEST]
+    return None
+
+
+def _is_within(path: str, named: str) -> bool:
+    """Return whether a path is the named file, or lies in the named folder."""
+    whole, wanted = f"/{path.lstrip('/')}", f"/{named.lstrip('/~.')}"
+    return whole.endswith(wanted) or f"{wanted}/" in whole or ("*" in named and fnmatch(whole, f"*{wanted}"))
+
+
+def _runs(command: str, forbidden: str) -> bool:
+    """Return whether one of the commands of a line is the forbidden one, with whatever options."""
+    words = forbidden.split()
+    parts = (part.split() for part in re.split(r"&&|\|\||[;|\n]", command))
+    return any(part[: len(words)] == words or (len(words) == 1 and words[0] in part) for part in parts)

@@ -1,0 +1,162 @@
+"""Reads what agents print without a terminal: `claude -p --output-format stream-json` and `codex exec --json`.
+
+Such a stream is often saved with other output before it. It tells less than the session that the agent keeps itself:
+give that one where you have both. Qwen Code prints similar messages, with short notes in place of the files that were
+read; they do not say what was seen, and are not read as if they did.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eirkit.logs.formats.messages import take_reply, take_results, usage_of
+from eirkit.logs.formats.run_builder import (
+    RunBuilder,
+    count_of,
+    items_of,
+    mapping_of,
+    objects_by_line,
+    skipped,
+    string_of,
+)
+from eirkit.logs.formats.sessions.codex import as_call
+from eirkit.logs.formats.sessions.codex_scripts import change_as_patch
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.trajectory import MARKED, KeptContext, RecordedTurn, Recording, formats
+
+Line = Mapping[str, Any]
+
+_CHANGED = re.compile(r"(?m)^\*\*\* Update File: (/[^\n]{1,1000})$")
+
+
+@formats.add("stream-json")
+class StreamJson:
+    """Output of `claude -p --output-format stream-json`."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether the lines are messages with a session, after a line that names the tools."""
+        return MARKED if any(map(_is_start, document.first_records)) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the session, then its sub-agents."""
+        start: Line = {}
+        builders: dict[str, RunBuilder] = {}  # by the call that started a sub-agent; "" for the session itself
+        replies: dict[str, str] = {}
+        for line in objects_by_line(document):
+            if isinstance(line, Skipped):
+                yield line
+                continue
+            start = start or (line if _is_start(line) else {})
+            parent = string_of(line.get("parent_tool_use_id"))
+            _take_message(builders.setdefault(parent, RunBuilder()), line, replies, parent)
+        session = string_of(start.get("session_id")) or document.name
+        found = [(parent, builder) for parent, builder in builders.items() if builder.turn_count]
+        for parent, builder in found:
+            yield Recording(
+                run_id=f"{session}/{parent}" if parent else session,
+                task_id=session,
+                format="stream-json",
+                source=f"{document.source}:{parent}" if parent else document.source,
+                turns=builder.turns(),
+                model=string_of(start.get("model")),
+                prompt=builder.prompt,
+                root=string_of(start.get("cwd")) or None,
+                agent_version=string_of(start.get("claude_code_version")),
+                details={"parent_run": session} if parent else {},
+            )
+        if not found:
+            yield skipped(document, "holds no reply of the agent; leave it out")
+
+
+def _is_start(line: Line) -> bool:
+    is_init = line.get("type") == "system" and line.get("subtype") == "init"
+    return is_init and "session_id" in line and "tools" in line and "qwen_code_version" not in line
+
+
+def _take_message(builder: RunBuilder, line: Line, replies: dict[str, str], parent: str) -> None:
+    message, kind = mapping_of(line.get("message")), line.get("type")
+    if kind == "assistant":
+        id = string_of(message.get("id")) or string_of(line.get("uuid"))
+        if replies.get(parent) != id or not builder.turn_count:
+            builder.begin()
+            replies[parent] = id
+        take_reply(builder, message.get("content"))
+        builder.use(usage_of(message.get("usage")))
+    elif kind == "user":
+        take_results(builder, message.get("content"), mapping_of(line.get("tool_use_result")))
+    elif kind == "system" and line.get("subtype") == "compact_boundary":
+        before = count_of(mapping_of(line.get("compact_metadata")).get("pre_tokens")) or None
+        builder.break_off("compaction")
+        builder.keep(KeptContext("size", tokens_before=before))
+
+
+@formats.add("codex-exec")
+class CodexExec:
+    """Output of `codex exec --json`."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether a thread starts and its items follow."""
+        return MARKED if any(_is_thread(line) for line in document.first_records) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the thread's one run; each completed item of the agent is a turn."""
+        builder, thread = RunBuilder(), ""
+        for line in objects_by_line(document):
+            if isinstance(line, Skipped):
+                yield line
+                continue
+            thread = thread or string_of(line.get("thread_id"))
+            if line.get("type") == "item.completed":
+                _take_item(builder, mapping_of(line.get("item")))
+        if not builder.turn_count:
+            yield skipped(document, "holds no reply of the agent; leave it out")
+            return
+        run_id = thread or document.name
+        turns = builder.turns()
+        yield Recording(run_id, run_id, "codex-exec", document.source, turns, root=_root(turns))
+
+
+def _is_thread(line: Line) -> bool:
+    return line.get("type") == "thread.started" and "thread_id" in line
+
+
+def _take_item(builder: RunBuilder, item: Line) -> None:
+    kind, id = item.get("type"), string_of(item.get("id"))
+    if kind == "agent_message":
+        builder.begin()
+        builder.say(string_of(item.get("text")))
+    elif kind == "command_execution":
+        builder.begin()
+        call = as_call({"name": "exec_command", "arguments": {"cmd": _words(string_of(item.get("command")))}})
+        code = item.get("exit_code")
+        builder.ask(id, call.tool, call.arguments)
+        builder.answer(id, string_of(item.get("aggregated_output")), exit_code=code if type(code) is int else None)
+    elif kind == "file_change":
+        builder.begin()
+        changes = {string_of(one.get("path")): {"type": one.get("kind")} for one in items_of(item.get("changes"))}
+        builder.ask(id, "apply_patch", {"input": change_as_patch(changes)})
+        builder.answer(id, "", failed=item.get("status") == "failed")
+    elif kind in ("mcp_tool_call", "web_search", "todo_list"):
+        builder.begin()
+        named = string_of(item.get("tool")) or {"todo_list": "update_plan"}.get(string_of(kind), string_of(kind))
+        builder.ask(id, named, mapping_of(item.get("arguments")))
+
+
+def _words(command: str) -> list[str] | str:
+    """Return the words of a command line that starts a shell, whose script is the command."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command
+
+
+def _root(turns: Sequence[RecordedTurn]) -> str | None:
+    """Return the folder that makes a changed file, named in full, one that a command names by a relative path."""
+    calls = [call for turn in turns for call in turn.calls]
+    changed = [found[1] for call in calls for found in _CHANGED.finditer(string_of(call.arguments.get("input")))]
+    words = {word for call in calls for word in string_of(call.arguments.get("command")).split()}
+    ends = ((path, word) for path in changed for word in sorted(words) if path.endswith(f"/{word}"))
+    return next((path.removesuffix(f"/{word}") for path, word in ends), None)

@@ -1,0 +1,67 @@
+"""Says what to do about an analysis: the few things that cost most, in sentences with tokens, money and the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from eirkit.agents.serving.prices import MILLION, load_prices
+from eirkit.logs.audits.occupancy import name_in, plain_name
+from eirkit.show.document import Section
+from eirkit.show.table import Column, Table, counted
+
+COLUMNS = (
+    Column("words", "what to do"),
+    Column("run_id", "run", role="name"),
+    Column("turn", "turn"),
+    Column("tokens", "tokens"),
+    Column("usd", "at least, $", 2, meaning="the tokens once, at the model's present price of input"),
+)
+
+
+def advice_rows(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return what to do, one row for each thing; an older analysis has none."""
+    return tuple({**one, "words": _words(one), "usd": input_cost(one)} for one in document.get("advice", ()))
+
+
+def advice_section(document: Mapping[str, Any]) -> Section | None:
+    """Return the section with which a page begins."""
+    rows = advice_rows(document)
+    if not rows:
+        return None
+    columns = tuple(one for one in COLUMNS if one.key != "usd" or any(row["usd"] is not None for row in rows))
+    return Section("What to do", (), (Table("advice", "Worth acting on", columns, rows),))
+
+
+def input_cost(thing: Mapping[str, Any]) -> float | None:
+    """Return what its tokens cost once as input of its model; None if either is unknown."""
+    names = _prices()
+    name = name_in(names, str(thing.get("model") or ""))
+    tokens = thing.get("tokens")
+    return None if name is None or tokens is None else tokens * names[name] / MILLION
+
+
+@cache
+def _prices() -> dict[str, float]:
+    listed = load_prices().built_in
+    return {plain_name(name): float(price.input) for name, price in listed.items() if not name.endswith("*")}
+
+
+def _words(thing: Mapping[str, Any]) -> str:
+    subject = str(thing["subject"])
+    if thing["kind"] == "file":
+        runs = f" in {counted(thing['runs'], 'run')}" if thing["runs"] > 1 else ""
+        again = f"{subject} was shown again {counted(thing['count'], 'time')}{runs} though unchanged"
+        return f"{again}: note what matters of it in the agent's memory file, or split it."
+    if thing["kind"] == "compaction":
+        again = f"; reading them again took {counted(thing['count'], 'token')}" if thing["count"] else ""
+        return f"A {subject} dropped files that were still needed{again}: compact between tasks, or name what to keep."
+    if thing["kind"] == "instruction":
+        lost = f"{_quoted(subject)} was lost at the compaction before turn {thing['cut']}"
+        return f"{lost}, then broken ({thing['by'][:60]}): put it into the agent's instruction file."
+    return f"{subject} was cut short and never looked at again: read it in parts, or raise the limit of the output."
+
+
+def _quoted(text: str) -> str:
+    return f"“{text if len(text) <= 80 else text[:79] + '…'}”"

@@ -1,0 +1,215 @@
+"""Sessions of today's agents, from the samples: files read and written, breaks, and what a compaction kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eirkit.logs.actions.touches import interpret
+from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
+from eirkit.logs.trajectory import KeptContext, Lines, Recording
+from tests.vestige.formats.logs import as_lines, only_run, read_with
+from tests.vestige.formats.samples import write_sample
+from tests.vestige.formats.test_codex import META, item, line, said
+
+
+def session(name: str, folder: Path, file: str = "") -> Recording:
+    path = next(path for path in write_sample(name, folder) if path.name.startswith(file))
+    return next(item for item in read_with(name, path) if isinstance(item, Recording))
+
+
+SNAPSHOT = "<state_snapshot>a.py was mended</state_snapshot>"
+QWEN = KeptContext("history", (SNAPSHOT, "a.py:\nx = 1\ny = 2"), (), (3,), True, False, 97_608, 3_789)
+COPILOT = KeptContext("removed", turns=(2,), is_complete=True, tokens_before=97_728, tokens_after=12_461)
+GOOSE = KeptContext("history", ("a.py was mended.", "Your context was compacted.", "go on"), is_complete=True)
+AGENTS = {
+    "qwen-code": ("", "0.24.4", QWEN),
+    "copilot-cli": ("", "1.0.102", COPILOT),
+    "goose": ("sessions.db", "", GOOSE),
+    "opencode": ("opencode.db", "1.18.33", KeptContext("history", is_complete=True)),
+}
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_session_tells_what_was_read_written_and_kept(name: str, tmp_path: Path) -> None:
+    file, version, kept = AGENTS[name]
+    run = session(name, tmp_path, file)
+    turns = interpret(run, len).turns
+    assert (run.root, run.agent_version, run.prompt) == ("/repo", version, "Mend a.py")
+    assert [read.path for turn in turns for read in turn.reads] == ["a.py"]
+    assert [(write.path, write.removed, write.added) for turn in turns for write in turn.writes] == [
+        ("a.py", "x = 1", "x = 2")
+    ]
+    assert [call.exit_code for turn in run.turns for call in turn.calls if "t.py" in str(call.arguments)] == [1]
+    assert [turn.kept for turn in run.turns if turn.broken] == [kept]
+
+
+@pytest.mark.parametrize("name", ["qwen-code", "copilot-cli", "opencode"])
+def test_a_view_of_some_lines_is_of_those_lines(name: str, tmp_path: Path) -> None:
+    run = session(name, tmp_path, AGENTS[name][0])
+    (read,) = interpret(run, len).turns[0].reads
+    assert read.requested == Lines(2, 3)
+    assert read.lines == {2: "x = 1", 3: "y = 2"}
+
+
+def test_a_sub_agent_of_opencode_names_its_parent(tmp_path: Path) -> None:
+    path = next(path for path in write_sample("opencode", tmp_path) if path.name == "opencode.db")
+    before = path.read_bytes()
+    runs = [item for item in read_with("opencode", path) if isinstance(item, Recording)]
+    assert [(run.run_id, run.task_id, run.details) for run in runs] == [
+        ("ses_1", "ses_1", {}),
+        ("ses_2", "ses_1", {"parent_run": "ses_1"}),
+    ]
+    assert path.read_bytes() == before
+    assert sorted(one.name for one in path.parent.iterdir()) == ["export.json", "opencode.db", "storage"]
+
+
+def test_geminis_json_lines_tell_compaction_from_a_history_told_again(tmp_path: Path) -> None:
+    def user(text: str, id: str) -> dict[str, object]:
+        return {"id": id, "type": "user", "content": [{"text": text}]}
+
+    call = {"id": "c1", "name": "read_file", "args": {"file_path": "a.py"}, "status": "success"}
+    result = [{"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "x = 1"}}}]
+    reply = {"id": "m1", "type": "gemini", "content": "", "model": "g", "tokens": {"input": 9, "output": 1}}
+    told = [user("Go", "u1"), {**reply, "toolCalls": [{**call, "result": result}]}]
+    head = {"sessionId": "s", "projectHash": "p", "kind": "main"}
+    context = "<session_context>\n- **Workspace Directories:**\n  - /repo\n</session_context>"
+    lines = [
+        head,
+        {"$set": {"messages": [user(context, "u0")]}},
+        *told[:1],
+        reply,
+        told[1],
+        {"$set": {"messages": [user(context, "u0")]}},
+        {"$set": {"messages": [user(context, "u0"), *told]}},
+        user("On", "u2"),
+        {**reply, "id": "m2", "content": "Two."},
+        {"$set": {"messages": [user("<state_snapshot>a.py</state_snapshot>", "u3")]}},
+        user("More", "u4"),
+        {**reply, "id": "m3", "content": "Three."},
+    ]
+    run = only_run("gemini-cli", as_lines(tmp_path / "session-1.jsonl", lines))
+    assert (run.run_id, run.root, run.model) == ("s", "/repo", "g")
+    assert [(len(turn.calls), turn.broken) for turn in run.turns] == [(1, None), (0, None), (0, "compaction")]
+    assert run.turns[2].kept == KeptContext("history", ("<state_snapshot>a.py</state_snapshot>",), is_complete=True)
+
+
+SCRIPT = """
+const name = "a.py"; // tools.exec_command({cmd: "no call"})
+const [a, b] = await Promise.all([
+  tools.exec_command({cmd: 'cat a.py', workdir: "/repo/sub"}),
+  tools.exec_command({"cmd": `sed -n '1,2p' b.py`, yield_time_ms: 500}),
+]);
+text("tools.exec_command({cmd: 'no call'})");
+const patch = "*** Begin Patch\\n*** Delete File: c.py\\n*** End Patch\\n";
+text(await tools.apply_patch(patch));
+await tools.exec_command({cmd: `cat ${name}`});
+"""
+
+
+def test_calls_of_a_script_are_found_without_running_it() -> None:
+    made = [(call.tool, dict(call.arguments), call.folder) for call in calls_in(SCRIPT)]
+    assert made == [
+        ("exec_command", {"cmd": "cat a.py", "workdir": "/repo/sub"}, "/repo/sub"),
+        ("exec_command", {"cmd": "sed -n '1,2p' b.py", "yield_time_ms": 500}, None),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Delete File: c.py\n*** End Patch\n"}, None),
+        ("exec_command", {}, None),  # what it ran is known only to a run of the script
+    ]
+
+
+def test_outputs_of_several_commands_are_told_apart() -> None:
+    script = CodexScript("c", "", [])
+    for output in ("x = 1\n", "y = 2\n"):
+        script.take({"type": "CommandExecution", "command": ["cat"], "aggregated_output": output, "exit_code": 0})
+    blocks = [{"text": "Script completed\nWall time 0.1 seconds\nOutput:\n"}, {"text": "y = 2\n"}]
+    assert [(call.output, call.full_output) for call in script.end(blocks)] == [("", "x = 1\n"), ("y = 2\n", "y = 2\n")]
+    assert isinstance(script.made[0], ScriptCall)
+
+
+def test_codexs_code_mode_is_no_silent_zero(tmp_path: Path) -> None:
+    source = "const r = await tools.exec_command({cmd: 'cat a.py'});\ntext(r.output);"
+    asked = item("custom_tool_call", name="exec", input=source, call_id="c1")
+    ran = {"type": "CommandExecution", "command": ["/bin/bash", "-lc", "cat a.py"], "cwd": "file:///repo"}
+    event = line("event_msg", type="item_completed", item={**ran, "aggregated_output": "x = 1\n", "exit_code": 0})
+    blocks = [{"type": "input_text", "text": "Script completed\nOutput:\n"}, {"type": "input_text", "text": "x = 1\n"}]
+    told = item("custom_tool_call_output", call_id="c1", output=blocks)
+    for name, lines in {"a": [asked, event, told], "b": [asked, told]}.items():  # with and without events
+        run = only_run("codex", as_lines(tmp_path / f"{name}.jsonl", [META, *lines, said("assistant", "Done.")]))
+        (read,) = interpret(run, len).turns[0].reads
+        assert (read.path, read.content) == ("a.py", "x = 1\n")
+    opaque = item("custom_tool_call", name="exec", input="await run()", call_id="c1")
+    run = only_run("codex", as_lines(tmp_path / "c.jsonl", [META, opaque, told]))
+    assert [call.tool for call in run.turns[0].calls] == ["exec"]
+
+
+def test_claude_codes_log_says_what_a_compaction_put_back(tmp_path: Path) -> None:
+    common = {"sessionId": "s", "isSidechain": False, "cwd": "/repo", "version": "2.1.325"}
+
+    def entry(number: int, kind: str, **more: object) -> dict[str, object]:
+        return {
+            **common,
+            "type": kind,
+            "uuid": f"u{number}",
+            "parentUuid": f"u{number - 1}" if number else None,
+            **more,
+        }
+
+    file = {"filePath": "/repo/a.py", "content": "x = 1"}
+    attachment = {"type": "file", "filename": "/repo/a.py", "content": {"type": "text", "file": file}}
+    stated = {"preTokens": 97_020, "postTokens": 3_176, "preservedMessages": {"uuids": ["u1"]}}
+    first = [
+        entry(0, "user", message={"role": "user", "content": "Go"}),
+        entry(1, "assistant", message={"id": "m1", "content": [{"type": "text", "text": "One."}]}),
+        entry(2, "system", subtype="compact_boundary", compactMetadata=stated),
+        entry(3, "user", isCompactSummary=True, message={"role": "user", "content": "A summary."}),
+        entry(4, "attachment", attachment=attachment),
+    ]
+    reply = entry(5, "assistant", message={"id": "m2", "content": [{"type": "text", "text": "Two."}]}, requestRef="r")
+    run = only_run("claude-code", as_lines(tmp_path / "a.jsonl", [*first, reply]))
+    kept = run.turns[1].kept
+    assert kept is not None
+    assert (kept.evidence, kept.texts, kept.is_complete) == ("preserved", ("One.", "x = 1"), True)
+    assert [(one.path, one.content) for one in kept.files] == [("/repo/a.py", "x = 1")]
+    assert (kept.tokens_before, kept.tokens_after) == (97_020, 3_176)
+    request = [
+        {"type": "api-request-blob", "hash": "h1", "message": {"role": "user", "content": "A summary."}},
+        {"type": "api-request-blob", "hash": "h2", "message": {"content": [{"type": "text", "text": "1\tx"}]}},
+        {"type": "api-request", "id": "q", "keep": 0, "tail": ["h1", "gone"]},
+        {"type": "api-request", "id": "r", "base": "q", "keep": 1, "tail": ["h2"]},
+    ]
+    exact = only_run("claude-code", as_lines(tmp_path / "b.jsonl", [*first, *request, reply])).turns[1].kept
+    assert exact is not None
+    assert (exact.evidence, exact.texts[-2:]) == ("prompt", ("A summary.", "1\tx"))
+
+
+def test_printed_streams_tell_calls_and_sub_agents(tmp_path: Path) -> None:
+    (path,) = write_sample("stream-json", tmp_path)
+    path.write_text(f"Warning: no sandbox\n{path.read_text()}")  # what else was printed is named and passed over
+    preamble, run, child = read_with("stream-json", path)
+    assert isinstance(run, Recording)
+    assert isinstance(child, Recording)
+    assert not isinstance(preamble, Recording)
+    assert [read.path for turn in interpret(run, len).turns for read in turn.reads] == ["a.py"]
+    assert [read.path for turn in interpret(child, len).turns for read in turn.reads] == ["b.py"]
+    assert (run.agent_version, child.details) == ("2.1.325", {"parent_run": "s1"})
+
+
+def test_the_output_of_codex_exec_tells_commands_and_changes(tmp_path: Path) -> None:
+    turns = interpret(session("codex-exec", tmp_path), len).turns
+    assert [read.path for turn in turns for read in turn.reads] == ["a.py"]
+    assert [write.path for turn in turns for write in turn.writes] == ["a.py"]
+    assert [turn.recorded.text for turn in turns] == ["", "", "Done."]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "writes"), [("cursor", "", ["a.py"]), ("droid", "d1", []), ("droid", "stream", [])]
+)
+def test_messages_of_blocks_tell_what_was_read_and_written(
+    name: str, file: str, writes: list[str], tmp_path: Path
+) -> None:
+    run = session(name, tmp_path, file)
+    turns = interpret(run, len).turns
+    assert run.prompt == "Mend a.py"
+    assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1")]
+    assert [write.path for turn in turns for write in turn.writes] == writes

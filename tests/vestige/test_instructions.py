@@ -1,0 +1,100 @@
+"""Instructions across compactions: kept word for word, in substance, or gone, and broken afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from eirkit.logs.audits.instructions import InstructionFate, instruction_fates
+from eirkit.logs.trajectory import Call, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
+from tests.vestige.runs import of_turns
+
+RULE = "Never touch config/prod.yaml."
+
+
+def step(number: int, writes: tuple[str, ...] = (), **recorded: object) -> Turn:
+    made = tuple(FileWrite(path) for path in writes)
+    return Turn(number, (), made, 10, RecordedTurn(**recorded))  # type: ignore[arg-type]
+
+
+def session(*after: Turn, asked: str = RULE, **broken: object) -> Trajectory:
+    """A prompt, a compaction before turn 2, and what followed."""
+    known = {"carried": "The parser is half done.", **broken}
+    return of_turns([step(1, asked=asked), step(2, broken="compaction", **known), *after])
+
+
+def only(run: Trajectory) -> InstructionFate:
+    [found] = instruction_fates(run)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("broken", "survival"),
+    [
+        ({"carried": "The user said: Never   touch\nconfig/prod.yaml. Go on."}, "verbatim"),
+        ({"carried": "Go on.", "kept": KeptContext("history", texts=(f"user: {RULE}",))}, "verbatim"),
+        ({"carried": "Go on.", "kept": KeptContext("removed", turns=(1,))}, "verbatim"),
+        ({"carried": "Leave config/prod.yaml alone; do not touch it. The parser is half done."}, "substance"),
+        ({"carried": "The parser is half done."}, "gone"),
+        ({"carried": ""}, "unknown"),
+        ({"carried": "", "kept": KeptContext("history", is_opaque=True)}, "unknown"),
+    ],
+)
+def test_how_a_rule_survives(broken: dict[str, object], survival: str) -> None:
+    found = only(session(**broken))
+    assert (found.kind, found.text, found.given_turn, found.cut, found.survival) == ("rule", RULE, 1, 2, survival)
+
+
+def test_a_rule_that_was_dropped_and_then_broken_is_linked_to_the_compaction() -> None:
+    found = only(session(step(3, ("src/a.py",)), step(4, ("config/prod.yaml",))))
+    assert (found.cut, found.broken_turn, found.broken_by) == (2, 4, "config/prod.yaml")
+
+
+def test_a_rule_that_stayed_is_not_linked_to_the_compaction() -> None:
+    assert only(session(step(3, ("config/prod.yaml",)), carried=RULE)).broken_turn is None
+
+
+def test_what_the_user_asked_for_afterwards_breaks_no_rule() -> None:
+    run = session(step(3, ("config/prod.yaml",), asked="Now change config/prod.yaml after all"))
+    assert instruction_fates(run)[0].broken_turn is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "command", "is_broken"),
+    [
+        ("Do not push.", "git add -A && git push origin main", True),
+        ("Don't commit anything.", "git commit -m x", True),
+        ("Don't commit anything.", "git log --grep commit", False),
+        ("Never run `npm publish`.", "npm publish --tag next", True),
+        ("Never run `npm publish`.", "npm run build", False),
+        ("Do not push unless I say so.", "git push", False),
+        ("Always run the tests.", "git push", False),
+    ],
+)
+def test_forbidden_commands(asked: str, command: str, is_broken: bool) -> None:
+    ran = step(3, calls=(Call("bash", {"command": command}),))
+    assert (only(session(ran, asked=asked)).broken_turn == 3) is is_broken
+
+
+def test_open_items_of_a_list_are_followed_and_closed_ones_are_not() -> None:
+    items = [
+        {"content": "write the lexer", "status": "completed"},
+        {"content": "document the grammar", "status": "pending"},
+    ]
+    turns = [step(1, calls=(Call("TodoWrite", {"todos": items}),)), step(2, broken="compaction", carried="Go on.")]
+    found = only(of_turns(turns))
+    assert (found.kind, found.text, found.survival) == ("todo", "document the grammar", "gone")
+
+
+def test_what_is_gone_cannot_be_dropped_again() -> None:
+    run = session(step(3, broken="compaction", carried="Nearly done."))
+    assert [one.cut for one in instruction_fates(run)] == [2]
+
+
+def test_quoted_code_and_runs_without_breaks_give_nothing() -> None:
+    assert instruction_fates(of_turns([step(1, asked=RULE)])) == ()
+    assert instruction_fates(session(asked="Fix this:\n```\n# never touch config/prod.yaml\n```\n")) == ()
+
+
+def test_decisions_are_followed() -> None:
+    found = only(session(asked="Let's use SQLite for the store", carried="We use SQLite as the store."))
+    assert (found.kind, found.survival) == ("decision", "substance")
