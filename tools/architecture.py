@@ -17,7 +17,20 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "eirkit"
 PAGE = ROOT / "docs" / "design" / "house.md"
 # Top-level modules that every package may import; the other top-level modules import from the packages.
-BASE = ("boundary", "compilation", "errors", "extras", "facts", "measures", "packages", "records", "registry", "seeds")
+BASE = (
+    "boundary",
+    "compilation",
+    "errors",
+    "event_files",
+    "extras",
+    "facts",
+    "folders",
+    "measures",
+    "packages",
+    "records",
+    "registry",
+    "seeds",
+)
 BASE_NAME, SURFACE_NAME = "eirkit (base)", "eirkit (surface)"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from eirkit.errors import EirkitError as EirkitError
     from eirkit.errors import InfrastructureError as InfrastructureError
     from eirkit.errors import UsageError as UsageError
+    from eirkit.runs.play import Played as Played
+    from eirkit.runs.play import play as play
     from eirkit.tasks.cones import survey_cones as survey_cones
     from eirkit.tasks.generation import demand_of as demand_of
     from eirkit.tasks.generation import generate as generate
@@ -40,6 +42,7 @@ _HOMES = {
     "EirkitError": "eirkit.errors",
     "InfrastructureError": "eirkit.errors",
     "Outcome": "eirkit.tasks.simulation.plain",
+    "Played": "eirkit.runs.play",
     "Policy": "eirkit.tasks.policy",
     "TaskInstance": "eirkit.tasks.task",
     "TaskSpec": "eirkit.tasks.task",
@@ -49,6 +52,7 @@ _HOMES = {
     "count_process": "eirkit.eir.bisimulation",
     "demand_of": "eirkit.tasks.generation",
     "generate": "eirkit.tasks.generation",
+    "play": "eirkit.runs.play",
     "policies": "eirkit.tasks.policy",
     "pressure": "eirkit.eir.demand",
     "simulate": "eirkit.tasks.simulation.plain",
@@ -62,6 +66,7 @@ __all__ = [
     "EirkitError",
     "InfrastructureError",
     "Outcome",
+    "Played",
     "Policy",
     "TaskInstance",
     "TaskSpec",
@@ -71,6 +76,7 @@ __all__ = [
     "count_process",
     "demand_of",
     "generate",
+    "play",
     "policies",
     "pressure",
     "simulate",

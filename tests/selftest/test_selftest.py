@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 
 import pytest
 
@@ -11,10 +13,11 @@ import eirkit
 from eirkit.cli import run as command_line
 from eirkit.findings.fates import FATES
 from eirkit.findings.measures import CAUSE_MEASURES
-from eirkit.selftest.behaviour import CLAIMS, FATE_CLAIMS, disagreements, observe, plain_text
+from eirkit.selftest.behaviour import CLAIMS, FATES_COMPARED, disagreements, observe, plain_text
 from eirkit.selftest.catalogue import FAMILIES, choose
 from eirkit.selftest.memories import fates
 from eirkit.selftest.planted import PlantedAgent, Traits, read_turn, read_values
+from eirkit.selftest.server import LoopbackServer, Said
 
 NOTHING_CLAIMED = frozenset({"undetermined", "unclear"})  # causes and fates that say that it cannot be known
 
@@ -101,7 +104,7 @@ def test_a_prompt_that_the_server_never_saw_is_found(observed):
 
 def test_every_cause_and_fate_is_compared_or_claims_nothing():
     assert {one.id for one in CAUSE_MEASURES} <= CLAIMS.keys() | NOTHING_CLAIMED
-    assert set(FATES) <= FATE_CLAIMS.keys() | NOTHING_CLAIMED
+    assert set(FATES) <= FATES_COMPARED | NOTHING_CLAIMED
 
 
 @pytest.mark.parametrize(
@@ -161,3 +164,64 @@ def test_the_command_tells_the_truth_about_two_behaviours(capsys):
 @pytest.mark.slow
 def test_eirkit_says_what_is_true_about_every_behaviour(capsys):
     assert command_line(["selftest"]) == 0, capsys.readouterr().out
+
+
+# --- a user's own model and memory
+
+
+def served(traits: Traits, *arguments: str) -> tuple[int, list[str]]:
+    """Return the exit code of trying a planted model as a user's own, with the properties that do not hold."""
+    with LoopbackServer(PlantedAgent(traits)) as server:
+        words = ["selftest", "--model", "openai/planted", "--base-url", server.url, "--connections", "1", "--json"]
+        out = StringIO()
+        with redirect_stdout(out):
+            code = command_line([*words, *arguments])
+    findings = json.loads(out.getvalue())["findings"]
+    return code, [one["name"] for one in findings if one["holds"] is False]
+
+
+OWN = {
+    "perfect": (Traits(), []),
+    "mute": (Traits(speak=lambda turn, lines: (Said(""), "silent")), ["answers can be read"]),
+    "cut": (
+        Traits(speak=lambda turn, lines: (Said("I add", "length"), "cut")),
+        ["answers can be read", "replies are whole"],
+    ),
+    "uncounted": (Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")), ["tokens are reported"]),
+    "cheat": (Traits(cheat=True), ["it knows only what it is shown"]),
+    "refusing": (Traits(serve=lambda number, body: Said(status=401, error="no key")), ["runs end"]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_what_would_spoil_a_measurement_is_found_before_it(name):
+    traits, wrong = OWN[name]
+    code, found = served(traits, "--retries", "0")
+    assert (code, sorted(set(found))) == (1 if wrong else 0, sorted(wrong))
+
+
+def test_a_cap_holds_for_all_sweeps_of_an_own_model(tmp_path):
+    prices = tmp_path / "prices.toml"
+    prices.write_text('[prices]\n"openai/planted" = { input = 100, output = 100, as_of = 2026-01-01 }\n')
+    agent = PlantedAgent(Traits())
+    with LoopbackServer(agent) as server:
+        limits = ["--cap-usd", "0.3", "--prices", str(prices), "--max-tokens", "50", "--connections", "1", "--json"]
+        code = command_line(["selftest", "--model", "openai/planted", "--base-url", server.url, *limits])
+        tokens = sum(one.input_tokens + one.said.tokens for one in server.log)
+    assert code == 1
+    assert 0 < tokens * 100 / 1e6 <= 0.3
+
+
+@pytest.mark.parametrize(("memory", "code"), [("key-value", 0), ("null", 1)])
+def test_an_own_memory_is_tried_without_a_model(memory, code, capsys):
+    assert command_line(["selftest", "--memory", memory, "--json"]) == code
+    findings = {one["name"]: one["holds"] for one in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["it returns what was written"] is (code == 0)
+
+
+def test_an_estimate_calls_nothing_and_options_need_a_model(capsys):
+    with LoopbackServer(PlantedAgent(Traits())) as server:
+        assert command_line(["selftest", "--model", "openai/x", "--base-url", server.url, "--dry-run", "--json"]) == 0
+        assert (server.log, json.loads(capsys.readouterr().out)["runs"]) == ([], 5)
+    for words in (["--retries", "2"], ["--model", "openai/x", "--list"], ["--dry-run"]):
+        assert command_line(["selftest", *words]) == 2

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from eirkit.cli import run
-from eirkit.cli.command import Show, command, document_options, option
+from eirkit.cli.agent_options import call_options, known_models, memory_set_option
+from eirkit.cli.command import Show, command, document_options, option, options, say
 from eirkit.cli.execution import LiveLine
 from eirkit.cli.options import NameList
+from eirkit.cli.run_options import given_keys
+from eirkit.cli.runner_options import funds_options, totals
+from eirkit.errors import UsageError
+from eirkit.runs.budget import SpendingLimits
 from eirkit.selftest.behaviour import PlantedBehaviour, Result
 from eirkit.selftest.catalogue import by_family, choose, try_all
+from eirkit.selftest.endpoint import EndpointProperty, expected_cost, plans_for, try_endpoint
 from eirkit.show.document import Document, Section
 from eirkit.show.table import Cell, Column, Table, counted
 
@@ -20,14 +29,37 @@ from eirkit.show.table import Cell, Column, Table, counted
 @option(
     "--only", type=NameList(), default=None, metavar="NAMES", help="Behaviours or families to try, separated by commas."
 )
+@option("--model", known=known_models, group="Agent", help="Try this model instead, with a few short tasks.")
+@option("--memory", metavar="NAME", group="Memory", help="Try this memory system instead.")
+@options(memory_set_option, *call_options())
+@funds_options
 @document_options
-def selftest(listing: bool, only: Sequence[str] | None, show: Show) -> int:
+def selftest(
+    listing: bool,
+    only: Sequence[str] | None,
+    model: str | None,
+    memory: str | None,
+    funds: SpendingLimits,
+    dry_run: bool,
+    show: Show,
+    **called: Any,
+) -> int:
     """Try models, memories and agents that misbehave in known ways, and check every sentence about them.
 
     A server on this machine plays each of them and knows what is true at every step. What records, terminal and page
     say must be true, or that it cannot be known. Exits with 1 if anything disagrees. Nothing outside this machine is
     called, and nothing is spent.
+
+    With --model or --memory, your own is tried instead, before you spend more on it: whether its answers can be read,
+    its replies are whole and counted, and nothing leaks into them.
     """
+    if model or memory:
+        if listing or only:
+            raise UsageError("--list and --only are about planted behaviours; leave out --model and --memory")
+        given = {"model": [[model]] if model else (), "memory": [memory] if memory else None, "no_texts": False}
+        return _try_own(given_keys({**called, **given}), funds, dry_run, show)
+    if any(called.values()) or dry_run:
+        raise UsageError("options of models and memories need one; add --model NAME or --memory NAME")
     chosen = choose(only or ())
     if listing:
         show(_listed(chosen))
@@ -36,6 +68,45 @@ def selftest(listing: bool, only: Sequence[str] | None, show: Show) -> int:
         results = list(try_all(chosen, run, lambda done, name: line.show(done, name, len(chosen))))
     show(_document(results))
     return 1 if any(one.disagreements for one in results) else 0
+
+
+def _try_own(given: Mapping[str, Any], funds: SpendingLimits, dry_run: bool, show: Show) -> int:
+    """Try a user's own model or memory; print what it may cost first."""
+    plans = plans_for(given)
+    expected = asdict(expected_cost(plans, funds)) | {"runs": sum(map(len, plans.values()))}
+    said = totals(expected, "estimate: ")
+    if dry_run:
+        show(Document("selftest-estimate", "Estimate", (said,), expected))
+        return 0
+    say(said)
+    with TemporaryDirectory(prefix="eirkit-selftest-") as folder:
+        found = try_endpoint(plans, Path(folder), funds)
+    show(_findings(given, found, expected))
+    return 1 if any(one.holds is False for one in found) else 0
+
+
+def _findings(given: Mapping[str, Any], found: Sequence[EndpointProperty], expected: Mapping[str, Any]) -> Document:
+    verdicts = {True: "yes", False: "no", None: ""}
+    rows: list[dict[str, Cell]] = [
+        {"name": one.name, "holds": verdicts[one.holds], "detail": one.detail} for one in found
+    ]
+    columns = (
+        Column("name", "property", role="text"),
+        Column("holds", "holds"),
+        Column("detail", "what was seen", role="text"),
+    )
+    tried = " and ".join([*given.get("model", ()), *given.get("memory", ())])
+    wrong = [one.name for one in found if one.holds is False]
+    answer = f"{tried}: nothing was found that would spoil a measurement."
+    if wrong:
+        answer = (
+            f"{tried}: a measurement would be spoilt, because this does not hold: {'; '.join(dict.fromkeys(wrong))}."
+        )
+    table = Table(
+        "findings", "Two small sweeps, with everything in context and with almost nothing", columns, tuple(rows)
+    )
+    data = {"findings": [asdict(one) for one in found], "estimate": dict(expected)}
+    return Document("selftest-own", "Your own model and memory", (answer,), data, (Section("", (), (table,)),))
 
 
 def _listed(chosen: Sequence[tuple[str, PlantedBehaviour]]) -> Document:

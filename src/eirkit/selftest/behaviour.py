@@ -16,15 +16,16 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 from eirkit.findings.measures import CAUSE_MEASURES
 from eirkit.runs.store import RUNS, read_events, scan_runs
-from eirkit.selftest.planted import PlantedAgent, PlantedRun, Traits
+from eirkit.selftest.planted import Lookup, PlantedAgent, PlantedRun, Traits
 from eirkit.selftest.server import LoopbackServer, Served
 
 Command = Callable[[list[str]], int]  # the command line: arguments to exit code
 MODEL = "openai/planted"
+PRICES = (100.0, 400.0)  # US dollars for a million tokens of input and of output
 # What each cause claims, in the words of `planted.Class`; a cause that claims nothing is always allowed.
 CLAIMS: dict[str, frozenset[str]] = {
     "state_supply": frozenset({"lost"}),
@@ -34,11 +35,7 @@ CLAIMS: dict[str, frozenset[str]] = {
     "malformed": frozenset({"garbled"}),
     "truncated": frozenset({"cut"}),
 }
-# The same for the fates of records that were needed from a memory, in the words of `planted.Lookup`.
-FATE_CLAIMS: dict[str, frozenset[str]] = {
-    name: frozenset({name})
-    for name in ("used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten")
-} | {name: frozenset({"other_value"}) for name in ("swapped_value", "cut_value", "stale_value")}
+FATES_COMPARED = frozenset(get_args(Lookup))  # fates of records needed from a memory; others claim nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,8 @@ class Observed:
     events: tuple[tuple[Mapping[str, Any], ...], ...]  # of each run
     agent: PlantedAgent
     log: tuple[Served, ...]
-    folder: Path
+    before: str = ""  # stdout of the command before
+    then: str = ""  # stdout of the command after
 
     @property
     def row(self) -> Mapping[str, Any]:
@@ -67,11 +65,17 @@ class Observed:
         left = list(self.agent.runs)
         for record, events in zip(self.records, self.events, strict=True):
             prompts = [event["prompt"] for event in events if event["type"] == "exchange"]
-            found = next((run for run in left if set(prompts) <= set(run.prompts)), None)
+            found = next((run for run in left if _was_sent(prompts, run)), None)
             if found is None:
                 raise LookupError(f"the server was never sent the prompts that are recorded for run {record['run']}")
             left.remove(found)
             yield record, events, found
+
+
+def _was_sent(prompts: list[str], run: PlantedRun) -> bool:
+    """True if a run has these prompts; where a server takes no system message, the rules come before them."""
+    sent = set(run.prompts)
+    return all(one in sent or any(text.endswith(f"\n{one}") for text in sent) for one in prompts)
 
 
 Check = Callable[[Observed], Iterator[str]]
@@ -91,6 +95,8 @@ class PlantedBehaviour:
     checks: tuple[Check, ...] = ()
     case: int | None = None  # the case of the issue that it reproduces
     steps: bool = True  # compare every step; False where the command has no run records of its own
+    before: str = ""  # a command that is run first
+    then: str = ""  # a command that is run afterwards
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +122,16 @@ def try_behaviour(behaviour: PlantedBehaviour, family: str, command: Command) ->
 def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Observed:
     """Run the command of a behaviour against its server and gather what was said."""
     agent, folder = PlantedAgent(behaviour.traits), parent / "runs"
+    (parent / "prices.toml").write_text(
+        f'[prices]\n"{MODEL}" = {{ input = {PRICES[0]}, output = {PRICES[1]}, as_of = 2026-01-01 }}\n', "utf-8"
+    )
     with LoopbackServer(agent) as server:
-        given = f"{behaviour.command} stepwise-sum {behaviour.task} --seeds {behaviour.seeds} {behaviour.options}"
-        where = ["--model", MODEL, "--base-url", server.url, "--connections", "1", "--out", str(folder)]
-        code, text, errors = call(command, [*given.split(), *where])
+        places = {"parent": str(parent), "folder": str(folder), "url": server.url}
+        given = f"{behaviour.command} stepwise-sum --connections 1 {behaviour.task} --seeds {behaviour.seeds}"
+        where = ["--model", MODEL, "--base-url", server.url, "--out", str(folder)]
+        before = _also(command, behaviour.before, places)
+        code, text, errors = call(command, [*f"{given} {behaviour.options}".format(**places).split(), *where])
+        then = _also(command, behaviour.then, places)
         page = parent / "page.html"
         if (folder / "summary.json").exists():
             call(command, ["report", str(folder), "--out", str(page)])
@@ -134,8 +146,14 @@ def observe(behaviour: PlantedBehaviour, parent: Path, command: Command) -> Obse
         tuple(tuple(read_events(folder, record["events"])) for record in records),
         agent,
         tuple(server.log),
-        folder,
+        before,
+        then,
     )
+
+
+def _also(command: Command, words: str, places: Mapping[str, str]) -> str:
+    """Return the stdout of a further command; empty if there is none."""
+    return call(command, words.format(**places).split())[1] if words else ""
 
 
 def call(command: Command, arguments: list[str]) -> tuple[int, str, str]:

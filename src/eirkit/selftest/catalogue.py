@@ -6,10 +6,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from eirkit.errors import UnknownNameError
-from eirkit.selftest import memories, models
+from eirkit.selftest import agents, memories, models, money
 from eirkit.selftest.behaviour import Command, PlantedBehaviour, Result, try_behaviour
 
-FAMILIES: dict[str, tuple[PlantedBehaviour, ...]] = {"models": models.BEHAVIOURS, "memories": memories.BEHAVIOURS}
+FAMILIES: dict[str, tuple[PlantedBehaviour, ...]] = {
+    "models": models.BEHAVIOURS,
+    "memories": memories.BEHAVIOURS,
+    "agents": agents.BEHAVIOURS,
+    "money": money.BEHAVIOURS,
+}
 
 
 def choose(only: Sequence[str] = ()) -> list[tuple[str, PlantedBehaviour]]:

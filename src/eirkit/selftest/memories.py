@@ -11,9 +11,9 @@ from urllib.request import Request, urlopen
 
 from eirkit.agents.memory import Item, Requirements
 from eirkit.errors import UsageError
-from eirkit.selftest.behaviour import FATE_CLAIMS, Check, Observed, PlantedBehaviour
-from eirkit.selftest.models import PERFECT, says
-from eirkit.selftest.planted import Traits
+from eirkit.selftest.behaviour import FATES_COMPARED, Check, Observed, PlantedBehaviour
+from eirkit.selftest.models import PERFECT, accuracy, says, silent_on
+from eirkit.selftest.planted import Lookup, Traits
 
 Stored = dict[str, str]
 _RECORD = re.compile(r"A_0*(\d+) = (\d+)")
@@ -83,6 +83,9 @@ class PlantedMemory:
     def read(self, label: str) -> str | None:
         return self.kept.get(label)
 
+    def forget(self, label: str) -> None:
+        self.kept.pop(label, None)
+
     def _ranked(self, found: list[str], wanted: list[str]) -> list[str]:
         match self.how:
             case "best-first":
@@ -132,15 +135,14 @@ class ModelledMemory(PlantedMemory):
 
 def fates(observed: Observed) -> Iterator[str]:
     """Yield fates that are counted more often than they happened."""
-    true: list[str] = []
+    true: list[frozenset[Lookup]] = []
     for record, _, run in observed.pairs():
         true += run.lookups(PlantedMemory.stores.get(record["run"], {}))
     told = observed.row["memory_system"]["fates"]
     if sum(told.values()) != len(true):
         yield f"{sum(told.values())} records are counted as needed from memory; {len(true)} were"
     for fate, count in told.items():
-        means = FATE_CLAIMS.get(fate)
-        most = len(true) if means is None else sum(one in means for one in true)
+        most = sum(fate in one for one in true) if fate in FATES_COMPARED else len(true)
         if count > most:
             yield f"{count} records are counted as {fate}; at most {most} can be"
 
@@ -153,24 +155,37 @@ def own_calls(observed: Observed) -> Iterator[str]:
 
 
 _HERE = "eirkit.selftest.memories"
+MEMORY = f"--memory {_HERE}:PlantedMemory --memory-set PlantedMemory"
 
 
 def _memory(
     how: str, about: str, *checks: Check, case: int | None = None, traits: Traits | None = None
 ) -> PlantedBehaviour:
-    name = "PlantedMemory"
-    chosen = f"--h 2 --memory {_HERE}:{name} --memory-set {name}.how={how}"
+    chosen = f"--h 2 {MEMORY}.how={how}"
     return PlantedBehaviour(f"memory-{how}", about, traits or Traits(), chosen, checks=(fates, *checks), case=case)
 
 
 BEHAVIOURS = (
     _memory("plain", "a memory without faults", *PERFECT),
+    _memory("sentence", "The answer of A_01 is 3555.", *PERFECT, case=1),
+    _memory("is", "A_7 is 42", *PERFECT),
+    _memory("bold", "**A_7** = 42", *PERFECT),
+    _memory("arrow", "A_7 → 42", *PERFECT),
+    _memory("json", '{"label": "A_7", "value": "0042"}', *PERFECT),
+    _memory("reversed", "0042 is the answer of A_7", *PERFECT),
     _memory("bare", "A_7 = 42, without zeros", *PERFECT),
+    _memory("table", "| A_7 | 0042 |", *PERFECT),
+    _memory("thousands", "A_7: 1,234", *PERFECT),
+    _memory("truncating", "cuts the last two digits of each value", silent_on("returns another label's value"), case=8),
+    _memory("digit", "changes one digit", silent_on("returns another label's value"), case=8),
+    _memory("constant", "returns one value for every label", silent_on("returns another label's value"), case=8),
     _memory("mislabels", "returns the value of another label"),
     _memory("newest", "returns the newest records, whatever was asked"),
     _memory("stale", "returns what an earlier run wrote"),
     _memory("deaf", "stores nothing"),
     _memory("forgetful-search", "finds nothing in every second search"),
+    _memory("best-first", "the right value first, a wrong one second", *PERFECT),
+    _memory("worst-first", "a wrong value first, the right one second", accuracy(0.0, 0.9)),
     _memory("flooding", "returns far more than can be read"),
     _memory("slow", "takes 20 ms for a search", *PERFECT),
     _memory("unused", "the agent never searches", traits=Traits(searches=False)),
@@ -179,18 +194,22 @@ BEHAVIOURS = (
     PlantedBehaviour(
         "memory-raising",
         "raises once in a run",
-        options=f"--h 2 --memory {_HERE}:PlantedMemory --memory-set PlantedMemory.how=raising",
+        options=f"--h 2 {MEMORY}.how=raising",
         checks=(says("raises"),),
         steps=False,
     ),
     PlantedBehaviour(
         "memory-hanging",
         "hangs once in a run",
-        options=(
-            f"--h 2 --memory {_HERE}:PlantedMemory --memory-set PlantedMemory.how=hanging"
-            " --memory-set PlantedMemory.timeout_seconds=0.2"
-        ),
+        options=(f"--h 2 {MEMORY}.how=hanging --memory-set PlantedMemory.timeout_seconds=0.2"),
         checks=(says("answers late|did not finish"),),
         steps=False,
+    ),
+    PlantedBehaviour(
+        "memory-model",
+        "a memory that asks the model of the run",
+        options=f"--h 2 --memory {_HERE}:ModelledMemory --memory-set ModelledMemory.model=run",
+        checks=(fates, own_calls, *PERFECT),
+        case=7,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -51,7 +52,7 @@ def _as_call(line: str) -> tuple[str, dict[str, object]]:
     return word.lower(), {"text": rest} if rest else {}
 
 
-def _refusing(status: int, *numbers: int) -> Callable[[int, Mapping[str, Any]], Said | None]:
+def refusing(status: int, *numbers: int) -> Callable[[int, Mapping[str, Any]], Said | None]:
     """Return a server that refuses some of its requests, by number."""
     said = Said(status=status, error="planted", headers=(("Retry-After", "0"),))
     return lambda number, body: said if number in numbers else None
@@ -105,16 +106,59 @@ BEHAVIOURS = (
     PlantedBehaviour("slips", "2% arithmetic slips", Traits(slip=0.02), seeds="0:4", checks=(accuracy(0.3),)),
     PlantedBehaviour("many-slips", "20% slips under pressure", Traits(slip=0.2), "--h 2"),
     PlantedBehaviour(
+        "empty", "10% empty replies, nothing missing", Traits(speak=_sometimes(0.1, Said(""), "silent")), case=2
+    ),
+    PlantedBehaviour("mute", "every reply is empty", Traits(speak=_sometimes(1.0, Said(""), "silent"))),
+    PlantedBehaviour(
+        "cut",
+        "14% of replies end at the token limit",
+        Traits(speak=_sometimes(0.14, Said("I add the", "length"), "cut")),
+        case=3,
+    ),
+    PlantedBehaviour(
+        "cut-empty",
+        "reasoning takes the whole limit, no text is left",
+        Traits(speak=_sometimes(0.14, Said("", "length", reasoning="hm " * 99), "cut")),
+        case=3,
+    ),
+    PlantedBehaviour(
+        "refuses", "10% refusals", Traits(speak=_sometimes(0.1, Said("I'm sorry, I can't help with that."), "garbled"))
+    ),
+    PlantedBehaviour(
+        "refusal-field",
+        "refusals in their own field",
+        Traits(speak=_sometimes(0.1, Said(None, refusal="I can't help with that."), "silent")),
+    ),
+    PlantedBehaviour(
+        "filtered", "10% content filter", Traits(speak=_sometimes(0.1, Said("", "content_filter"), "silent"))
+    ),
+    PlantedBehaviour(
+        "prose", "10% prose without an answer", Traits(speak=_sometimes(0.1, Said("Let me see."), "garbled"))
+    ),
+    PlantedBehaviour(
         "think",
         "thoughts in <think> before the answer",
         Traits(speak=_thinks(f"<think>{_THOUGHT}</think>\n")),
         checks=PERFECT,
     ),
     PlantedBehaviour(
+        "think-managed",
+        "commands inside <think>, in an action loop",
+        Traits(speak=_thinks(f"<think>{_THOUGHT}</think>\n")),
+        "--h 4 --condition floor",
+        checks=PERFECT,
+        case=6,
+    ),
+    PlantedBehaviour(
         "think-end-only",
         "thoughts that end in </think> without a start",
         Traits(speak=_thinks(f"{_THOUGHT}</think>\n")),
         checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "think-unclosed",
+        "10% thoughts without an end, cut at the limit",
+        Traits(speak=_sometimes(0.1, Said(f"<think>{_THOUGHT}", "length"), "cut")),
     ),
     PlantedBehaviour(
         "reasoning", "thoughts in reasoning_content", Traits(speak=_thinks(_THOUGHT, apart=True)), checks=PERFECT
@@ -128,6 +172,28 @@ BEHAVIOURS = (
         Traits(speak=_worded(lambda t, v: f"```\nANSWER {t} {v:04d}\n```")),
         checks=PERFECT,
     ),
+    PlantedBehaviour(
+        "boxed", r"\boxed{42}", Traits(speak=_worded(lambda t, v: rf"\[A_{t} = \boxed{{{v}}}\]")), checks=PERFECT
+    ),
+    PlantedBehaviour(
+        "json",
+        '{"t": 7, "answer": 42}',
+        Traits(speak=_worded(lambda t, v: json.dumps({"t": t, "answer": v}))),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "quotes", 'ANSWER 7 "0042"', Traits(speak=_worded(lambda t, v: f'ANSWER {t} "{v:04d}"')), checks=PERFECT
+    ),
+    PlantedBehaviour(
+        "thousands", "ANSWER 7 1,234", Traits(speak=_worded(lambda t, v: f"ANSWER {t} {v:,}")), checks=PERFECT, case=2
+    ),
+    PlantedBehaviour(
+        "sentence",
+        "The answer of step 7 is 0042.",
+        Traits(speak=_worded(lambda t, v: f"The answer of step {t} is {v:04d}.")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour("record", "A_7 = 0042", Traits(speak=_worded(lambda t, v: f"A_{t} = {v:04d}")), checks=PERFECT),
     PlantedBehaviour(
         "drafts",
         "a draft, then the answer",
@@ -149,8 +215,9 @@ BEHAVIOURS = (
         Traits(speak=lambda turn, lines: (Said(lines[0], drip_bytes=7), "plain")),
         checks=PERFECT,
     ),
-    PlantedBehaviour("storm", "storms of 429", Traits(serve=_refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
-    PlantedBehaviour("failing", "some requests get a 500", Traits(serve=_refusing(500, 2, 20)), checks=PERFECT),
+    PlantedBehaviour("storm", "storms of 429", Traits(serve=refusing(429, 3, 4, 5, 30, 31)), checks=PERFECT),
+    PlantedBehaviour("failing", "some requests get a 500", Traits(serve=refusing(500, 2, 20)), checks=PERFECT),
+    PlantedBehaviour("no-system", "a server without a system role", Traits(serve=_no_system), checks=PERFECT),
     PlantedBehaviour(
         "no-usage",
         "a server that reports no tokens",

@@ -19,7 +19,18 @@ from eirkit.selftest.server import Said
 Class = Literal["lost", "carried", "own", "silent", "garbled", "cut", "after"]
 Form = Literal["plain", "silent", "garbled", "cut"]
 # What became of a record that was needed from a memory.
-Lookup = Literal["used", "not_used", "other_value", "not_found", "not_stored", "not_sought", "unwritten"]
+Lookup = Literal[
+    "used",
+    "not_used",
+    "other_value",
+    "swapped_value",  # with the value of another label
+    "cut_value",  # with the beginning of its value
+    "stale_value",  # with a value that the agent had given before
+    "not_found",
+    "not_stored",
+    "not_sought",
+    "unwritten",
+]
 
 _HEAD = re.compile(r"^STEP (\d+) \w+( answered)?$", re.MULTILINE)
 _INPUT = re.compile(r"^INPUT (\d+)$", re.MULTILINE)
@@ -27,6 +38,7 @@ _REFS = re.compile(r"^REFS (.+)$", re.MULTILINE)
 _RULES = re.compile(r"WORKLOAD stepwise-sum n=(\d+) q=(\d+)")
 _VALUE = re.compile(r"A_0*(\d+)\b[^\d\n]{1,40}?(\d[\d,]*)(?!\d)")
 _REVERSED = re.compile(r"(\d+) (?:is|was) the answer of A_0*(\d+)\b")
+_RESTORED = re.compile(r"^RESTORED\n(?:A_.*\n)*", re.MULTILINE)
 _LIMIT = re.compile(r"At most (\d+) characters")
 
 
@@ -41,6 +53,7 @@ class PlantedTurn:
     input: int
     refs: tuple[int, ...]
     shown: Mapping[int, int]  # what the prompt says an earlier answer was; the first of several
+    retained: Mapping[int, int]  # the same, without what an intervention restored
     commands: frozenset[str]  # that the rules explain
     summary: int | None  # characters of the summary that is asked for
     tools: bool
@@ -77,6 +90,7 @@ def read_turn(body: Mapping[str, Any]) -> PlantedTurn | None:
         input=int(given[1]) if given else 0,
         refs=tuple(int(one) for one in re.findall(r"A_0*(\d+)", refs[1])) if refs else (),
         shown=read_values(before),
+        retained=read_values(_RESTORED.sub("", before)),
         commands=frozenset(re.findall(r"^([A-Z]+)\b[^\n]*:", text, re.MULTILINE)),
         summary=int(limit[1]) if limit else None,
         tools=bool(body.get("tools")),
@@ -99,7 +113,7 @@ class StepTruth:
     """What the server knows about one step."""
 
     turn: PlantedTurn  # at the last answer
-    at_first: frozenset[int]  # references shown when the step arrived
+    at_first: Mapping[int, int]  # what was retained when the step arrived
     intended: int
     slipped: bool
     form: Form
@@ -124,31 +138,42 @@ class PlantedRun:
         return t in self.given and self.given[t] == self.true.get(t)
 
     def is_missed(self, t: int) -> bool:
-        """True if a reference that the agent had answered was not shown when the step arrived."""
+        """True if a reference that the agent had answered was not retained, with that answer, when the step arrived."""
         step = self.steps.get(t)
-        return step is not None and any(r in self.given and r not in step.at_first for r in self.refs[t])
+        return step is not None and any(r in self.given and not self._retained(step, r) for r in self.refs[t])
 
-    def lookups(self, stored: Mapping[str, str]) -> list[Lookup]:
-        """Return what became of every reference that was needed from a memory.
+    def _retained(self, step: StepTruth, r: int) -> bool:
+        return step.at_first.get(r) == self.given[r]
+
+    def lookups(self, stored: Mapping[str, str]) -> list[frozenset[Lookup]]:
+        """Return everything that is true about what became of each reference that was needed from a memory.
 
         Args:
             stored: what the memory holds, by label.
         """
-        needed = [(t, r) for t, step in self.steps.items() for r in self.refs[t] if r not in step.at_first]
-        return [self._lookup(t, r, stored) for t, r in needed if r in self.given]
+        answered = [(t, r) for t in self.steps for r in self.refs[t] if r in self.given]
+        return [self._lookup(t, r, stored) for t, r in answered if not self._retained(self.steps[t], r)]
 
-    def _lookup(self, t: int, r: int, stored: Mapping[str, str]) -> Lookup:
+    def _lookup(self, t: int, r: int, stored: Mapping[str, str]) -> frozenset[Lookup]:
         step = self.steps[t]
+        shown = step.turn.shown.get(r)
         if r not in self.written:
-            return "unwritten"
+            return frozenset({"unwritten"})
         if t not in self.searched:
-            return "not_sought"
-        if r not in step.turn.shown:
+            return frozenset({"not_sought"})
+        if shown is None:
             held = read_values(stored.get(f"A_{r}", "")).get(r) == self.given[r]
-            return "not_found" if held else "not_stored"
-        if step.turn.shown[r] != self.given[r]:
-            return "other_value"
-        return "used" if step.form == "plain" and step.intended == self._sum(step.turn) else "not_used"
+            return frozenset({"not_found"} if held else {"not_stored"})
+        if shown == self.given[r]:
+            used = step.form == "plain" and step.intended == self._sum(step.turn)
+            return frozenset({"used"} if used else {"not_used"})
+        padded = f"{self.given[r]:0{len(str(self.q - 1))}d}"
+        found: set[Lookup] = {"other_value"}
+        if any(value == shown for label, value in self.given.items() if label != r):
+            found.add("swapped_value")
+        if shown in [int(padded[:end]) for end in range(1, len(padded))]:
+            found.add("cut_value")
+        return frozenset(found)
 
     def classes(self, t: int) -> frozenset[Class]:
         """Return every true explanation of a wrong step."""
@@ -186,6 +211,7 @@ class Traits:
     cheat: bool = False  # it remembers every answer, whatever it is shown
     guess: bool = False  # a random value in place of a missing one; else it is left out
     note: Callable[[str, str], str] = lambda label, value: f"{label} = {value}"  # how it writes a record down
+    draw: int = 0  # another sequence of chances
     searches: bool = True
     writes: bool = True
     speak: Callable[[PlantedTurn, list[str]], tuple[Said, Form]] = lambda turn, lines: (Said("\n".join(lines)), "plain")
@@ -213,7 +239,7 @@ class PlantedAgent:
         run = self._run(turn)
         run.prompts.append("\n".join(str(one["content"]) for one in body["messages"] if one["role"] != "system"))
         asked = sum(turn.text == text for text in run.prompts)
-        turn = replace(turn, run=len(self.runs), ask=asked)
+        turn = replace(turn, run=len(self.runs) + 1000 * self.traits.draw, ask=asked)
         return self._act(run, turn)
 
     def _run(self, turn: PlantedTurn) -> PlantedRun:
@@ -241,7 +267,7 @@ class PlantedAgent:
         if managed and turn.answered:
             return self._command(turn, ["DONE"] if turn.t == turn.n else [*self._keep(run, turn), "NEXT"])
         if turn.t not in run.steps:
-            run.steps[turn.t] = StepTruth(turn, frozenset(turn.shown), 0, False, "silent")
+            run.steps[turn.t] = StepTruth(turn, turn.retained, 0, False, "silent")
         if turn.missing and "SEARCH" in turn.commands and self.traits.searches and turn.t not in run.searched:
             run.searched.add(turn.t)
             return self._command(turn, [f"SEARCH {' '.join(f'A_{r:02d}' for r in turn.missing)}"])
@@ -258,6 +284,7 @@ class PlantedAgent:
         run.steps[turn.t] = StepTruth(turn, first, value, slipped, form)
         if form == "plain":
             run.given.setdefault(turn.t, value)
+        run.written |= {int(t) for t in re.findall(r"^WRITE (\d+)$", said.content or "", re.MULTILINE)}
         return said
 
     def _keep(self, run: PlantedRun, turn: PlantedTurn) -> list[str]:

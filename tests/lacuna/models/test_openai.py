@@ -426,7 +426,7 @@ def test_no_reply_shows_the_key_not_even_from_the_cache(tmp_path, caplog):
             metered = Metered(model, "openai/m", model.options, cache=cache)
             replies = [await metered.reply(REQUEST) for _ in range(2)]
             await metered.close()
-            return repr(replies) + repr(metered.settings()) + repr(metered.metering()) + repr(metered.tally)
+            return repr(replies) + repr(metered.settings()) + repr(metered.tally)
 
     cache = ReplyCache(tmp_path / "replies.sqlite")
     with ModelServer([Answer(body)]) as server:
