@@ -256,7 +256,7 @@ def _reason(skill: Interval, verdict: GateVerdict, with_tool: Interval | None, t
     if verdict == "passed":
         return f"may carry claims about lost information: {found} ({ends})"
     cause = ""
-    if with_tool is not None:
+    if with_tool is not None and skill.estimate < threshold:
         doing = "it is the computation" if with_tool.estimate >= threshold else "a calculator does not help"
         cause = f"; with a calculator {with_tool.estimate:.3f}, so {doing}"
     if verdict == "undecided":
