@@ -188,6 +188,12 @@ BEHAVIOURS = (
         "thousands", "ANSWER 7 1,234", Traits(speak=_worded(lambda t, v: f"ANSWER {t} {v:,}")), checks=PERFECT, case=2
     ),
     PlantedBehaviour(
+        "prefix",
+        "The answer is: ANSWER 7 0042",
+        Traits(speak=_worded(lambda t, v: f"Sure! ANSWER {t} {v:04d}")),
+        checks=PERFECT,
+    ),
+    PlantedBehaviour(
         "sentence",
         "The answer of step 7 is 0042.",
         Traits(speak=_worded(lambda t, v: f"The answer of step {t} is {v:04d}.")),
@@ -223,5 +229,14 @@ BEHAVIOURS = (
         "a server that reports no tokens",
         Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")),
         checks=PERFECT,
+    ),
+    PlantedBehaviour(
+        "cheat",
+        "an endpoint that remembers everything",
+        Traits(cheat=True),
+        "--h 2",
+        seeds="0:4",
+        checks=(says("leak|remember|cannot be"),),
+        case=4,
     ),
 )
