@@ -188,12 +188,6 @@ BEHAVIOURS = (
         "thousands", "ANSWER 7 1,234", Traits(speak=_worded(lambda t, v: f"ANSWER {t} {v:,}")), checks=PERFECT, case=2
     ),
     PlantedBehaviour(
-        "prefix",
-        "The answer is: ANSWER 7 0042",
-        Traits(speak=_worded(lambda t, v: f"Sure! ANSWER {t} {v:04d}")),
-        checks=PERFECT,
-    ),
-    PlantedBehaviour(
         "sentence",
         "The answer of step 7 is 0042.",
         Traits(speak=_worded(lambda t, v: f"The answer of step {t} is {v:04d}.")),
