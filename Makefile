@@ -103,13 +103,15 @@ soak: $(TOOLS)
 # sweeps with hostile memory systems at random moments, and looks for processes that outlive them.
 ENDS ?= 200
 test-faults: $(TOOLS)
+	$(PIP) libfaketime
 	$(BIN)/python -m tests.faults.money $(POINTS)
 	$(BIN)/python -m tests.faults.custody $(ENDS)
 
-# Breaks small logs of every format in random ways and reads them.
+# Breaks small logs of every format in random ways and reads them, then searches for the slowest log of a megabyte.
 SECONDS ?= 60
 fuzz: $(TOOLS)
 	$(BIN)/python -m tests.fuzz_formats $(SECONDS)
+	$(BIN)/python -m tests.fuzz_slow $(SECONDS)
 
 # What eirkit says about models, memories and agents with known faults, compared step by step with what is true.
 selftest: $(TOOLS)

@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -39,7 +40,7 @@ from eirkit.event_files import EVENTS
 from eirkit.runs.journal import LEDGER, Journal, read_journal
 from eirkit.runs.store import RUNS, read_events, scan_runs
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
-from tests.processes import running
+from tests.processes import completed, running, wait_until
 
 HERE = "tests.faults.money"
 PRICE = "{ input = 1000, output = 1000, as_of = 2026-01-01 }"
@@ -277,6 +278,7 @@ class Bench:
     held: Counter[str]
     whole: dict[str, tuple[list[str], Decimal, float]]  # records, cost and seconds of an uninterrupted command
     sweeps: int = 0
+    in_flight: int = 0  # kills that left calls in flight
 
     def subject(self) -> Subject:
         return Subject(self.rng.choice(list(SUBJECTS)), self.url, self.folder / "prices.toml")
@@ -316,30 +318,44 @@ class Bench:
         assert records(out) == self.whole[one.name][0], f"the records of {one.name} differ"
         shutil.rmtree(out)
 
-    def count(self, fault: str, times: int = 1) -> None:
-        self.tried[fault] += times
-        self.held[fault] += times
+    def attempt(self, fault: Callable[[], None]) -> None:
+        """Try a fault and count it as held unless something that must hold does not."""
+        before = Counter(self.tried)
+        try:
+            fault()
+        except AssertionError as error:
+            print(f"{error}", flush=True)
+        else:
+            self.held += self.tried - before
+
+    def begun(self, one: Subject, out: Path, cap: Decimal | None) -> int:
+        """Start a command and return its process once its manifest is there."""
+        child = begin(one.start(out, cap), self.folder / "said")
+        wait_until((out / "manifest.json").exists, "the manifest is there")
+        return child
 
     def kill(self, most: int) -> None:
         """Kill a command at random moments until it ends by itself, or often enough."""
         with self.sweep() as (one, out, cap, before):
+            known = 0
             for _ in range(most):
                 child = begin(one.go_on(out, cap), self.folder / "said")
                 time.sleep(self.rng.uniform(0, 0.7 * self.whole[one.name][2]))
                 os.killpg(child, signal.SIGKILL) if _is_leader(child) else os.kill(child, signal.SIGKILL)
                 code = end(child)
-                check_ledger(out, bills_of(self.url) - before, cap)
                 if code != -signal.SIGKILL:
                     assert code in (0, 1), (self.folder / "said").read_text()
                     break
-                self.count("kill -9")
+                self.tried["kill -9"] += 1
+                check_ledger(out, bills_of(self.url) - before, cap)
+                lost = len(held_and_ended(out)[1])
+                self.in_flight, known = self.in_flight + (lost > known), lost
 
     def stop(self) -> None:
         """Stop a command, let another one try to resume its folder, and let it go on."""
         with self.sweep() as (one, out, cap, before):
-            child = begin(one.start(out, cap), self.folder / "said")
-            while not (out / "manifest.json").exists():
-                time.sleep(0.002)
+            child = self.begun(one, out, cap)
+            self.tried["SIGSTOP, and a resume meanwhile"] += 1
             os.kill(child, signal.SIGSTOP)
             time.sleep(self.rng.uniform(0, 0.3))
             code = perform(one.resume(out), self.folder / "other")
@@ -348,14 +364,12 @@ class Bench:
             assert (code, "another process is writing" in said) == (2, True), f"{code}: {said}"
             assert end(child) in (0, 1), (self.folder / "said").read_text()
             check_ledger(out, bills_of(self.url) - before, cap)
-            self.count("SIGSTOP, and a resume meanwhile")
 
     def resume_twice(self) -> None:
         """Kill a command and resume it twice at once."""
         with self.sweep() as (one, out, cap, before):
-            child = begin(one.start(out, cap), self.folder / "said")
-            while not (out / "manifest.json").exists():
-                time.sleep(0.002)
+            child = self.begun(one, out, cap)
+            self.tried["two resumes at once"] += 1
             time.sleep(self.rng.uniform(0, 0.3 * self.whole[one.name][2]))
             os.kill(child, signal.SIGKILL)
             end(child)
@@ -363,11 +377,11 @@ class Bench:
             codes = sorted(end(one) for one in both)
             assert codes in ([0, 0], [0, 1], [1, 1], [0, 2], [1, 2]), codes
             check_ledger(out, bills_of(self.url) - before, cap)
-            self.count("two resumes at once")
 
     def fill(self) -> None:
         """Leave no room on the disk: no file may grow beyond so many bytes."""
         with self.sweep() as (one, out, cap, before):
+            self.tried["full disk"] += 1
             limit = self.rng.randint(0, 12_000)
             words = one.start(out, cap)
             code = perform(
@@ -375,11 +389,11 @@ class Bench:
             )
             assert code in (0, 1, 2), f"{code}: {(self.folder / 'said').read_text()}"
             check_ledger(out, bills_of(self.url) - before, cap)
-            self.count("full disk")
 
     def protect(self) -> None:
         """Resume in a folder that is read-only: nothing may be asked, and the message says what to do."""
         with self.sweep() as (one, out, _, before):
+            self.tried["read-only folder"] += 1
             perform(one.start(out, Decimal(1)), self.folder / "said")
             asked = bills_of(self.url)
             modes = {path: path.stat().st_mode for path in [out, *out.rglob("*")]}
@@ -392,7 +406,28 @@ class Bench:
             assert (code in (1, 2), "Traceback" in said) == (True, False), f"{code}: {said}"
             assert bills_of(self.url) == asked, "a call was made that could not be recorded"
             check_ledger(out, asked - before, None)
-            self.count("read-only folder")
+
+    def set_back(self) -> None:
+        """Kill a command and resume it two days earlier."""
+        with self.sweep() as (one, out, cap, before):
+            self.tried["clock set back"] += 1
+            child = self.begun(one, out, cap)
+            time.sleep(self.rng.uniform(0, 0.3 * self.whole[one.name][2]))
+            os.kill(child, signal.SIGKILL)
+            end(child)
+            clock = {"LD_PRELOAD": str(faketime()), "FAKETIME": "-2d", "DONT_FAKE_MONOTONIC": "1"}
+            words = [sys.executable, "-m", "eirkit", *one.resume(out)]
+            done = completed(words, cwd=Path(__file__).parents[2], env={**os.environ, **clock})
+            assert done.returncode in (0, 1), done.stderr
+            check_ledger(out, bills_of(self.url) - before, cap)
+
+
+def faketime() -> Path | None:
+    """Return the library that sets the clock of a process, if its package is installed."""
+    found = find_spec("libfaketime")
+    if found is None or found.origin is None:
+        return None
+    return next(Path(found.origin).parent.rglob("libfaketime.so.1"), None)
 
 
 def _as_nobody() -> None:
@@ -423,16 +458,21 @@ def main(arguments: list[str]) -> int:
         bench = Bench(folder, url, random.Random(seed), Counter(), Counter(), {})
         bench.prepare()
         others = [bench.stop, bench.resume_twice, bench.fill, bench.protect]
+        if faketime() is None:
+            print("clock set back: not tried, since libfaketime is not installed")
+        else:
+            others.append(bench.set_back)
         for fault in others * max(1, kills // 40):
-            fault()
+            bench.attempt(fault)
         while bench.tried["kill -9"] < kills:
-            bench.kill(min(12, kills - bench.tried["kill -9"]))
+            bench.attempt(lambda: bench.kill(min(12, kills - bench.tried["kill -9"])))
         bills = bills_of(url)
     print(f"{'fault':<34} tried  held")
     for fault, times in bench.tried.items():
         print(f"{fault:<34} {times:>5} {bench.held[fault]:>5}")
     print(f"{bench.sweeps} commands, {bills.total():,} calls, ${total(bills):,.3f} by the server's own count")
-    return 0
+    print(f"{bench.in_flight} kills left calls in flight")
+    return 0 if bench.held == bench.tried else 1
 
 
 if __name__ == "__main__":

@@ -14,8 +14,10 @@ import pytest
 
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.event_files import EVENTS
+from eirkit.records import read_document, write_document
 from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.journal import read_journal
+from eirkit.runs.manifest import SCHEMA as MANIFEST
 from eirkit.runs.runner import Progress
 from eirkit.runs.store import RUNS, read_events, read_failures, scan_runs
 from eirkit.runs.suite import Suite, read_suite
@@ -164,7 +166,7 @@ def test_another_suite_is_refused(tmp_path, change):
 def test_another_version_or_prompt_is_refused(tmp_path, key, value, message):
     start_sweep(suite(), tmp_path)
     path = tmp_path / "manifest.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+    write_document(path, MANIFEST, {**read_document(path, MANIFEST), key: value}, sealed=True)
     with pytest.raises(UsageError, match=message):
         resume_sweep(tmp_path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -146,3 +147,15 @@ def test_no_damaged_byte_of_a_footer_ends_the_process() -> None:
     read, refused = map(int, ended.stdout.split())
     assert read > 100
     assert refused > 100
+
+
+def test_a_small_file_whose_dictionary_repeats_a_large_value_is_given_up():
+    """A value that is stored once costs nothing to repeat: some kilobytes once took most of a minute."""
+    text = "x" * 1_000_000
+    written = io.BytesIO()
+    rows = pyarrow.table({"messages": pyarrow.array([text] * 500).dictionary_encode()})
+    parquet.write_table(rows, written, compression="zstd")
+    assert len(written.getvalue()) < 5_000
+    rows = read_rows(io.BytesIO(written.getvalue()), "small.parquet", 1 << 30)
+    with pytest.raises(InputFileError, match="grows more than 200 times when unpacked"):
+        list(islice(rows, 20))

@@ -210,7 +210,7 @@ class ScratchLru(Scratch):
     def consume(self, refs: tuple[int, ...]) -> None:
         """Move used lines to the end, in ascending order of the references, as the key–value LRU touches records."""
         for r in sorted(refs):
-            used = [line for line in self._lines if any(one.label == r for one in read_wording(line).statements)]
+            used = [line for line in self._lines if r in read_wording(line).statements]
             self._lines = [line for line in self._lines if line not in used] + used
 
     def _make_room(self, size: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from eirkit.agents.wording import Statement, Wording, read_wording
 from eirkit.tasks.task import Payload
@@ -38,20 +39,15 @@ def recognise(texts: Iterable[str], records: Values, *, best_first: bool = False
             last, as for notes, which are corrected by later ones.
     """
     wordings = [read_wording(text) for text in texts]
-    deciding: dict[int, list[Statement]] = {}  # what the text that counts states, by label
+    deciding: dict[int, tuple[Statement, ...]] = {}  # what the text that counts states, by label
     for wording in reversed(wordings) if best_first else wordings:
-        said: dict[int, list[Statement]] = {}
-        for one in wording.statements:
-            said.setdefault(one.label, []).append(one)
-        deciding |= said
+        deciding.update(wording.statements)
     present = frozenset([t for t, said in deciding.items() if t in records and _is_sure(said, records[t])])
-    stated = {
-        t: digits
-        for t, said in deciding.items()
-        if t in records and not _matches(said[0], records[t]) and (digits := _digits(said[0], len(records[t])))
-    }
-    if deciding.keys() & records.keys() <= present and not any(wording.loose or wording.spelt for wording in wordings):
+    lacking = [t for t in deciding if t in records and t not in present]
+    if not lacking and not any([wording.loose or wording.spelt for wording in wordings]):  # noqa: C419 - faster
         return Recognition(present)
+    wrong = {t: deciding[t][0] for t in lacking if not _matches(deciding[t][0], records[t])}
+    stated = {t: digits for t, one in wrong.items() if (digits := _digits(one, len(records[t])))}
     uncertain = _uncertain(wordings, {t: values for t, values in records.items() if t not in present})
     return Recognition(present, uncertain, stated)
 
@@ -61,8 +57,10 @@ def records_in(text: str, records: Values) -> frozenset[int]:
     return recognise((text,), records).present
 
 
-def _is_sure(said: list[Statement], values: Payload) -> bool:
+def _is_sure(said: tuple[Statement, ...], values: Payload) -> bool:
     """True if everything that one text states for a label is this value, without doubt."""
+    if len(said) == 1 and said[0].sure and said[0].numbers == values:
+        return True  # fast path: a record as it is shown
     return all(one.sure and _matches(one, values) for one in said)
 
 
@@ -83,7 +81,7 @@ def _uncertain(wordings: list[Wording], lacking: Values) -> frozenset[int]:
     spelt = frozenset().union(*[wording.spelt for wording in wordings])
     found = {t for t, values in lacking.items() if t in spelt or (loose and loose.issuperset(values))}
     for wording in wordings:
-        for one in wording.statements:
+        for one in chain.from_iterable(wording.statements.values()):
             if (values := lacking.get(one.label)) is None:
                 continue
             if _matches(one, values) or (one.near | loose | {*one.ungrouped}).issuperset(values):

@@ -8,7 +8,7 @@ negated or computed (`A_7 = 3 + 4`) is stated without certainty, and a number th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -64,7 +64,7 @@ class Statement:
 class Wording:
     """What one text states."""
 
-    statements: tuple[Statement, ...]
+    statements: Mapping[int, tuple[Statement, ...]]  # by label
     loose: frozenset[int] = frozenset()  # numbers that belong to no label
     spelt: frozenset[int] = frozenset()  # labels whose value seems to be spelt in words
 
@@ -83,7 +83,8 @@ def read_wording(text: str) -> Wording:
     if plain := _CANONICAL.fullmatch(text):
         digits = tuple(plain.group(2).split())
         numbers = tuple(map(int, digits))
-        return Wording((Statement(int(plain.group(1)), numbers, digits, numbers, False, True, frozenset()),))
+        label = int(plain.group(1))
+        return Wording({label: (Statement(label, numbers, digits, numbers, False, True, frozenset()),)})
     return _Parser(text).wording()
 
 
@@ -105,7 +106,10 @@ class _Parser:
             self._take(said, tokens)
 
     def wording(self) -> Wording:
-        return Wording(tuple(self.statements), frozenset(self.loose), frozenset(self.spelt))
+        said: dict[int, tuple[Statement, ...]] = {}
+        for one in self.statements:
+            said[one.label] = (*said.get(one.label, ()), one)
+        return Wording(said, frozenset(self.loose), frozenset(self.spelt))
 
     def _take(self, said: str, tokens: list[_Token]) -> None:
         labels = [token.label for token in tokens if token.label is not None]

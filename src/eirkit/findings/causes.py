@@ -212,25 +212,18 @@ class _Judge:
             return Verdict(
                 step.t, step.scored, bool(step.refs), False, False, False, False, "not_answered", "unreached"
             )
+        consumes = bool(step.refs)
+        known = not (decision.missing or decision.uncertain)
+        informed = consumes and known and self.wrong.isdisjoint(step.refs)
+        if correct and known:  # most steps of most runs
+            return Verdict(step.t, step.scored, consumes, False, True, True, follows, None, None, informed)
         cause, kind = (None, None) if correct else self._why(step, decision, replaced, follows)
-        blind = submitted is not None and bool(decision.unavailable) and bool(self._lost(decision))
-        return Verdict(
-            t=step.t,
-            scored=step.scored,
-            consumes=bool(step.refs),
-            missed=bool(decision.missing),
-            answered=submitted is not None,
-            correct=correct,
-            self_consistent=follows,
-            cause=cause,
-            kind=kind,
-            informed=bool(step.refs)
-            and not (decision.missing or decision.uncertain)
-            and self.wrong.isdisjoint(step.refs),
-            unsure=bool(decision.uncertain) and not decision.missing,
-            blind=blind,
-            unexplained=blind and correct and not self._explains(step, decision),
-        )
+        answered, missed = submitted is not None, bool(decision.missing)
+        unsure = bool(decision.uncertain) and not missed
+        blind = answered and bool(decision.unavailable) and bool(self._lost(decision))
+        unexplained = blind and correct and not self._explains(step, decision)
+        how = (informed, unsure, blind, unexplained)
+        return Verdict(step.t, step.scored, consumes, missed, answered, correct, follows, cause, kind, *how)
 
     def _lost(self, decision: Decision) -> list[int]:
         """Return the inputs that were unavailable and not restored."""

@@ -200,3 +200,16 @@ def test_the_output_of_codex_exec_tells_commands_and_changes(tmp_path: Path) -> 
     assert [read.path for turn in turns for read in turn.reads] == ["a.py"]
     assert [write.path for turn in turns for write in turn.writes] == ["a.py"]
     assert [turn.recorded.text for turn in turns] == ["", "", "Done."]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "writes"), [("cursor", "", ["a.py"]), ("droid", "d1", []), ("droid", "stream", [])]
+)
+def test_messages_of_blocks_tell_what_was_read_and_written(
+    name: str, file: str, writes: list[str], tmp_path: Path
+) -> None:
+    run = session(name, tmp_path, file)
+    turns = interpret(run, len).turns
+    assert run.prompt == "Mend a.py"
+    assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1")]
+    assert [write.path for turn in turns for write in turn.writes] == writes

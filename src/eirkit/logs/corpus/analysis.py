@@ -43,7 +43,7 @@ from eirkit.logs.demand.graph import DemandRule, Goal, OwnEdits, goal_of, sessio
 from eirkit.logs.demand.live_states import FileUse, MeasuredRun, Visibility, graph_tables, live_at, measure_touches
 from eirkit.logs.sources.documents import Skipped
 from eirkit.logs.tables import Columns, columns_of
-from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
+from eirkit.logs.time_limits import RECORD_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import CachedCounter, Counter
 from eirkit.logs.trajectory import Recording, Trajectory
 
@@ -97,16 +97,20 @@ def measure(recording: Recording, patch: Patch | None, options: AnalysisOptions,
 
 def analyze(trajectory: Trajectory, patch: Patch | None, options: AnalysisOptions, count: Counter) -> Analysis:
     """Return the analysis of a run over files."""
+    check_time()
     by_paper = goal_of(trajectory, patch, tests=options.goal_tests, own_edits=options.own_edits)
     is_named = by_paper.source != "own-edits"
     goal = by_paper if is_named or options.rule == "paper" else session_goal(trajectory)
     measured = measure_touches(trajectory, goal, count, None if options.rule == "paper" else by_paper)
+    check_time()
     waits = intervals(trajectory, goal.paths)
     events = anomalies(trajectory)
     clips = clipped_views(trajectory, goal.paths)
     hidden = hidden_lines(trajectory, old_lines(goal.patch, goal.paths))
+    check_time()
     dropped = dropped_states(trajectory, _live_at_breaks(goal, measured), count)
     tools = coverage_of(trajectory.recording)
+    check_time()
     tables = {
         **graph_tables(measured, goal, options.visibility),
         "calls": columns_of(ToolCoverage, tools),

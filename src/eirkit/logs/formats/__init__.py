@@ -6,6 +6,8 @@ PLUGINS = {
     "codex": "eirkit.logs.formats.sessions.codex",
     "codex-exec": "eirkit.logs.formats.sessions.printed",
     "copilot-cli": "eirkit.logs.formats.sessions.copilot_cli",
+    "cursor": "eirkit.logs.formats.sessions.blocks",
+    "droid": "eirkit.logs.formats.sessions.blocks",
     "gemini-cli": "eirkit.logs.formats.sessions.gemini_cli",
     "goose": "eirkit.logs.formats.sessions.goose",
     "harbor": "eirkit.logs.formats.harbor",

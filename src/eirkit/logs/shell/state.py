@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from eirkit.logs.shell.words import Glob
@@ -52,6 +53,7 @@ class ShellState:
     shown: dict[str, None] = field(default_factory=dict)  # files of which the run was shown any content
     lengths: dict[str, int] = field(default_factory=dict)  # lines of files that were shown as a whole and not changed
     _kept: int = 0
+    _matched: dict[str, tuple[int, list[str]]] = field(default_factory=dict)  # names looked at and matched, by glob
 
     def resolve(self, word: str, folder: str | None = None) -> str | None:
         """Return the path that a word names, relative to the repository if inside it; None if it names none."""
@@ -92,12 +94,16 @@ class ShellState:
         wanted = self.resolve(pattern, folder)
         if wanted is None or len(wanted) > _LONGEST_GLOB:
             return []
-        matches = _pattern(wanted)
-        found = [path for path in self.known() if matches(path)][:_MOST_MATCHES]
+        known = self.known()
+        # Names are only added, so that those looked at before need not be looked at again.
+        seen, found = self._matched.get(wanted, (0, []))
+        if seen < len(known) and len(found) < _MOST_MATCHES:
+            found = [*found, *filter(_pattern(wanted), islice(known, seen, None))][:_MOST_MATCHES]
+            self._matched[wanted] = len(known), found
         self.unresolved += not found
-        return found
+        return list(found)
 
-    def known(self) -> Iterable[str]:
+    def known(self) -> Collection[str]:
         """Return every file that the run has named or shown so far."""
         for text, folder in self._outputs:
             for name in dict.fromkeys(_NAME.findall(text)):
@@ -127,7 +133,9 @@ class ShellState:
 
     def forget(self, path: str) -> None:
         """Drop a file that was removed."""
-        self.met.pop(path, None)
+        if path in self.met:
+            del self.met[path]
+            self._matched.clear()
         self.shown.pop(path, None)
         self.keep_text(path, None)
 

@@ -16,6 +16,7 @@ from eirkit.errors import InputFileError, MissingExtraError
 from eirkit.logs.sources.streams import LARGEST_RATIO, cause_of
 
 _DEEPEST = 32  # nesting levels; a valid footer needs six
+_FREE_BYTES = 1 << 24  # that any file may unpack to; a dictionary repeats one value in every row at no cost
 _TAIL_BYTES = 8  # the footer's length and the magic bytes
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT, _UUID = range(1, 14)
 _VARINTS, _FIXED = frozenset({_I16, _I32, _I64}), {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8, _UUID: 16}
@@ -222,7 +223,8 @@ def read_rows(
     """
     file, groups, stored_bytes = _opened(stored, source, limit_bytes)
     end = groups[-1].stop if stop is None and groups else stop or 0
-    produced = 0
+    produced = unpacked = 0
+    most = max(min(limit_bytes, _FREE_BYTES), LARGEST_RATIO * stored_bytes)
     for place, group in enumerate(groups):
         if group.stop <= start or group.start >= end:
             continue
@@ -239,9 +241,13 @@ def read_rows(
             produced += rows.nbytes
             if rows.nbytes > limit_bytes:
                 raise InputFileError(f"{source}: rows of more than {limit_bytes:,} bytes; split it")
-            if produced > max(limit_bytes, LARGEST_RATIO * stored_bytes):
-                raise InputFileError(f"{source}: grows more than {LARGEST_RATIO} times when unpacked; {_TRUST}")
             for row in _as_python(rows):
+                # A batch counts a value of a dictionary once, however many of its rows hold it.
+                unpacked += (
+                    sum(len(value) for value in row.values() if isinstance(value, str)) if isinstance(row, dict) else 0
+                )
+                if max(produced, unpacked) > most:
+                    raise InputFileError(f"{source}: grows more than {LARGEST_RATIO} times when unpacked; {_TRUST}")
                 number += 1
                 yield number, row
 

@@ -1,0 +1,136 @@
+"""Reads sessions that are JSON lines of messages with blocks of text, calls and results: Cursor and Droid.
+
+Cursor's calls have no id, so a result belongs to the last call. Of Droid, the stream that it prints is read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from eirkit.logs.formats.messages import arguments_of, take_reply, take_results, text_of
+from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, objects_by_line, skipped, string_of
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.trajectory import MARKED, SHAPE, Recording, formats
+
+Line = Mapping[str, Any]
+
+
+@formats.add("cursor")
+class Cursor:
+    """Transcripts of Cursor's agent: lines of a role and a message."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether the lines consist of a role and a message of blocks, a shape without any name."""
+        records = document.first_records
+        return SHAPE if records and all(map(_is_bare, records)) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the transcript's one run."""
+        builder = RunBuilder()
+        for line in objects_by_line(document):
+            if isinstance(line, Skipped):
+                yield line
+            else:
+                _take_message(builder, string_of(line.get("role")), mapping_of(line.get("message")).get("content"))
+        name = document.name.removesuffix(".jsonl")
+        is_child = document.parent is not None and document.parent.name == "subagents"
+        yield _recording(document, builder, "cursor", {"id": name}, is_child)
+
+
+def _is_bare(record: Line) -> bool:
+    is_said = record.get("role") in ("user", "assistant") and isinstance(record.get("message"), dict)
+    return is_said and isinstance(record["message"].get("content"), list) and "sessionId" not in record
+
+
+@formats.add("droid")
+class Droid:
+    """Sessions of Factory's Droid, and the stream that it prints."""
+
+    def recognises(self, document: LogDocument) -> int:
+        """Return whether a session starts and messages follow, or calls are named as in its stream."""
+        records = document.first_records
+        is_session = any(record.get("type") == "session_start" and "cwd" in record for record in records)
+        is_stream = any(record.get("type") == "tool_call" and "toolCallId" in record for record in records)
+        return MARKED if is_session or (is_stream and any("session_id" in record for record in records)) else 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        """Yield the session's one run."""
+        builder = RunBuilder()
+        start: Line = {}
+        for line in objects_by_line(document):
+            if isinstance(line, Skipped):
+                yield line
+                continue
+            if line.get("type") in ("session_start", "system"):
+                start = start or line
+            _take_line(builder, line)
+        yield _recording(document, builder, "droid", start, False)
+
+
+def _take_line(builder: RunBuilder, line: Line) -> None:
+    kind, id = line.get("type"), string_of(line.get("toolCallId"))
+    if kind == "message" and "message" in line:
+        message = mapping_of(line.get("message"))
+        _take_message(builder, string_of(message.get("role")), message.get("content"))
+    elif kind == "message":
+        _take_message(builder, string_of(line.get("role")), [{"type": "text", "text": string_of(line.get("text"))}])
+    elif kind == "tool_call":
+        builder.begin()
+        arguments = arguments_of(line.get("parameters"))
+        builder.ask(id, _tool(string_of(line.get("toolName")), arguments), arguments)
+    elif kind == "tool_result":
+        value = line.get("value")
+        code = mapping_of(value).get("exitCode")
+        shown = (
+            string_of(mapping_of(value).get("stdout")) or text_of(mapping_of(value).get("content")) or text_of(value)
+        )
+        failed = line.get("isError") is True
+        builder.answer(id, shown, failed=failed, exit_code=code if type(code) is int else None)
+
+
+def _take_message(builder: RunBuilder, role: str, content: object) -> None:
+    if role == "assistant":
+        builder.begin()
+        take_reply(builder, [_named(block) for block in items_of(content)])
+    elif role == "user":
+        results = [block for block in items_of(content) if block.get("type") == "tool_result"]
+        known = [block for block in results if builder.asked(string_of(block.get("tool_use_id"))) is not None]
+        take_results(builder, known, {})
+        for block in results:
+            if block not in known:
+                builder.answer_last(text_of(block.get("content")), failed=block.get("is_error") is True)
+        if not results:
+            builder.request(text_of(content))
+
+
+def _named(block: Line) -> Line:
+    if block.get("type") != "tool_use":
+        return block
+    return {**block, "name": _tool(string_of(block.get("name")), arguments_of(block.get("input")))}
+
+
+def _tool(name: str, arguments: Line) -> str:
+    is_command = name in ("Execute", "Shell", "Bash") and isinstance(arguments.get("command"), str)
+    return "bash" if is_command else name
+
+
+def _recording(
+    document: LogDocument, builder: RunBuilder, format: str, start: Line, is_child: bool
+) -> Recording | Skipped:
+    if not builder.turn_count:
+        return skipped(document, "holds no reply of the agent; leave it out")
+    run_id = string_of(start.get("session_id")) or string_of(start.get("id")) or document.name
+    parent = document.parent.parent.name if is_child and document.parent is not None else ""
+    return Recording(
+        run_id=run_id,
+        task_id=parent or run_id,
+        format=format,
+        source=document.source,
+        turns=builder.turns(),
+        model=string_of(start.get("model")),
+        prompt=builder.prompt,
+        root=string_of(start.get("cwd")) or None,
+        agent_version=string_of(start.get("version")),
+        details={"parent_run": parent} if parent else {},
+    )
