@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from eirkit.logs.actions.touches import touches_of
+from eirkit.logs.formats.mini_swe_agent import read_turns
 from eirkit.logs.shell.effects import shell_touches
 from eirkit.logs.shell.state import ShellState
 from eirkit.logs.trajectory import Call, FileRead, Touches
+from eirkit.logs.viewer_output import clip_marks
 from tests.processes import completed
 from tests.vestige.shells import FILES, REAL, TOLD, Labelled
 
@@ -119,3 +122,25 @@ def test_no_mark_of_ours_gets_into_a_path(code: str) -> None:
     touches = shell_touches(f"python3 - <<'EOF'\n{code}\nEOF", "x\n", 0, state)
     paths = [read.path for read in touches.reads] + [write.path for write in touches.writes]
     assert all(path.isprintable() for path in paths)
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+def test_escapes_of_an_observation_in_json_are_not_part_of_it(fenced: bool) -> None:
+    """mini-SWE-agent 2 shows outputs as JSON; a file of quotes and tabs is as long as it is."""
+    text = 'print("a\\tb")\n' * 40
+    observation = json.dumps({"returncode": 0, "output": text}, indent=2)
+    command = "cat src/a.py"
+    if fenced:
+        reply = {"role": "assistant", "content": f"THOUGHT: look\n```bash\n{command}\n```"}
+        answer = {"role": "user", "content": observation}
+    else:
+        function = {"name": "bash", "arguments": json.dumps({"command": command})}
+        reply = {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": function}]}
+        answer = {"role": "tool", "tool_call_id": "1", "content": observation}
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "fix"}, reply, answer, reply, answer]
+    _, turns = read_turns(messages)
+    call = turns[0].calls[0]
+    assert (call.output, call.exit_code) == (text, 0)
+    long = json.dumps({"returncode": 1, "output_head": "a\n", "elided_chars": 9, "output_tail": "b\n"})
+    answer["content"] = long
+    assert clip_marks(read_turns(messages)[1][0].calls[0].output)

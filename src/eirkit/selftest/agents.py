@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from eirkit.selftest.behaviour import Check, Observed, PlantedBehaviour
 from eirkit.selftest.memories import MEMORY, fates
-from eirkit.selftest.models import PERFECT, Speech, accuracy, silent_on
+from eirkit.selftest.models import PERFECT, Speech, accuracy, says, silent_on
 from eirkit.selftest.planted import Form, PlantedTurn, Traits
 from eirkit.selftest.server import Said
 
@@ -165,7 +165,24 @@ BEHAVIOURS = (
         checks=(fates,),
     ),
     _rescue(
+        "rescue", "a model that leaves out what it misses", "--h 2", arms, wide, says("restoring it changes accuracy")
+    ),
+    _rescue(
         "rescue-sentence", "a memory in other words, nothing lost", f"--h 2 {MEMORY}.how=sentence", no_effect, case=1
+    ),
+    _rescue(
+        "rescue-cheat", "an endpoint that remembers everything", "--h 2", no_effect, traits=Traits(cheat=True), case=4
+    ),
+    _rescue("rescue-one", "one step with a miss", "--h 3", wide, task="--n 6 --m 4", seeds="1", case=5),
+    PlantedBehaviour(
+        "gate-slips",
+        "2% slips: able, step by step",
+        Traits(slip=0.02, draw=2),
+        "--h 2 --control",
+        task="--n 64 --m 4",
+        seeds="0",
+        checks=(claims(True),),
+        case=5,
     ),
     PlantedBehaviour(
         "gate-weak",

@@ -224,4 +224,13 @@ BEHAVIOURS = (
         Traits(speak=lambda turn, lines: (Said(lines[0], usage=False), "plain")),
         checks=PERFECT,
     ),
+    PlantedBehaviour(
+        "cheat",
+        "an endpoint that remembers everything",
+        Traits(cheat=True),
+        "--h 2",
+        seeds="0:4",
+        checks=(says("leak|remember|cannot be"),),
+        case=4,
+    ),
 )

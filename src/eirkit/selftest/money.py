@@ -84,4 +84,17 @@ BEHAVIOURS = (
         "a memory that asks the model of the run",
         options="--h 2 --memory eirkit.selftest.memories:ModelledMemory --memory-set ModelledMemory.model=run",
     ),
+    _money(
+        "cap",
+        "a cap for half of six runs at once, raised later",
+        capped(1.5, 3),
+        options="--cap-usd 1.5 --json --connections 6 --max-tokens 40",
+        seeds="0:6",
+        then=_MORE,
+        steps=False,
+        case=9,
+    ),
+    _money(
+        "cap-small", "a cap that is too small for a call", capped(0.01, 0), options="--cap-usd 0.01 --json", then=_MORE
+    ),
 )

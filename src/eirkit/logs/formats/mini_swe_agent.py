@@ -7,6 +7,7 @@ marker of an elided middle stays.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ _FIRST_KEY = re.compile(rb'\s*\{\s*"info"\s*:\s*\{\s*"(?:exit_status|model_stats
 _MARKS = (b'"mini_version":', b'"minisweagent.', b'"submission":', b'"model_stats":')
 _RESULT = re.compile(r"\s*(?:<returncode>(-?\d{1,9})</returncode>\s*)?")
 _SUCCESS = "<returncode>0</returncode>\n<output>"
+_JSON_BEGINNING = 200  # characters within which an observation in JSON names the exit code
 _TIMED_OUT = "The last command <command>"
 _OBSERVATIONS = ("<returncode>", "<exception>", _TIMED_OUT)
 
@@ -127,7 +129,7 @@ def fenced_command(text: str) -> tuple[int, str, str]:
 def _only_call(command: str, answers: Sequence[Message], is_last: bool) -> Call:
     answer = answers[0] if answers else {}
     text = text_of(content_of(answer))
-    if not text.startswith(_OBSERVATIONS):
+    if not text.startswith(_OBSERVATIONS) and _told_in_json(text) is None:
         # The message after the last command is the submission or the exit reason, which the agent never saw.
         return Call("bash", {"command": command}, "" if is_last else text)
     return _call("bash", {"command": command}, text, answer.get("extra"))
@@ -173,6 +175,9 @@ def _call(tool: str, arguments: Mapping[str, Any], text: str, extra: object) -> 
 
 def _observation(text: str) -> tuple[str, int | None, bool]:
     """Return a command's output, its exit code, and whether it was stopped."""
+    if (told := _told_in_json(text)) is not None:
+        code, failed = told.get("returncode"), bool(told.get("exception_info"))
+        return _json_output(told), code if isinstance(code, int) else None, failed
     if text.startswith(_SUCCESS) and text.endswith("</output>"):  # the common case
         return text[len(_SUCCESS) + text.startswith("\n", len(_SUCCESS)) : -len("</output>")], 0, False
     start = 0
@@ -185,6 +190,24 @@ def _observation(text: str) -> tuple[str, int | None, bool]:
         return text, None, start > 0
     output = _inner_output(text, result.end())
     return output, int(result[1]) if result[1] else None, start > 0
+
+
+def _told_in_json(text: str) -> Mapping[str, Any] | None:
+    """Return an observation that is a JSON object, as version 2 writes it; its escapes are not part of the output."""
+    if text[:1] != "{" or '"returncode"' not in text[:_JSON_BEGINNING]:
+        return None
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return told if isinstance(told, dict) and ("output" in told or "output_head" in told) else None
+
+
+def _json_output(told: Mapping[str, Any]) -> str:
+    if isinstance(told.get("output"), str):
+        return string_of(told["output"])
+    elided = f"<elided_chars>\n{told.get('elided_chars', 'some')} characters elided\n</elided_chars>"
+    return f"{string_of(told.get('output_head'))}\n{elided}\n{string_of(told.get('output_tail'))}"
 
 
 def _inner_output(text: str, start: int) -> str:
