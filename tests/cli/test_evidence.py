@@ -22,7 +22,7 @@ SMALL = ("--n", "12", "--seeds", "0:2")
 COMMANDS = {
     "rescue": ("--workload", "store-recall", "--m", "8", "--h", "2", *SMALL),
     "probe": ("--workload", "stepwise-sum", "--m", "4", "--h", "2", "--fan-ins", "2", "--n", "16", "--seeds", "0:12"),
-    "capability": ("--workload", "store-recall", "--windows", "4", *SMALL),
+    "capability": ("--workload", "store-recall", "--windows", "4", "--threshold", "0.5", *SMALL),
 }
 KINDS = {"rescue": {"rescue"}, "probe": {"probe"}, "capability": {None, "calculator"}}  # what is done to runs
 REPLY_USD = 0.11  # at the price below and the server's 110 tokens
