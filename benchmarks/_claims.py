@@ -18,10 +18,13 @@ from time import process_time
 
 import numpy as np
 import orjson
+import zstandard
 
 from benchmarks import cones, counting, generation, session, simulation, vestige
 from eirkit.eir.bisimulation import count_process
 from eirkit.eir.windows import count_visible, window_at
+from eirkit.event_files import EVENTS
+from eirkit.runs.store import RUNS
 from eirkit.runs.suite import read_suite
 from eirkit.runs.sweep import start_sweep
 from eirkit.show.folders import page_for
@@ -162,7 +165,8 @@ def _report() -> Iterator[Pair]:
         folder = Path(place) / "out"
         start_sweep(read_suite({**session.GRID, "seeds": "0:30"}), folder)
         page_for(folder)
-        records = [path.read_bytes() for path in sorted(folder.rglob("*.jsonl"))]
+        events = zstandard.ZstdDecompressor().stream_reader((folder / EVENTS).read_bytes(), read_across_frames=True)
+        records = [(folder / RUNS).read_bytes(), events.read()]
 
         def parse() -> None:
             for content in records:
