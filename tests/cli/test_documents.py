@@ -27,6 +27,7 @@ LINES = {
     "eir curve": "stepwise-sum --h 8",
     "eir count": "examples/timezone.py:timezone --groups",
     "lacuna generate": "stepwise-topk --n 20 --slots 1",
+    "lacuna words": "--seed 1",
     "lacuna simulate": "full-lookup --seeds 0:5 --first-failure",
     "lacuna cones": "--seeds 0:5 --pairs --growth",
     "lacuna run": "stepwise-sum,store-recall --n 12 --m 4 --h 4,2 --model reference/calculator,reference/sloppy",
@@ -53,6 +54,7 @@ ELSEWHERE = {
     "view": "tests/report/test_viewer_cli.py",  # serves until it is stopped, as the next two do
     "mcp serve": "tests/bridges/test_mcp_server.py",
     "vestige guard": "tests/bridges/test_guard_proxy.py",
+    "selftest": "tests/selftest/test_selftest.py",  # takes a minute
     "completion": "tests/cli/test_main.py",  # its text is a script, which a shell evaluates
 }
 
@@ -171,7 +173,7 @@ SPELLINGS = [
     ("lacuna generate", "--n 8"),
     ("lacuna simulate", "--n 12 --seeds 0:2"),
     ("lacuna rescue", "--n 12 --seeds 0:1 --model reference/calculator"),
-    ("lacuna capability", "--n 8 --windows 4 --seeds 0:1 --model reference/calculator"),
+    ("lacuna capability", "--n 8 --windows 4 --seeds 0:1 --threshold 0.5 --model reference/calculator"),
     ("lacuna probe", "--seeds 0:1 --model reference/recoverer"),
     ("lacuna run", "--n 8 --seeds 0:1 --model reference/calculator --dry-run"),
 ]

@@ -216,6 +216,7 @@ def as_earlier(folder: Path) -> Path:
     runs = []
     for record in records(folder):
         record["score"]["errors"] = merged(record["score"]["errors"])
+        del record["crc32"]
         runs.append(json.dumps(record) + "\n")
     (folder / "runs.jsonl").write_text("".join(runs), "utf-8")
     document = json.loads((folder / "summary.json").read_text("utf-8"))

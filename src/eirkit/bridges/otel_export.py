@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +33,15 @@ from eirkit.errors import InfrastructureError, UsageError
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.formats.otlp_spans import CALL_FACTS, RUN_FACTS, TURN_FACTS
 from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.trajectory import Call, LoggedUsage, RecordedTurn, Recording, Touches
+from eirkit.logs.trajectory import Call, KeptContext, LoggedUsage, RecordedTurn, Recording, Touches
 from eirkit.packages import load_vendor
 from eirkit.runs.manifest import FILE as MANIFEST
 from eirkit.runs.store import RUNS
 
-_RUN = ("task_id", "model", "resolved", "reward", "goal_files", "submission", "root", "exit_status", "domain")
+_RUN = (
+    *("task_id", "model", "agent_version", "window", "resolved", "reward"),
+    *("goal_files", "submission", "root", "exit_status", "domain"),
+)
 _READ = ("path", "tokens", "content", "clipped")
 _WRITE = ("path", "kind", "tokens", "content")
 
@@ -108,7 +111,16 @@ class _SpanWriter:
             facts["tokens"] = turn.tokens
         if turn.broken is not None:
             facts |= {"broken": turn.broken, "carried": turn.carried if self.texts else ""}
+        if turn.asked and self.texts:
+            facts["asked"] = turn.asked
+        if turn.kept is not None:
+            facts["kept"] = self._kept(turn.kept)
         return {**facts, "rejected": True} if turn.rejected else facts
+
+    def _kept(self, kept: KeptContext) -> dict[str, Any]:
+        files = [{name: getattr(read, name) for name in _READ} for read in kept.files]
+        found = {one.name: getattr(kept, one.name) for one in fields(kept)} | {"files": files}
+        return found if self.texts else {**found, "texts": [], "files": []}
 
     def _touches(self, touches: Touches) -> dict[str, Any]:
         found = {

@@ -83,17 +83,18 @@ def _measured_rows(wanted: Mapping[str, Cell], runner: Runner) -> dict[str, dict
 
 
 def _settled_rows(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the final verdicts by key."""
+    """Return the final verdicts by key; those of versions that compared accuracies are made anew from their runs."""
     path = folder / SUMMARY
     rows = read_document(path, SCHEMA)["rows"] if path.exists() else []
-    return {row["key"]: row for row in rows if not row["failures"]}
+    return {row["key"]: row for row in rows if not row["failures"] and "verdict" in row}
 
 
 def _refuse_other(folder: Path) -> None:
     """Raise UsageError if the folder contains anything but the control of this sweep."""
     if (folder / FILE).exists():
         then = read_document(folder / FILE, PLAN_SCHEMA)
-        if (then.get("command"), then.get("settings")) != ("control", _SETTINGS):
+        settings = {**then.get("settings", {}), "threshold": GATE.threshold}  # decides nothing that is stored
+        if (then.get("command"), settings) != ("control", _SETTINGS):
             raise UsageError(f"{folder} contains another control; move it away and resume")
     elif not is_unused_folder(folder):
         raise UsageError(f"{folder} contains other files; move them away and resume")
