@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any
 
 from eirkit.errors import InputFileError
 from eirkit.logs.formats.messages import arguments_of, shell_name
@@ -26,11 +26,15 @@ from eirkit.logs.formats.otlp_spans import (
     as_text,
     asked_parts,
     facts_of,
+    kept_of,
     said_parts,
+    size_of,
     spans_of,
     structured,
+    touches_of,
     usage_of,
     verdict_of,
+    words_of,
 )
 from eirkit.logs.formats.run_builder import (
     RunBuilder,
@@ -45,20 +49,12 @@ from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import (
     NAMED,
     Break,
-    Evidence,
-    FileRead,
-    FileWrite,
-    KeptContext,
     LoggedUsage,
     RecordedTurn,
     Recording,
-    Touches,
-    WriteKind,
     formats,
 )
 
-_KINDS: tuple[WriteKind, ...] = ("whole", "edit", "delete")
-_EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 _BREAKS: tuple[Break, ...] = ("compaction", "clear")
 
 
@@ -206,57 +202,8 @@ def _finished(turn: RecordedTurn, group: _Group) -> RecordedTurn:
         return turn
     tokens, touched = group.facts.get("tokens"), group.facts.get("touches")
     turn = replace(turn, tokens=tokens if type(tokens) is int and tokens >= 0 else None)
-    turn = replace(turn, asked=_text(group.facts.get("asked")) or turn.asked, kept=_kept(group.facts.get("kept")))
-    return replace(turn, calls=(), touches=_touches(touched)) if isinstance(touched, dict) else turn
-
-
-def _kept(given: object) -> KeptContext | None:
-    """Return what a break kept, as our own exports tell it."""
-    if not isinstance(given, dict):
-        return None
-    evidence = next((one for one in _EVIDENCE if one == given.get("evidence")), None)
-    if evidence is None:
-        return None
-    return KeptContext(
-        evidence=evidence,
-        texts=tuple(text for text in given.get("texts") or () if isinstance(text, str)),
-        files=_reads(given.get("files")),
-        turns=tuple(turn for turn in given.get("turns") or () if type(turn) is int),
-        is_complete=given.get("is_complete") is True,
-        is_opaque=given.get("is_opaque") is True,
-        tokens_before=_count(given.get("tokens_before")),
-        tokens_after=_count(given.get("tokens_after")),
-    )
-
-
-def _reads(given: object) -> tuple[FileRead, ...]:
-    return tuple(
-        FileRead(path, _count(item.get("tokens")), _text(item.get("content")), clipped=item.get("clipped") is True)
-        for item in items_of(given)
-        if (path := string_of(item.get("path")))
-    )
-
-
-def _touches(given: Mapping[str, Any]) -> Touches:
-    reads = _reads(given.get("reads"))
-    writes = tuple(
-        FileWrite(path, _kind(item.get("kind")), _count(item.get("tokens")), _text(item.get("content")))
-        for item in items_of(given.get("writes"))
-        if (path := string_of(item.get("path")))
-    )
-    return Touches(reads, writes)
-
-
-def _kind(value: object) -> WriteKind:
-    return next((kind for kind in _KINDS if kind == value), "edit")
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 1 << 53 else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+    turn = replace(turn, asked=words_of(group.facts.get("asked")) or turn.asked, kept=kept_of(group.facts.get("kept")))
+    return replace(turn, calls=(), touches=touches_of(touched)) if isinstance(touched, dict) else turn
 
 
 _BEGINNING = re.compile(rb'\s*(?:\[\s*)?\{\s*"resource_?[sS]pans"\s*:')
@@ -398,7 +345,7 @@ def _recording(document: LogDocument, name: str, members: _Members) -> Recording
         turns=turns,
         model=string_of(told.get("model")) or _model([*members.agents, *members.spans]),
         agent_version=string_of(told.get("agent_version")),
-        window=_count(told.get("window")),
+        window=size_of(told.get("window")),
         resolved=verdict if isinstance(verdict, bool) else resolved,
         reward=number_of(told.get("reward")) if "reward" in told else reward,
         goal_files=tuple(map(string_of, goals)) if isinstance(goals, list) else None,

@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from eirkit.facts import fact
 from eirkit.logs.formats.messages import arguments_of
 from eirkit.logs.formats.run_builder import count_of, items_of, mapping_of, number_of, string_of
-from eirkit.logs.trajectory import LoggedUsage
+from eirkit.logs.trajectory import Evidence, FileRead, FileWrite, KeptContext, LoggedUsage, Touches, WriteKind
 
 AGENT = "invoke_agent"
 INFERENCE = frozenset({"chat", "generate_content", "text_completion"})
@@ -24,6 +24,8 @@ MEMORY = frozenset({"search_memory", "create_memory", "update_memory", "upsert_m
 # Our own attributes, for which the conventions have none;
 RUN_FACTS, TURN_FACTS, CALL_FACTS = "eirkit.run", "eirkit.turn", "eirkit.call"
 
+_KINDS: tuple[WriteKind, ...] = ("whole", "edit", "delete")
+_EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 _DEEPEST = 32  # nesting levels of an attribute's value
 _DETAILS = "gen_ai.client.inference.operation.details"
 _EVALUATED = "gen_ai.evaluation.result"
@@ -226,3 +228,52 @@ def as_text(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)
+
+
+def kept_of(given: object) -> KeptContext | None:
+    """Return what a break kept, as our own exports tell it."""
+    if not isinstance(given, dict):
+        return None
+    evidence = next((one for one in _EVIDENCE if one == given.get("evidence")), None)
+    if evidence is None:
+        return None
+    return KeptContext(
+        evidence=evidence,
+        texts=tuple(text for text in given.get("texts") or () if isinstance(text, str)),
+        files=_reads(given.get("files")),
+        turns=tuple(turn for turn in given.get("turns") or () if type(turn) is int),
+        is_complete=given.get("is_complete") is True,
+        is_opaque=given.get("is_opaque") is True,
+        tokens_before=size_of(given.get("tokens_before")),
+        tokens_after=size_of(given.get("tokens_after")),
+    )
+
+
+def _reads(given: object) -> tuple[FileRead, ...]:
+    return tuple(
+        FileRead(path, size_of(item.get("tokens")), words_of(item.get("content")), clipped=item.get("clipped") is True)
+        for item in items_of(given)
+        if (path := string_of(item.get("path")))
+    )
+
+
+def touches_of(given: Mapping[str, Any]) -> Touches:
+    reads = _reads(given.get("reads"))
+    writes = tuple(
+        FileWrite(path, _kind(item.get("kind")), size_of(item.get("tokens")), words_of(item.get("content")))
+        for item in items_of(given.get("writes"))
+        if (path := string_of(item.get("path")))
+    )
+    return Touches(reads, writes)
+
+
+def _kind(value: object) -> WriteKind:
+    return next((kind for kind in _KINDS if kind == value), "edit")
+
+
+def size_of(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 53 else None
+
+
+def words_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None
