@@ -75,6 +75,7 @@ export interface AnalysisSummary {
     reread_dropped_tokens?: number; // an older analysis says neither this nor the next
     overwritten_tokens?: number;
     never_reread_tokens: number;
+    unknown_tokens: number;
     unmeasured?: number;
   };
   skipped: { source: string; reason: string }[];
