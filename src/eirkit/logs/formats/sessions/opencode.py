@@ -32,6 +32,7 @@ Object = Mapping[str, Any]
 
 _TABLES = {"session": ("id", "directory", "version"), "message": ("session_id", "data"), "part": ("message_id", "data")}
 _STORAGE = ("message", "part")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # ids that name files; any other is hostile
 _VIEW = re.compile(  # what the tool `read` puts around the lines of a file
     r"\A<path>[^\n]*</path>\n<type>file</type>\n<content>\n(.*?)"
     r"\n\n\((?:Showing lines|End of file|Output capped)[^\n]*\n</content>.*\Z",
@@ -111,7 +112,7 @@ def _storage(document: LogDocument) -> Path | None:
 
 def _stored(document: LogDocument, session: Object) -> Iterator[tuple[Object, list[Object]]]:
     storage, id = _storage(document), string_of(session.get("id"))
-    if storage is None or not id or "/" in id or id.startswith("."):
+    if storage is None or not _NAME.fullmatch(id):
         return
     loose: dict[str, list[Object]] = {}  # by message; the oldest versions keep all parts in one folder
     for part in _objects(storage / "part", storage):
@@ -119,8 +120,8 @@ def _stored(document: LogDocument, session: Object) -> Iterator[tuple[Object, li
     messages = sorted(_objects(storage / "message" / id, storage), key=_created)
     for message in messages:
         own = string_of(message.get("id"))
-        is_name = bool(own) and "/" not in own and not own.startswith(".")
-        yield message, (list(_objects(storage / "part" / own, storage)) if is_name else []) or loose.get(own, [])
+        parts = list(_objects(storage / "part" / own, storage)) if _NAME.fullmatch(own) else []
+        yield message, parts or loose.get(own, [])
 
 
 def _created(message: Object) -> tuple[int, str]:
