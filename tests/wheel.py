@@ -20,6 +20,7 @@ EXPECTED = {
     "eirkit",
     "bm25s",
     "click",
+    "zstandard",
     "numpy",
     "rich",
     "markdown-it-py",
