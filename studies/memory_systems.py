@@ -101,7 +101,7 @@ def _measured(runs: Sequence[MemoryRun]) -> dict[str, Any]:
     return {
         "lost": fates["not_stored"],
         "not found": fates["not_found"],
-        "other value": fates["other_value"],
+        "other value": sum(fates[fate] for fate in ("other_value", "swapped_value", "cut_value", "stale_value")),
         "ms/write": _milliseconds(runs, "write_seconds", total("writes")),
         "ms/search": _milliseconds(runs, "search_seconds", total("searches")),
         "own calls": total("model_calls"),

@@ -140,7 +140,7 @@ def test_runs_behind_a_hopeless_beginning_are_left_as_if_it_was_read_whole():
 def test_a_row_that_hogs_costs_itself_and_is_named(tmp_path):
     rows = [message_row(number, 60_000 if number == 33 else 6) for number in range(60)]
     logs = row_file(tmp_path / "logs" / "runs.parquet", rows).parent
-    engine = Processes(2, PieceLimits(memory_bytes=400 << 20))
+    engine = Processes(2, PieceLimits(memory_bytes=560 << 20))
     found = analyze_in_parts(Corpus((logs,)), tmp_path / "out", OPTIONS, engine)
     assert found["runs"] == 59
     (skipped,) = found["skipped"]

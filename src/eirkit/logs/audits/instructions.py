@@ -43,6 +43,7 @@ _COMMANDS = {
     "amend": "--amend",
     "force-push": "git push --force",
 }
+_LETTERS = re.compile(r"\w+")
 _WORD = re.compile(r"[\w./@-]{3,}")
 _COMMON = frozenset(
     {
@@ -153,7 +154,9 @@ def _forbidden(sentence: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return (), ()
     quoted = [text.strip() for text in _QUOTED.findall(sentence)]
     commands = [text for text in quoted if " " in text]
-    commands += [command for word, command in _COMMANDS.items() if re.search(rf"\b{word}\b", sentence.lower())]
+    text = sentence.lower()
+    named = {*_LETTERS.findall(text), "force-push" if "force-push" in text else ""}
+    commands += [command for word, command in _COMMANDS.items() if word in named]
     files = [text.rstrip("/.") for text in (*quoted, *_PATH.findall(sentence)) if " " not in text]
     return (tuple(dict.fromkeys(filter(None, files))) if _TOUCHES.search(sentence) else ()), tuple(commands)
 

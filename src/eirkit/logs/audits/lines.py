@@ -8,7 +8,7 @@ from collections.abc import Container
 from eirkit.logs.trajectory import FileRead, Turn
 
 DISTINCTIVE_CHARACTERS = 8  # shorter lines, such as `else:`, occur in too many files to identify one
-_NUMBER = re.compile(r"\s*\d{1,7}(?:[\t:|→]| {1,2})\s?")  # a line number as file viewers print it
+_NUMBER = re.compile(r"\A\s*+\d{1,7}+(?:[\t:|→]| {1,2})\s?")  # a line number as file viewers print it
 _LONGER_BEFORE = re.compile(r"[\w.+]|\w-")  # before a name in a text: it is the end of a longer name
 _LONGER_AFTER = re.compile(r"[\w+]|[.-]\w")  # after it: the start of a longer name; a full stop ends a sentence
 
