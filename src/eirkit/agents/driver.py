@@ -66,6 +66,17 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return asyncio.run(_attended(work))
     with ThreadPoolExecutor(1) as elsewhere:
-        return elsewhere.submit(asyncio.run, work).result()
+        return elsewhere.submit(asyncio.run, _attended(work)).result()
+
+
+async def _attended(work: Coroutine[Any, Any, T]) -> T:
+    asyncio.get_running_loop().set_exception_handler(_report)
+    return await work
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report what a callback raised, except that a result came for a call that an interrupt had just cancelled."""
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
