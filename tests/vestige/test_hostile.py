@@ -8,10 +8,12 @@ import json
 import os
 import random
 import re
+import sqlite3
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,17 @@ def overlapping(copies: int) -> bytes:
     return bytes(content[:start]) + entries + bytes(tail)
 
 
+def damaged_schema() -> bytes:
+    """A database whose schema cannot be parsed; SQLite quotes a name in its message that is not UTF-8."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE sessions (id)")
+        return (
+            connection.serialize()
+            .replace(b"CREATE TABLE sessions (id)", b"CREATE TABLE sess\x8bons (i,")
+            .replace(b"sessionssessions", b"sess\x8bonssess\x8bons")
+        )
+
+
 HOSTILE: dict[str, Callable[[], bytes]] = {
     "deep.json": lambda: b"[" * 1_000_000,
     "deep-closed.jsonl": lambda: b'{"turns":' * 900 + b"1" + b"}" * 900 + b"\n",
@@ -96,6 +109,16 @@ def test_a_hostile_file_is_named_with_a_reason_and_costs_no_other(name: str, tmp
         assert "\n" not in item.reason
         assert len(item.reason) < 500
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(["logs", name, "zz.jsonl"])
+
+
+@pytest.mark.parametrize("name", ["goose", "opencode"])
+def test_a_database_with_a_damaged_schema_is_named_and_costs_no_other_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sessions.db").write_bytes(damaged_schema())
+    (tmp_path / "zz.jsonl").write_bytes(SOUND)
+    assert [getattr(item, "run_id", None) for item in read_corpus([tmp_path])] == ["r"]
+    (skipped,) = read_corpus([tmp_path / "sessions.db"], format=name)
+    assert isinstance(skipped, Skipped)
+    assert "restore the file" in skipped.reason
 
 
 @every_format
