@@ -40,7 +40,7 @@ def open_database(document: LogDocument) -> Iterator[sqlite3.Connection]:
             connection.text_factory = lambda text: text.decode("utf-8", "replace")
             _bound(connection)
             yield connection
-    # SQLite quotes damaged text in its message, and the module cannot decode the message: that is a ``UnicodeDecodeError``.
+    # SQLite quotes damaged text in its message, which Python then cannot decode.
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise InputFileError(f"{document.source}: cannot be read as a database ({error}); restore the file") from error
 
