@@ -266,6 +266,7 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
     return {
         "cell": cell.id,
         "workload": task.workload,
+        **({"preset": task.preset} if task.preset else {}),
         "model": cell.model,
         "condition": access.condition,
         "policy": access.policy,
