@@ -42,6 +42,7 @@ LINES = {
     "vestige query": 'out/analysis "SELECT * FROM runs"',
     "reproduce": "--list",
     "compare": "out/second out/run",
+    "choose": "out/run --by h",
     "report": "out/run",
     "watch": "out/run --once",
     "doctor": "",
