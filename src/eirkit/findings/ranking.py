@@ -21,7 +21,7 @@ MOST_TASKS = 100_000  # beyond, it is only said that more would be needed
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class Lead:
     """How much better the candidate that ranks higher is than another."""
 
     better: str
@@ -57,7 +57,7 @@ class Ranking:
     """Candidates from best to worst by their means, and what is shown about each pair."""
 
     standings: tuple[Standing, ...]
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[Lead, ...]
     cases: int
     tasks: int
     level: float  # that all contrasts hold together
@@ -67,7 +67,7 @@ class Ranking:
         """The candidates that nothing is shown to surpass, from best to worst."""
         return tuple(one.name for one in self.standings if one.first == 1)
 
-    def contrast(self, one: str, other: str) -> Contrast:
+    def contrast(self, one: str, other: str) -> Lead:
         """Return the contrast of two candidates."""
         return next(each for each in self.contrasts if {each.better, each.worse} == {one, other})
 
@@ -104,7 +104,7 @@ def rank(
     pairs = list(combinations(order, 2))
     outside = (1 - LEVEL) / max(1, len(pairs) * rankings)
     contrasts = tuple(
-        _contrast((a, b), [sign * (x - y) for x, y in zip(values[a], values[b], strict=True)], tasks, outside, share)
+        _lead((a, b), [sign * (x - y) for x, y in zip(values[a], values[b], strict=True)], tasks, outside, share)
         for a, b in pairs
     )
     standings = tuple(
@@ -119,23 +119,23 @@ def rank(
     return Ranking(standings, contrasts, len(tasks), len(set(tasks)), LEVEL)
 
 
-def _contrast(
+def _lead(
     names: tuple[str, str], found: Sequence[float], tasks: Sequence[Hashable], outside: float, share: bool
-) -> Contrast:
+) -> Lead:
     middle, groups = fmean(found), len(set(tasks))
     equal = max(found) - min(found) <= ROUNDING
     same = equal and abs(middle) <= ROUNDING
     if groups < FEWEST_CLUSTERS:
-        return Contrast(*names, middle, None, None, same, None)
+        return Lead(*names, middle, None, None, same, None)
     if not equal:
         half = half_width(found, tasks, 1 - outside)
         error = half / student(groups - 1, 1 - outside)
-        return Contrast(*names, middle, middle - half, middle + half, False, _wanted(middle, error, groups, outside))
+        return Lead(*names, middle, middle - half, middle + half, False, _wanted(middle, error, groups, outside))
     if not share:
-        return Contrast(*names, middle, None, None, same, None)
+        return Lead(*names, middle, None, None, same, None)
     # If other differences had a probability above `unseen`, seeing none in these tasks would be rarer than the level.
     unseen = 1 - outside ** (1 / groups)
-    return Contrast(*names, middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), same, None)
+    return Lead(*names, middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), same, None)
 
 
 def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:

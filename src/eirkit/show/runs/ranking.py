@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eirkit.findings.intervals import FEWEST_CLUSTERS
 from eirkit.findings.measures import MEMORY_MEASURES
-from eirkit.findings.ranking import MOST_TASKS, Contrast
+from eirkit.findings.ranking import MOST_TASKS, Lead
 from eirkit.measures import Measure
 from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Section, Series
@@ -68,7 +68,7 @@ def _shown(measure: Measure, value: float) -> str:
     return f"{value:.3f}" if measure.unit == "share" else number(value, 2)
 
 
-def _difference(measure: Measure, one: Contrast) -> str:
+def _difference(measure: Measure, one: Lead) -> str:
     def text(value: float) -> str:
         return points(value) if measure.unit == "share" else f"{value:+,.2f}"
 
@@ -127,7 +127,7 @@ def _size(found: Mapping[str, float | None]) -> str | None:
     return None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}"
 
 
-def _behind(measure: Measure, one: Contrast) -> str:
+def _behind(measure: Measure, one: Lead) -> str:
     def text(value: float) -> str:
         return (f"{100 * value:.1f}" if measure.unit == "share" else f"{value:,.2f}").replace("-", "−")
 
