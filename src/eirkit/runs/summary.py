@@ -233,10 +233,7 @@ class _CellTotals:
 
 def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSummary:
     """Return the rows of a sweep from its folder; a cell is pooled as soon as its last run is read."""
-    rows_of = {cell.id: cell.first.id for cell, _ in suite.plan()}  # repeats are pooled with what they repeat
-    planned: Counter[str] = Counter()
-    for cell, seeds in suite.plan():
-        planned[rows_of[cell.id]] += len(seeds)
+    rows_of, planned = _rows_of(suite)
     failures = [{**failure, "cell": rows_of[failure["cell"]]} for failure in read_failures(folder)]
     failed = _last_failures(failures)
     gathering: dict[str, _CellTotals] = {}
@@ -275,6 +272,16 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     groups = _grouped([*failed.values(), open_failures(folder)])
     spending = None if journal is None else journal.as_json()
     return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()), spending)
+
+
+def _rows_of(suite: Suite) -> tuple[dict[str, str], Counter[str]]:
+    """Return the row of each cell, which repeats share with what they repeat, and the planned runs of each row."""
+    rows_of: dict[str, str] = {}
+    planned: Counter[str] = Counter()
+    for cell, seeds in suite.plan():
+        rows_of[cell.id] = cell.first.id
+        planned[cell.first.id] += len(seeds)
+    return rows_of, planned
 
 
 _SILENT_WORDS = {
