@@ -357,8 +357,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
-    if not in_words(summary.rows):
-        yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None])
+    yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None and "words" not in row])
     yield from spending_remarks(summary.spending)
     yield from (f"stopped: {line}" for line in summary.stopped)
 

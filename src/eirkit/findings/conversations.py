@@ -114,15 +114,12 @@ class ConversationJudge:
         if lacking is not None:
             return self.by_store(lacking, seen)
         if needed and not self.tells(asked, seen):
-            return "word_unclear", self.holding(needed[0], seen.passages) or ""
+            return "word_unclear" if seen.memory else "word_cut", self.text_of(needed[0])
         if submitted == unknown:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
-        invented = [word for word in re.findall(r"\w[\w-]*", submitted) if word not in shown]
-        plain = asked.question.form in ("now", "before", "as_of", "hop", "follows", "first") and isinstance(
-            asked.answer, str | None
-        )
-        return ("word_invented" if invented and plain else "word_misread"), self.showing(submitted, seen)
+        invented = [word for word in re.findall(r"\w*[^\W\d_]\w*", submitted) if word not in shown]
+        return ("word_invented" if invented else "word_misread"), self.showing(submitted, seen)
 
     def tells(self, asked: Asked, seen: Seen) -> bool:
         """True if what was shown gives the right answer to somebody who reads it without fault."""

@@ -129,6 +129,8 @@ class Words(Telling):
     def check(self, spec: TaskSpec) -> None:
         dials, language = read_preset(spec.preset)
         load_language(language)
+        if dials.probes:
+            raise SpecError("questions between sessions are not run yet; set probes=0")
         if spec.n != dials.questions:
             raise SpecError(f"n = {spec.n} does not fit the preset {spec.preset}; set its dial questions")
 

@@ -64,10 +64,7 @@ class _Verbatim(Listener):
 @lru_cache(maxsize=1 << 14)  # the same turns are read for every question
 def read_turn(language: Language, text: str, today: int) -> tuple[Spoken, ...]:
     """Return what a text says, with names as they were said; nothing if it cannot be understood without more."""
-    try:
-        return tuple(read(language, text, today, _Verbatim()))
-    except ValueError:
-        return ()
+    return tuple(read(language, text, today, _Verbatim()))
 
 
 def hear_passages(language: Language, passages: Sequence[str], today: int, known: Iterable[str] = ()) -> list[Heard]:
@@ -101,12 +98,7 @@ def _resolved(one: Saying, so_far: Listener, everybody: Listener) -> Saying:
     """Return a statement with full names: of those mentioned before, as listeners understand it, or of all."""
 
     def full(name: str) -> str:
-        for listener in (so_far, everybody):
-            try:
-                return listener.resolve(name)
-            except ValueError:
-                continue
-        return name
+        return so_far.resolve(name) or everybody.resolve(name) or name
 
     if subject_slot(one.attribute) == "p":
         one = one._replace(subject=full(one.subject))
