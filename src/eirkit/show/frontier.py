@@ -1,57 +1,23 @@
-"""`eirkit eir frontier`: how often a memory of a given size can be right, and how many bits a given error costs."""
+"""Shows what memories of a contract can reach: how often each size can be right, and how many bits an error costs."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from shlex import quote
 from typing import Any
 
-import click
-
-from eirkit.cli.command import Show, command, document_options, option
-from eirkit.eir.contract import LIMIT, load_contract
 from eirkit.eir.lossy import Frontier, FrontierPoint, StateInterval, capacities
-from eirkit.errors import UsageError
 from eirkit.show.document import Axis, Chart, Document, Section, Series, facts
-from eirkit.show.drawing import save
 from eirkit.show.table import Cell, Column, Table
 
-MOST_BITS = 4096  # a capacity beyond it is a mistake, and 2^bits would not fit into memory
 EXACT = "exact: every partition of the histories into as many groups as there are states"
 BOUNDED = "certified: an encoder from below; covering and rate–distortion duals over all decoders from above"
 
 
-@command(example="eirkit eir frontier examples/timezone.py:timezone --capacity 1")
-@click.argument("contract", metavar="FILE.py:NAME")
-@option(
-    "--capacity", type=click.FloatRange(min=0, max=MOST_BITS), metavar="BITS", help="Also judge a memory this large."
-)
-@option(
-    "--error", type=float, default=0.05, show_default=True, help="Share of wrong responses, or runs, that is allowed."
-)
-@option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=LIMIT,
-    show_default=True,
-    help="Evaluations after which to give up.",
-)
-@option("--groups", is_flag=True, help="With --capacity, list which histories the encoder gives the same code.")
-@option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the frontier as .svg, .png or .pdf.")
-@document_options
-def frontier(
-    contract: str, capacity: float | None, error: float, limit: int, groups: bool, plot: Path | None, show: Show
-) -> None:
-    """Compute how often the best memory with a given number of bits is right about the contract NAME in FILE.py.
-
-    A response is right or wrong; a run is right if every response would be, whatever is asked. Histories, futures and
-    moves are equally likely unless the contract has history_weight(history), future_weight(future) or
-    move_weight(state, move).
-    """
-    if groups and capacity is None:
-        raise UsageError("--groups lists the codes of one encoder; say its size with --capacity BITS")
-    found = Frontier(load_contract(contract), limit=limit)
+def frontier_document(
+    contract: str, found: Frontier, error: float, capacity: float | None, groups: bool
+) -> tuple[Document, Chart]:
+    """Return the document about a contract, and its chart; `groups` adds the codes of the encoder of that capacity."""
     points = [found.point(states) for states in capacities(found.atoms)]
     allowed, runs = found.states_for(error), found.states_for_run(error)
     data = {"contract": contract, **_data(found, points, error, allowed, runs)}
@@ -69,17 +35,12 @@ def frontier(
             ],
         }
         items.append(_groups(sorted(members, key=lambda pair: pair[0])))
-    if plot is not None:
-        save(chart, plot)
     how = facts("method", "How it was computed", _method(found, points))
-    sections = (Section("", (), (*items, how)),)
-    then = (
-        f"eirkit eir count {quote(contract)} --groups"
-        if capacity
-        else f"eirkit eir frontier {quote(contract)} --capacity 1 --groups"
-    )
+    name = quote(contract)
+    then = f"eirkit eir count {name} --groups" if capacity else f"eirkit eir frontier {name} --capacity 1 --groups"
     title = f"How right a memory can be: {contract}"
-    show(Document("eir-frontier", title, _answer(data), data, sections, next=then))
+    sections = (Section("", (), (*items, how)),)
+    return Document("eir-frontier", title, _answer(data), data, sections, next=then), chart
 
 
 def _states(bits: float) -> int:
