@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
