@@ -34,6 +34,7 @@ from eirkit.logs.sources.streams import (
     why_not_a_file,
     without_compression,
 )
+from eirkit.records import broken_seal, needs_seal
 
 HEAD_BYTES = 1 << 16
 _MARKS = (ZIP_MAGIC, EMPTY_ZIP_MAGIC, PARQUET_MAGIC)
@@ -124,10 +125,13 @@ class LogDocument(Protocol):
         """Return the whole document as one JSON value."""
         ...
 
-    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
 
         Blank lines are skipped but counted.
+
+        Args:
+            sealed: they are records of runs, whose checksums must be right.
         """
         ...
 
@@ -190,7 +194,7 @@ class StoredDocument:
         """Return the whole document as text, with invalid UTF-8 replaced."""
         return self._content().decode("utf-8-sig", "replace")
 
-    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each JSON line with its number, or an error whose text is the reason alone."""
         with self._open() as stream:
             number = self.section.lines_before if isinstance(self.section, LineRange) else 0
@@ -202,6 +206,8 @@ class StoredDocument:
                         return
                 elif line.isspace():
                     number += pass_blank_lines(stream)
+                elif sealed and (why := broken_seal(line, is_needed=needs_seal(line))) is not None:
+                    yield number, InputFileError(why)
                 else:
                     yield number, parse_line(line, self.limits.nesting)
 
