@@ -34,7 +34,6 @@ from eirkit.logs.sources.streams import (
     why_not_a_file,
     without_compression,
 )
-from eirkit.records import broken_seal, needs_seal
 
 HEAD_BYTES = 1 << 16
 _MARKS = (ZIP_MAGIC, EMPTY_ZIP_MAGIC, PARQUET_MAGIC)
@@ -206,10 +205,8 @@ class StoredDocument:
                         return
                 elif line.isspace():
                     number += pass_blank_lines(stream)
-                elif sealed and (why := broken_seal(line, is_needed=needs_seal(line))) is not None:
-                    yield number, InputFileError(why)
                 else:
-                    yield number, parse_line(line, self.limits.nesting)
+                    yield number, parse_line(line, self.limits.nesting, sealed=sealed)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""
