@@ -222,7 +222,7 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
     estimates = estimate_plan(suite, budget, runner.recorded())
     controls = estimate_plan(before, budget, runner.recorded(CONTROL), every_seed=True)
     sweep, own = (add_up([one.expected for one in some]) for some in (estimates, controls))
-    left, left_before = (sum(one.seeds for one in some) for some in (estimates, controls))
+    left, left_before = (sum(one.runs for one in some) for some in (estimates, controls))
     rows = [one.as_json() for one in estimates]
     data = {
         "rows": rows,
@@ -248,7 +248,8 @@ def _document(folder: Path, summary: RunSummary) -> Document:
     sections.append(Section("", tuple(_remarks(summary)), (Listing("records", "", f"records in {folder}"),)))
     again = not summary.complete and not _must_begin_anew(summary)
     where = quote(str(folder))
-    then = f"eirkit lacuna run --resume {where}" if again else f"eirkit report {where}"
+    several = len({row["memory"] for row in summary.rows if row["scored"] and row["memory"] is not None}) > 1
+    then = f"eirkit lacuna run --resume {where}" if again else f"eirkit {'choose' if several else 'report'} {where}"
     data = {"out": str(folder), **summary.as_json()}
     return Document("lacuna-run", f"Sweep in {folder}", (_answer(summary),), data, tuple(sections), next=then)
 

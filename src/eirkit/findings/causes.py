@@ -234,10 +234,13 @@ class _Judge:
         return {r for r, values in decision.restored if values in (self.true[r], self.own.get(r))}
 
     def _explains(self, step: Step, decision: Decision) -> bool:
-        """True if the answer is what the operator gives without the lost inputs, or with a visible value for each."""
+        """True if the operator gives the answer without the lost inputs, or with what was stated or seen for them."""
         lost = set(self._lost(decision))
         visible = {r: self.own[r] for r in (*decision.retained, *decision.fetched) if r in self.own}
         visible |= {r: values for r, values in decision.restored if r not in lost}
+        stated = {**visible, **dict(decision.stated)}  # two wrong values of a memory can have the right sum
+        if all(r in stated for r in step.refs) and self._operate(step, stated) == step.answer:
+            return True
         given = [visible[r] for r in step.refs if r in visible and r not in lost]
         gone = len(step.refs) - len(given)
         stand_ins = [

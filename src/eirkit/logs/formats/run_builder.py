@@ -217,6 +217,22 @@ class RunBuilder:
         """Return the turns so far."""
         return tuple(turn.close() for turn in self._turns)
 
+    def recording(
+        self, document: LogDocument, format: str, run_id: str, *, place: str = "", parent: str = "", **facts: Any
+    ) -> Recording | Skipped:
+        """Return the run, or that there is no reply in it; `facts` are other fields, of which empty ones are unknown.
+
+        `place` is the run's position in a document of several; `parent` is the run that started a sub-agent.
+        """
+        if not self._turns:
+            return skipped(document, "holds no reply of the agent; leave it out", place)
+        run_id = run_id or document.name.removesuffix(".json").removesuffix(".jsonl")
+        known = {"task_id": parent or run_id} | {name: value for name, value in facts.items() if value}
+        if parent:
+            known["details"] = {**known.get("details", {}), "parent_run": parent}
+        source = f"{document.source}:{place}" if place else document.source
+        return Recording(run_id=run_id, format=format, source=source, turns=self.turns(), prompt=self.prompt, **known)
+
 
 def mapping_of(value: object) -> Mapping[str, Any]:
     """Return a mapping as it is, and an empty one for anything else."""
@@ -300,6 +316,15 @@ def objects_by_line(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipp
                 yield skipped(document, "is not a JSON object; remove the line", str(number))
     except InputFileError as error:
         yield skipped(document, error)
+
+
+def take_lines(document: LogDocument, take: Callable[[Mapping[str, Any]], None]) -> Iterator[Skipped]:
+    """Give the objects of a JSON lines document to a reader; yield the lines that cannot be read."""
+    for value in objects_by_line(document):
+        if isinstance(value, Skipped):
+            yield value
+        else:
+            take(value)
 
 
 def begins_with_info(head: bytes) -> bool:

@@ -15,10 +15,12 @@ from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
 from eirkit.show.folders import pages
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.show.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
+from eirkit.show.runs.choice import choice_in
 from eirkit.show.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
+from eirkit.show.runs.ranking import choice_section, ranked_headline
 from eirkit.show.table import Column, Table, counted, listed, share
 from eirkit.tasks.task import without_seed
 
@@ -140,9 +142,14 @@ TITLE = "What this memory kept, and why steps were wrong"
 def page_of(sweep: SweepFolder) -> Page:
     """Return the page of a sweep."""
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
-    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures)
+    choice = choice_in(sweep)
+    ranked = None if choice is None else ranked_headline(choice)
+    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures, ranked)
     sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
-    answers = {**answers_json(losses, repair), "rows": [dict(row) for row in sweep.rows]}
+    if choice is not None:
+        sections = (choice_section(choice), *sections)
+    ranking = None if choice is None else choice.as_json()
+    answers = {**answers_json(losses, repair), "choice": ranking, "rows": [dict(row) for row in sweep.rows]}
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
 
 

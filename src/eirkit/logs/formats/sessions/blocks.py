@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eirkit.logs.formats.messages import arguments_of, take_reply, take_results, text_of
-from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, objects_by_line, skipped, string_of
+from eirkit.logs.formats.run_builder import RunBuilder, items_of, mapping_of, string_of, take_lines
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, SHAPE, Recording, formats
 
@@ -28,14 +28,14 @@ class Cursor:
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the transcript's one run."""
         builder = RunBuilder()
-        for line in objects_by_line(document):
-            if isinstance(line, Skipped):
-                yield line
-            else:
-                _take_message(builder, string_of(line.get("role")), mapping_of(line.get("message")).get("content"))
-        name = document.name.removesuffix(".jsonl")
-        is_child = document.parent is not None and document.parent.name == "subagents"
-        yield _recording(document, builder, "cursor", {"id": name}, is_child)
+
+        def take(line: Line) -> None:
+            _take_message(builder, string_of(line.get("role")), mapping_of(line.get("message")).get("content"))
+
+        yield from take_lines(document, take)
+        folder = document.parent
+        parent = folder.parent.name if folder is not None and folder.name == "subagents" else ""
+        yield builder.recording(document, "cursor", "", parent=parent)
 
 
 def _is_bare(record: Line) -> bool:
@@ -57,15 +57,22 @@ class Droid:
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""
         builder = RunBuilder()
-        start: Line = {}
-        for line in objects_by_line(document):
-            if isinstance(line, Skipped):
-                yield line
-                continue
-            if line.get("type") in ("session_start", "system"):
-                start = start or line
+        start: dict[str, Any] = {}
+
+        def take(line: Line) -> None:
+            if line.get("type") in ("session_start", "system") and not start:
+                start.update(line)
             _take_line(builder, line)
-        yield _recording(document, builder, "droid", start, False)
+
+        yield from take_lines(document, take)
+        yield builder.recording(
+            document,
+            "droid",
+            string_of(start.get("session_id")) or string_of(start.get("id")),
+            model=string_of(start.get("model")),
+            root=string_of(start.get("cwd")),
+            agent_version=string_of(start.get("version")),
+        )
 
 
 def _take_line(builder: RunBuilder, line: Line) -> None:
@@ -113,24 +120,3 @@ def _named(block: Line) -> Line:
 def _tool(name: str, arguments: Line) -> str:
     is_command = name in ("Execute", "Shell", "Bash") and isinstance(arguments.get("command"), str)
     return "bash" if is_command else name
-
-
-def _recording(
-    document: LogDocument, builder: RunBuilder, format: str, start: Line, is_child: bool
-) -> Recording | Skipped:
-    if not builder.turn_count:
-        return skipped(document, "holds no reply of the agent; leave it out")
-    run_id = string_of(start.get("session_id")) or string_of(start.get("id")) or document.name
-    parent = document.parent.parent.name if is_child and document.parent is not None else ""
-    return Recording(
-        run_id=run_id,
-        task_id=parent or run_id,
-        format=format,
-        source=document.source,
-        turns=builder.turns(),
-        model=string_of(start.get("model")),
-        prompt=builder.prompt,
-        root=string_of(start.get("cwd")) or None,
-        agent_version=string_of(start.get("version")),
-        details={"parent_run": parent} if parent else {},
-    )

@@ -16,9 +16,8 @@ from eirkit.logs.formats.run_builder import (
     RunBuilder,
     items_of,
     mapping_of,
-    objects_by_line,
-    skipped,
     string_of,
+    take_lines,
 )
 from eirkit.logs.formats.sessions.claude_prompts import ClaudePrompts, attached_file
 from eirkit.logs.sources.documents import LogDocument, Skipped
@@ -50,20 +49,15 @@ class ClaudeCode:
         """Yield the session, then its sub-agents."""
         entries: list[Entry] = []
         prompts = ClaudePrompts()
-        for value in objects_by_line(document):
-            if isinstance(value, Skipped):
-                yield value
-            else:
-                entries.append(value)
-                prompts.take(value)
-        runs = 0
-        for agent, own in _by_agent(_without_repeats(entries), _agent_of_file(document)).items():
-            recording = _recording(document, agent, own, prompts)
-            if recording is not None:
-                runs += 1
-                yield recording
-        if not runs:
-            yield skipped(document, "holds no reply of the agent; leave it out")
+
+        def take(entry: Entry) -> None:
+            entries.append(entry)
+            prompts.take(entry)
+
+        yield from take_lines(document, take)
+        by_agent = _by_agent(_without_repeats(entries), _agent_of_file(document))
+        found = [_recording(document, agent, own, prompts) for agent, own in by_agent.items()]
+        yield from [item for item in found if isinstance(item, Recording)] or found[:1]
 
 
 def _is_entry(entry: Entry) -> bool:
@@ -116,31 +110,30 @@ def _by_agent(entries: Iterable[Entry], file_agent: str) -> dict[str, list[Entry
     return agents
 
 
-def _recording(document: LogDocument, agent: str, entries: Sequence[Entry], prompts: ClaudePrompts) -> Recording | None:
+def _recording(
+    document: LogDocument, agent: str, entries: Sequence[Entry], prompts: ClaudePrompts
+) -> Recording | Skipped:
     chosen = _main_chain(entries)
     builder = RunBuilder()
     models: list[str] = []
     _take_all(builder, chosen, models, prompts)
-    if not builder.turn_count:
-        return None
     session = _first(chosen, "sessionId") or document.name.removesuffix(".jsonl")
     is_whole_file = agent in (_MAIN, _agent_of_file(document))
-    return Recording(
-        run_id=f"{session}/{agent}" if agent else session,
-        task_id=session,
-        format="claude-code",
-        source=document.source if is_whole_file else f"{document.source}:{agent}",
-        turns=builder.turns(),
+    return builder.recording(
+        document,
+        "claude-code",
+        f"{session}/{agent}" if agent else session,
+        place="" if is_whole_file else agent,
+        parent=session if agent else "",
         model=next(iter(models), ""),
-        prompt=builder.prompt,
-        root=_first(chosen, "cwd") or None,
+        root=_first(chosen, "cwd"),
         agent_version=_first(chosen, "version"),
         details={
             "session": session,
             "slug": _first(chosen, "slug"),
             "first_uuid": _first(chosen, "uuid"),
             "abandoned_replies": len(_reply_ids(entries) - _reply_ids(chosen)),
-            **({"agent": agent, "parent_run": session} if agent else {}),
+            **({"agent": agent} if agent else {}),
             **_forked_from(chosen),
         },
     )

@@ -20,9 +20,8 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
-    objects_by_line,
-    skipped,
     string_of,
+    take_lines,
 )
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript
 from eirkit.logs.sources.documents import LogDocument, Skipped
@@ -135,15 +134,8 @@ class Codex:
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the rollout's one run."""
         rollout = _Rollout()
-        for value in objects_by_line(document):
-            if isinstance(value, Skipped):
-                yield value
-            else:
-                rollout.take(value)
-        if rollout.builder.turn_count:
-            yield rollout.recording(document)
-        else:
-            yield skipped(document, "holds no reply of the agent; leave it out")
+        yield from take_lines(document, rollout.take)
+        yield rollout.recording(document)
 
 
 def _is_enveloped(entry: Item) -> bool:
@@ -307,29 +299,23 @@ class _Rollout:
             self.builder.break_off("compaction")
         self.is_open = False
 
-    def recording(self, document: LogDocument) -> Recording:
+    def recording(self, document: LogDocument) -> Recording | Skipped:
         """Return the run that the lines record."""
         self._end_script("")
         run_id = string_of(self.meta.get("id")) or document.name.removesuffix(".jsonl")
         session = string_of(self.meta.get("session_id")) or run_id
-        parent = _parent(self.meta)
         forked = string_of(self.meta.get("forked_from_id"))
-        return Recording(
-            run_id=run_id,
+        return self.builder.recording(
+            document,
+            "codex",
+            run_id,
+            parent=_parent(self.meta),
             task_id=session,
-            format="codex",
-            source=document.source,
-            turns=self.builder.turns(),
             model=self.model,
-            prompt=self.builder.prompt,
             root=string_of(self.meta.get("cwd")) or self.folder,
             agent_version=string_of(self.meta.get("cli_version")),
             window=self.window,
-            details={
-                "session": session,
-                **({"parent_run": parent} if parent else {}),
-                **({"forked_from": forked} if forked else {}),
-            },
+            details={"session": session, **({"forked_from": forked} if forked else {})},
         )
 
 

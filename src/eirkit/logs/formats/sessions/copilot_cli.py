@@ -16,9 +16,8 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
-    objects_by_line,
-    skipped,
     string_of,
+    take_lines,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, NAMED, KeptContext, LoggedUsage, Recording, formats
@@ -43,12 +42,8 @@ class CopilotCli:
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session's one run."""
         session = _Session()
-        for event in objects_by_line(document):
-            if isinstance(event, Skipped):
-                yield event
-            else:
-                session.take(string_of(event.get("type")), mapping_of(event.get("data")))
-        yield session.recording(document) or skipped(document, "holds no reply of the agent; leave it out")
+        yield from take_lines(document, session.take)
+        yield session.recording(document)
 
 
 class _Session:
@@ -62,8 +57,9 @@ class _Session:
         self.usage: LoggedUsage | None = None
         self.before = 0  # turns when the compaction that runs began
 
-    def take(self, kind: str, data: Event) -> None:
+    def take(self, event: Event) -> None:
         """Process one event."""
+        kind, data = event.get("type"), mapping_of(event.get("data"))
         if kind == "session.start":
             self.start = self.start or data
             self.model = self.model or string_of(data.get("selectedModel"))
@@ -109,21 +105,15 @@ class _Session:
             KeptContext("removed", turns=stayed, is_complete=True, tokens_before=before, tokens_after=after)
         )
 
-    def recording(self, document: LogDocument) -> Recording | None:
-        """Return the run; None if there is no reply."""
-        if not self.builder.turn_count:
-            return None
+    def recording(self, document: LogDocument) -> Recording | Skipped:
+        """Return the run."""
         where = mapping_of(self.start.get("context"))
-        run_id = string_of(self.start.get("sessionId")) or document.name.removesuffix(".jsonl")
-        return Recording(
-            run_id=run_id,
-            task_id=run_id,
-            format="copilot-cli",
-            source=document.source,
-            turns=self.builder.turns(),
+        return self.builder.recording(
+            document,
+            "copilot-cli",
+            string_of(self.start.get("sessionId")),
             model=self.model,
-            prompt=self.builder.prompt,
-            root=string_of(where.get("gitRoot")) or string_of(where.get("cwd")) or None,
+            root=string_of(where.get("gitRoot")) or string_of(where.get("cwd")),
             agent_version=string_of(self.start.get("copilotVersion")),
             window=self.window,
         )

@@ -17,9 +17,8 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
-    objects_by_line,
-    skipped,
     string_of,
+    take_lines,
     whole_document,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
@@ -47,11 +46,7 @@ class GeminiCli:
         """Yield the session's one run."""
         session = _Session()
         if any(_is_head(record) and "messages" not in record for record in document.first_records):
-            for value in objects_by_line(document):
-                if isinstance(value, Skipped):
-                    yield value
-                else:
-                    session.take_line(value)
+            yield from take_lines(document, session.take_line)
         else:
             whole = whole_document(document)
             if isinstance(whole, Skipped):
@@ -60,7 +55,7 @@ class GeminiCli:
             session.take_line(whole)
             for message in items_of(whole.get("messages")):
                 session.take(message)
-        yield session.recording(document) or skipped(document, "holds no reply of the agent; leave it out")
+        yield session.recording(document)
 
 
 def _is_head(record: Message) -> bool:
@@ -139,23 +134,18 @@ class _Session:
         self.in_context &= kept
         self.turn_at.update(dict.fromkeys((string_of(one.get("id")) for one in history), self.builder.turn_count))
 
-    def recording(self, document: LogDocument) -> Recording | None:
-        """Return the run; None if there is no reply."""
-        if not self.builder.turn_count:
-            return None
-        run_id = string_of(self.head.get("sessionId")) or document.name.removesuffix(".json").removesuffix(".jsonl")
-        kind = string_of(self.head.get("kind")) or "main"
-        is_child = kind != "main"
-        return Recording(
-            run_id=f"{run_id}/{document.name.removesuffix('.jsonl')}" if is_child else run_id,
-            task_id=run_id,
-            format="gemini-cli",
-            source=document.source,
-            turns=self.builder.turns(),
+    def recording(self, document: LogDocument) -> Recording | Skipped:
+        """Return the run."""
+        run_id, kind = string_of(self.head.get("sessionId")), string_of(self.head.get("kind")) or "main"
+        parent = "" if kind == "main" else run_id
+        return self.builder.recording(
+            document,
+            "gemini-cli",
+            f"{run_id}/{document.name.removesuffix('.jsonl')}" if parent else run_id,
+            parent=parent,
             model=self.model,
-            prompt=self.builder.prompt,
             root=self.folder,
-            details={"parent_run": run_id, "agent": kind} if is_child else {},
+            details={"agent": kind} if parent else {},
         )
 
 

@@ -16,9 +16,9 @@ from eirkit.logs.formats.run_builder import (
     RunBuilder,
     items_of,
     mapping_of,
-    objects_by_line,
     skipped,
     string_of,
+    take_lines,
     whole_document,
 )
 from eirkit.logs.sources.databases import MAGIC, files_beside, has_columns, open_database, rows_of
@@ -84,15 +84,10 @@ def _read_database(document: LogDocument) -> Iterator[Recording | Skipped]:
 
 
 def _read_lines(document: LogDocument) -> Iterator[Recording | Skipped]:
-    header: Object = {}
-    messages: list[Object] = []
-    for value in objects_by_line(document):
-        if isinstance(value, Skipped):
-            yield value
-        elif _is_header(value):
-            header = value
-        else:
-            messages.append(value)
+    lines: list[Object] = []
+    yield from take_lines(document, lines.append)
+    header = next(filter(_is_header, lines), {})
+    messages = [line for line in lines if not _is_header(line)]
     yield _recording(document, {"id": document.name.removesuffix(".jsonl"), **header}, messages, "")
 
 
@@ -112,19 +107,14 @@ def _recording(document: LogDocument, session: Object, messages: Sequence[Object
             _break(builder, messages, number)
         was_visible = is_visible
         _take(builder, message)
-    if not builder.turn_count:
-        return skipped(document, "holds no reply of the agent; leave it out", place)
-    run_id = string_of(session.get("id")) or document.name
     config = session.get("model_config", _parsed(session.get("model_config_json")))
-    return Recording(
-        run_id=run_id,
-        task_id=run_id,
-        format="goose",
-        source=f"{document.source}:{place}" if place else document.source,
-        turns=builder.turns(),
+    return builder.recording(
+        document,
+        "goose",
+        string_of(session.get("id")),
+        place=place,
         model=string_of(mapping_of(config).get("model_name")),
-        prompt=builder.prompt,
-        root=string_of(session.get("working_dir")) or None,
+        root=string_of(session.get("working_dir")),
     )
 
 

@@ -141,23 +141,15 @@ def _recording(
     builder = RunBuilder()
     for message, parts in told:
         _take(builder, message, parts)
-    source = f"{document.source}:{place}" if place else document.source
-    if not builder.turn_count:
-        return skipped(document, "holds no reply of the agent; leave it out", place)
-    run_id = string_of(session.get("id")) or document.name
-    parent = string_of(session.get("parentID"))
-    models = (_model(message) for message, _ in told)
-    return Recording(
-        run_id=run_id,
-        task_id=parent or run_id,
-        format="opencode",
-        source=source,
-        turns=builder.turns(),
-        model=next(filter(None, models), ""),
-        prompt=builder.prompt,
-        root=string_of(session.get("directory")) or None,
+    return builder.recording(
+        document,
+        "opencode",
+        string_of(session.get("id")),
+        place=place,
+        parent=string_of(session.get("parentID")),
+        model=next(filter(None, (_model(message) for message, _ in told)), ""),
+        root=string_of(session.get("directory")),
         agent_version=string_of(session.get("version")),
-        details={"parent_run": parent} if parent else {},
     )
 
 

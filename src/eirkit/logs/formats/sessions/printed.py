@@ -18,9 +18,8 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
-    objects_by_line,
-    skipped,
     string_of,
+    take_lines,
 )
 from eirkit.logs.formats.sessions.codex import as_call
 from eirkit.logs.formats.sessions.codex_scripts import change_as_patch
@@ -42,33 +41,30 @@ class StreamJson:
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the session, then its sub-agents."""
-        start: Line = {}
-        builders: dict[str, RunBuilder] = {}  # by the call that started a sub-agent; "" for the session itself
+        start: dict[str, Any] = {}
+        builders = {"": RunBuilder()}  # by the call that started a sub-agent; "" for the session itself
         replies: dict[str, str] = {}
-        for line in objects_by_line(document):
-            if isinstance(line, Skipped):
-                yield line
-                continue
-            start = start or (line if _is_start(line) else {})
-            parent = string_of(line.get("parent_tool_use_id"))
-            _take_message(builders.setdefault(parent, RunBuilder()), line, replies, parent)
+
+        def take(line: Line) -> None:
+            if not start and _is_start(line):
+                start.update(line)
+            caller = string_of(line.get("parent_tool_use_id"))
+            _take_message(builders.setdefault(caller, RunBuilder()), line, replies, caller)
+
+        yield from take_lines(document, take)
         session = string_of(start.get("session_id")) or document.name
-        found = [(parent, builder) for parent, builder in builders.items() if builder.turn_count]
-        for parent, builder in found:
-            yield Recording(
-                run_id=f"{session}/{parent}" if parent else session,
-                task_id=session,
-                format="stream-json",
-                source=f"{document.source}:{parent}" if parent else document.source,
-                turns=builder.turns(),
+        found = [(caller, builder) for caller, builder in builders.items() if builder.turn_count]
+        for caller, builder in found or [("", builders[""])]:
+            yield builder.recording(
+                document,
+                "stream-json",
+                f"{session}/{caller}" if caller else session,
+                place=caller,
+                parent=session if caller else "",
                 model=string_of(start.get("model")),
-                prompt=builder.prompt,
-                root=string_of(start.get("cwd")) or None,
+                root=string_of(start.get("cwd")),
                 agent_version=string_of(start.get("claude_code_version")),
-                details={"parent_run": session} if parent else {},
             )
-        if not found:
-            yield skipped(document, "holds no reply of the agent; leave it out")
 
 
 def _is_start(line: Line) -> bool:
@@ -103,20 +99,16 @@ class CodexExec:
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the thread's one run; each completed item of the agent is a turn."""
-        builder, thread = RunBuilder(), ""
-        for line in objects_by_line(document):
-            if isinstance(line, Skipped):
-                yield line
-                continue
-            thread = thread or string_of(line.get("thread_id"))
-            if line.get("type") == "item.completed":
+        builder, threads = RunBuilder(), list[str]()
+
+        def take(line: Line) -> None:
+            if line.get("thread_id"):
+                threads.append(string_of(line["thread_id"]))
+            elif line.get("type") == "item.completed":
                 _take_item(builder, mapping_of(line.get("item")))
-        if not builder.turn_count:
-            yield skipped(document, "holds no reply of the agent; leave it out")
-            return
-        run_id = thread or document.name
-        turns = builder.turns()
-        yield Recording(run_id, run_id, "codex-exec", document.source, turns, root=_root(turns))
+
+        yield from take_lines(document, take)
+        yield builder.recording(document, "codex-exec", next(iter(threads), ""), root=_root(builder.turns()))
 
 
 def _is_thread(line: Line) -> bool:

@@ -16,9 +16,8 @@ from eirkit.logs.formats.run_builder import (
     count_of,
     items_of,
     mapping_of,
-    objects_by_line,
-    skipped,
     string_of,
+    take_lines,
 )
 from eirkit.logs.sources.documents import LogDocument, Skipped
 from eirkit.logs.trajectory import MARKED, KeptContext, Recording, formats
@@ -40,29 +39,22 @@ class QwenCode:
         """Yield the session's one run."""
         builder = RunBuilder()
         facts: dict[str, Any] = {}
-        for entry in objects_by_line(document):
-            if isinstance(entry, Skipped):
-                yield entry
-                continue
+
+        def take(entry: Entry) -> None:
             for name in ("sessionId", "cwd", "version", "model", "contextWindowSize"):
                 if entry.get(name):
                     facts.setdefault(name, entry[name])
             _take(builder, entry)
-        if not builder.turn_count:
-            yield skipped(document, "holds no reply of the agent; leave it out")
-            return
-        run_id = string_of(facts.get("sessionId")) or document.name.removesuffix(".jsonl")
-        yield Recording(
-            run_id=run_id,
-            task_id=run_id,
-            format="qwen-code",
-            source=document.source,
-            turns=builder.turns(),
+
+        yield from take_lines(document, take)
+        yield builder.recording(
+            document,
+            "qwen-code",
+            string_of(facts.get("sessionId")),
             model=string_of(facts.get("model")),
-            prompt=builder.prompt,
-            root=string_of(facts.get("cwd")) or None,
+            root=string_of(facts.get("cwd")),
             agent_version=string_of(facts.get("version")),
-            window=count_of(facts.get("contextWindowSize")) or None,
+            window=count_of(facts.get("contextWindowSize")),
         )
 
 
