@@ -19,7 +19,7 @@ _WORKLOAD = re.compile(r"^WORKLOAD (\S+) n=(\d+) q=(\d+) width=(\d+) k=(\d+)$", 
 _TARGET = re.compile(r"^TARGET A_(\d+) (unknown|=)", re.MULTILINE)
 _RESIDENT = re.compile(r"^RESIDENT(.*)$", re.MULTILINE)
 _READS = re.compile(r"^READS (\d+)$", re.MULTILINE)
-_NODE = re.compile(r"^NODE A_(\d+) input [\w ]+ refs (.+) (?:known|unknown)$", re.MULTILINE)
+_NODE = re.compile(r"^NODE A_(\d+) input (?:(?! refs )[\w ])++ refs (.+) (?:known|unknown)$", re.MULTILINE)
 _RESULT = re.compile(r"^RESULT ([\d ]+)$", re.MULTILINE)
 _COMMAND = re.compile(r"^([A-Z]+)(?: \w+)*(?::|$)", re.MULTILINE)
 _LEFT = re.compile(r"^LEFT actions=\S+ reads=(\S+) recomputations=(\S+)$", re.MULTILINE)
