@@ -222,7 +222,7 @@ def _estimate(suite: Suite, control: bool | None, runner: RunnerOptions) -> Docu
     estimates = estimate_plan(suite, budget, runner.recorded())
     controls = estimate_plan(before, budget, runner.recorded(CONTROL), every_seed=True)
     sweep, own = (add_up([one.expected for one in some]) for some in (estimates, controls))
-    left, left_before = (sum(one.seeds for one in some) for some in (estimates, controls))
+    left, left_before = (sum(one.runs for one in some) for some in (estimates, controls))
     rows = [one.as_json() for one in estimates]
     data = {
         "rows": rows,

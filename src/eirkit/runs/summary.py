@@ -233,18 +233,20 @@ class _CellTotals:
 
 def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSummary:
     """Return the rows of a sweep from its folder; a cell is pooled as soon as its last run is read."""
-    planned = {cell.id: len(seeds) for cell, seeds in suite.plan()}
-    failures = list(read_failures(folder))
+    rows_of, planned = _rows_of(suite)
+    failures = [{**failure, "cell": rows_of[failure["cell"]]} for failure in read_failures(folder)]
     failed = _last_failures(failures)
     gathering: dict[str, _CellTotals] = {}
     for failure in failures:  # failed attempts cost money too, even if the run finished later
         gathering.setdefault(failure["cell"], _CellTotals()).spend(failure["usage"])
     journal = read_journal(folder)
-    paid = {} if journal is None else journal.by_cell()
+    paid: dict[str, dict[int, AttemptSpend]] = {}
+    for name, attempts in ({} if journal is None else journal.by_cell()).items():
+        paid.setdefault(rows_of[name], {}).update(attempts)
     settled: dict[str, dict[str, Any]] = {}
     scored = 0
     for record, _ in scan_runs(folder / RUNS):
-        name = record["cell"]
+        name = rows_of[record["cell"]]
         failed.get(name, {}).pop(record["run"], None)
         gathered = gathering.setdefault(name, _CellTotals())
         gathered.add(record)
@@ -257,7 +259,7 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     standings = read_verdicts(folder)
     rows = tuple(
         {
-            **coordinates(cell, len(seeds)),
+            **coordinates(cell, len(seeds), planned[cell.id] // len(seeds)),
             **_checked(
                 cell,
                 settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {})),
@@ -265,10 +267,21 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
             ),
         }
         for cell, seeds in suite.plan()
+        if not cell.repeat
     )
     groups = _grouped([*failed.values(), open_failures(folder)])
     spending = None if journal is None else journal.as_json()
     return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()), spending)
+
+
+def _rows_of(suite: Suite) -> tuple[dict[str, str], Counter[str]]:
+    """Return the row of each cell, which repeats share with what they repeat, and the planned runs of each row."""
+    rows_of: dict[str, str] = {}
+    planned: Counter[str] = Counter()
+    for cell, seeds in suite.plan():
+        rows_of[cell.id] = cell.first.id
+        planned[cell.first.id] += len(seeds)
+    return rows_of, planned
 
 
 _SILENT_WORDS = {
