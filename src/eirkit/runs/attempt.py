@@ -11,7 +11,7 @@ from typing import Any
 from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
-from eirkit.agents.model import LENGTH, Model
+from eirkit.agents.model import LENGTH, NO_USAGE, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
@@ -181,7 +181,7 @@ def score_record(scored: RunScore) -> dict[str, Any]:
 def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     replies = [exchange.reply for exchange in exchanges]
-    usages = [reply.usage for reply in replies]
+    usages = [reply.usage for reply in replies if reply.usage is not NO_USAGE]  # nothing adds nothing
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),

@@ -18,6 +18,8 @@ Payload = tuple[int, ...]  # the values of one record: one per slot, or k of the
 
 LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to fit in memory
 LARGEST_WIDTH = 256  # values per record
+_ALPHABETS: tuple[int, ...] = tuple([10**digits for digits in range(10)])  # by the number of digits
+_MOST_TEXTS = 1 << 12  # records of which the text is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class TaskSpec:
     @property
     def q(self) -> int:
         """The size of the value alphabet."""
-        return int(10**self.digits)
+        return _ALPHABETS[self.digits]
 
     def with_seed(self, seed: int) -> TaskSpec:
         return replace(self, seed=seed)
@@ -143,18 +145,30 @@ def show_labels(spec: TaskSpec, steps: Iterable[int]) -> list[str]:
 
 def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
     """Return a record as agents see it; all records of a task have the same length."""
-    return _record_text(len(str(spec.n)), spec.digits, t, values)
+    return _texts(spec.n, spec.digits)[t, values]
 
 
 def show_records(spec: TaskSpec, records: Iterable[tuple[int, Payload]]) -> list[str]:
     """Return many records, each as `show_record` does."""
-    width, digits = len(str(spec.n)), spec.digits
-    return [_record_text(width, digits, t, values) for t, values in records]
+    texts = _texts(spec.n, spec.digits)
+    return [texts[record] for record in records]
 
 
-@lru_cache(maxsize=1 << 12)  # a record is shown again at every step while it is held
-def _record_text(width: int, digits: int, t: int, values: Payload) -> str:
-    return f"A_{str(t).zfill(width)} = {show_values(digits, values)}"
+class _RecordTexts(dict[tuple[int, Payload], str]):
+    """The text of records, made once: a record is shown again at every step while it is held."""
+
+    def __init__(self, n: int, digits: int) -> None:
+        self.width, self.digits = len(str(n)), digits
+
+    def __missing__(self, record: tuple[int, Payload]) -> str:
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        t, values = record
+        self[record] = text = f"A_{str(t).zfill(self.width)} = {show_values(self.digits, values)}"
+        return text
+
+
+_texts = lru_cache(maxsize=16)(_RecordTexts)
 
 
 def show_values(digits: int, values: Payload) -> str:

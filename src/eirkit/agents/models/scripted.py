@@ -118,9 +118,9 @@ _QUESTIONS: dict[str, Callable[[str], Answer]] = {
 def _section(prompt: str, *names: str) -> str:
     """Return the text between `<NAME>` and `</NAME>` for the first name that occurs."""
     for name in names:
-        found = re.search(rf"<{re.escape(name)}>(.*?)</{re.escape(name)}>", prompt, re.DOTALL)
-        if found is not None:
-            return found[1].strip()
+        start = prompt.find(f"<{name}>") + len(name) + 2
+        if start > len(name) + 1 and (end := prompt.find(f"</{name}>", start)) >= 0:
+            return prompt[start:end].strip()
     return ""
 
 
