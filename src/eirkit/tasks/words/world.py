@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from eirkit.errors import SpecError
 from eirkit.seeds import words
@@ -18,6 +18,7 @@ from eirkit.seeds import words
 Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
 Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
 Ability = Literal["fact", "update", "set", "count", "time", "hops", "rule", "withdrawal", "abstention", "needle"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
 Value = str | int | None
 Answer = str | int | tuple[str, ...] | None  # None: unknown
 
