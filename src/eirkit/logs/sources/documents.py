@@ -124,6 +124,10 @@ class LogDocument(Protocol):
         """Return the whole document as one JSON value."""
         ...
 
+    def text(self) -> str:
+        """Return the whole document as text, with invalid UTF-8 replaced."""
+        ...
+
     def lines(self) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
 
