@@ -42,6 +42,7 @@ LINES = {
     "vestige query": 'out/analysis "SELECT * FROM runs"',
     "reproduce": "--list",
     "compare": "out/second out/run",
+    "choose": "out/run out/second",
     "report": "out/run",
     "watch": "out/run --once",
     "doctor": "",
@@ -216,11 +217,11 @@ def test_near_misses_are_answered_with_what_was_meant(line, hint, capsys, tmp_pa
     assert said.err.count("\n") == 1
 
 
-def test_without_arguments_the_three_questions_come_first(capsys):
+def test_without_arguments_the_questions_come_first(capsys):
     assert run([]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("?")[0] for line in lines[:1]] == ["How much must an agent remember"]
-    assert sum("?" in line and "eirkit" in line for line in lines) == 3
+    assert sum("?" in line and "eirkit" in line for line in lines) == 4
 
 
 HOSTILE = "evil\x1b]0;title\x07\x9b31m\u202egnp.exe\x1b[2J"

@@ -61,6 +61,9 @@ STATED = [
     'ANSWER 7 "1234"',
     "ANSWER 7 1_234",
     "ANSWER 7 1\u00a0234",
+    "Sure! ANSWER 7 1234",
+    "I do not need more. My reply: **ANSWER 7 1,234**. Anything else?",
+    "Sure! ANSWER 7 1234\nOnce more: ANSWER 7 1234",
 ]
 # What a reader would not take for the answer of step 7, or could take for two.
 OPEN = [
@@ -88,6 +91,13 @@ OPEN = [
     "ANSWER 42",
     "ANSWER 7 1.234",
     "I will give the answer in 3 steps",
+    "Sure! ANSWER 8 1234",
+    "Sure! ANSWER 7 12 or 13",
+    "Sure! ANSWER 7 12 ANSWER 7 13",
+    "Not ANSWER 7 1234",
+    "The form is ANSWER 7 0042, so 1234",
+    "Sure! ANSWER 7 12 + 30",
+    "Sure! ANSWER 7 1234 if A_03 is 5",
 ]
 
 

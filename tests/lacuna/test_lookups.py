@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from eirkit.agents.memory import MemoryCall, MemoryUsage
 from eirkit.agents.session import Decision
 from eirkit.agents.telemetry import Consultation
 from eirkit.findings.causes import Verdict
-from eirkit.findings.fates import FATES, FLOOD, Fate, count_fates, diagnose, memory_record
+from eirkit.findings.fates import FATES, FLOOD, RETURNED, Fate, count_fates, diagnose, memory_record
 from tests.lacuna.running import eirkit
 
 STEP, WANTED = 9, 3
@@ -84,7 +85,18 @@ def test_every_missing_result_has_one_fate(fate, consultations, fetched, follows
 
 
 def test_every_fate_has_a_case():
-    assert {fate for fate, *_ in CASES} == set(FATES)
+    assert {fate for fate, *_ in CASES} | {"returned"} == set(FATES)
+
+
+def test_what_was_made_of_a_record_is_unknown_without_the_other_inputs_or_without_an_answer():
+    """An answer from one of two inputs follows from neither of them alone, and no answer follows from nothing."""
+    came = [written(3), written(4), searched(sought=(3, 4), lacking=(4,))]
+    two = decision((3, 4), fetched=(3,))
+    silent = replace(decision(fetched=(3,)), submitted=None, fault="malformed")
+    had = replace(two, missing=(3,), retained=(4,))  # the other input was in context
+    for one, fate in ((two, "returned"), (silent, "returned"), (had, "not_used")):
+        found = count_fates([one], [verdict(False)], came).fates
+        assert {name: found[name] for name in RETURNED} == {**dict.fromkeys(RETURNED, 0), fate: 1}
 
 
 EARLIER = Decision(WANTED, (), (), (), (), (), (7,), None)  # what was answered there, and a right record says

@@ -21,13 +21,17 @@ _FENCE = re.compile(r"```[a-z]*\n?|\\[\[\]()]|\\text(?:bf)?\b|[*`$]", re.ASCII |
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _BOXED = re.compile(r"\\boxed ?\{([^{}]*)\}")
 _OWN_RECORD = re.compile(rf"{_OWN}[ \t\"']*(?:=|:|is\b|->|\u2192)([^\n]*)")
+# The command after other words on its line.
+_IN_LINE = re.compile(
+    r"^([^\n]*?)\bANSWER[ \t]+(?:step ?|t ?= ?|A_)?0*([0-9]{1,6})[ \t:=,]+([0-9\[(][^\n]*)", re.ASCII | re.MULTILINE
+)
 _STATED = re.compile(
     rf"\b(?:answer|result|solution)s?\b([^\n.0-9{_OTHER}]{{0,60}}?)(?:\bis\b|\bare\b|:|=|->|\u2192)([^\n]*)",
     re.IGNORECASE,
 )
 _FOUND = re.compile(
     r"\b(?:(?:sum|total|max|maximum|largest|it|this|that)\s+(?:is|equals|=|comes to)|(?:i|we)\s+(?:get|got|find|obtain)"
-    r"|gives|yields|makes|equals)\s*:?\s*([0-9][0-9,_']*)(?=[.!\s]*\Z|[.!;]\s)",
+    r"|gives|yields|makes|equals)\s*+(?::\s*+)?+([0-9][0-9,_']*+)(?=[.!\s]*+\Z|[.!;]\s)",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)
@@ -61,6 +65,7 @@ def find_answer(text: str, t: int, width: int) -> Payload | None:
     kinds: tuple[Callable[[], Iterator[Payload | None]], ...] = (
         lambda: _in_json(plain, t, width),
         lambda: (values_in(boxed, width) for boxed in _BOXED.findall(plain)),
+        lambda: _in_line(plain, t, width),
         lambda: _stated(_OWN_RECORD, masked, width),
         lambda: _stated(_STATED, masked, width),
         lambda: _alone(masked, width),
@@ -122,6 +127,13 @@ def _stated(pattern: re.Pattern[str], masked: str, width: int) -> Iterator[Paylo
         value = values_in(rest, width) or values_in(rest.rpartition("=")[2], width)
         if value is not None:
             yield value
+
+
+def _in_line(plain: str, t: int, width: int) -> Iterator[Payload | None]:
+    """Yield the values of commands that follow other words; None for one in doubt or of another step."""
+    for before, label, rest in _IN_LINE.findall(plain):
+        first, last = _SENTENCE.split(rest)[0], re.split(r"[.!?;:]\s", before)[-1]
+        yield None if int(label) != t or _DOUBT.search(last) or _DOUBT.search(first) else values_in(first, width)
 
 
 def _alone(masked: str, width: int) -> Iterator[Payload | None]:

@@ -131,6 +131,7 @@ EIR = LazyGroup(
     commands={
         "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
         "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
+        "frontier": ("eirkit.cli.eir:frontier", "How right a memory of a given size can be."),
     },
 )
 
@@ -188,6 +189,7 @@ ROOT = LazyGroup(
     questions={
         "How much must an agent remember?": "eirkit eir curve WORKLOAD",
         "Does its memory keep it?": "eirkit lacuna run WORKLOAD --model MODEL",
+        "Which memory or model is best?": "eirkit choose DIR",
         "What did recorded runs need and lose?": "eirkit vestige analyze PATH --out DIR",
     },
     commands={
@@ -197,6 +199,7 @@ ROOT = LazyGroup(
         "vestige": VESTIGE,
         "report": ("eirkit.cli.report:report", "Write one HTML page about a folder of results."),
         "compare": ("eirkit.cli.report:compare", "Compare two folders of results, paired, with intervals."),
+        "choose": ("eirkit.cli.report:choose", "Rank memories, models or settings, with ties and what to run next."),
         "view": ("eirkit.cli.view:view", "Browse a folder of results in a web browser."),
         "watch": ("eirkit.cli.watch:watch", "Follow a sweep in the terminal while it runs."),
         "reproduce": ("eirkit.cli.reproduce:reproduce", "Compute the paper's tables and figures again."),

@@ -1,4 +1,4 @@
-"""`eirkit report` and `eirkit compare`: pages about one or two folders of results."""
+"""`eirkit report`, `compare` and `choose`: pages about one, two or more folders of results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ from eirkit.show.comparison.page import (
     verdict_of,
 )
 from eirkit.show.differences import Comparison, SettingChange
-from eirkit.show.document import Document, Listing, Page, Section
+from eirkit.show.document import Document, Headline, Listing, Page, Section
 from eirkit.show.exports import FIGURES, TABLES, FigureForm, TableForm, write_page
 from eirkit.show.folders import compare as compare_folders
 from eirkit.show.folders import page_for
+from eirkit.show.runs.choice import BY, check_measure, choose_folders
+from eirkit.show.runs.choice import FOLDER as FOLDER_AXIS
+from eirkit.show.runs.ranking import answer_of, choice_section, parts_table, ranking_table
+from eirkit.show.table import listed
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 plugins_option = option(
@@ -123,20 +127,81 @@ def where(written: list[Path]) -> Section:
     return Section("", (), (Listing("written", "", "\n".join(lines)),))
 
 
+by_option = option(
+    "--by",
+    type=click.Choice(BY),
+    help="The setting whose values are ranked.  [default: memory if it varies, else model, else what varies first]",
+)
+
+
+@command(example="eirkit choose out/run-1")
+@click.argument("folders", metavar="DIR...", type=FOLDER, nargs=-1, required=True)
+@by_option
+@option("--measure", default="accuracy", show_default=True, help="What to rank by, such as used, search_ms or bytes.")
+@page_option("Also write the ranking as an HTML page.")
+@export_options("With --out: ")
+@plugins_option
+@document_options
+def choose(
+    folders: tuple[Path, ...],
+    by: str | None,
+    measure: str,
+    out: Path | None,
+    figures: FigureForm | None,
+    tables: TableForm | None,
+    plugins: bool,
+    show: Show,
+) -> None:
+    """Rank the memories, models or other settings of one or more `lacuna run` folders.
+
+    Only tasks that every candidate was given count. The intervals hold for all pairs at once, so candidates whose order
+    is not shown share their ranks. The result says who is best for each workload, h or model, and what to run to tell
+    the leaders apart.
+    """
+    if out is None and (figures or tables):
+        raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+    show(_ranked(folders, by, check_measure(measure), out, figures, tables, plugins))
+
+
+def _ranked(
+    folders: tuple[Path, ...],
+    by: str | None,
+    measure: str,
+    out: Path | None,
+    figures: FigureForm | None,
+    tables: TableForm | None,
+    plugins: bool,
+) -> Document:
+    found = choose_folders(folders, by, measure, plugins=plugins)
+    section = choice_section(found)
+    names = listed([one.name for one in found.ranking.standings])
+    title, answer = f"Which {found.by}: {names}", answer_of(found)
+    page = Page(title, Headline("", "", answer), (section,), "a ranking, paired by task", found.as_json(), "choice")
+    written = [] if out is None else write_page(page, out, figures, tables)
+    then = found.again or f"eirkit report {quote(str(folders[0]))}"
+    sections = [
+        Section("", tuple(f"note: {warning}" for warning in found.warnings), (ranking_table(found),)),
+        *(Section("", (), (table,)) for table in filter(None, [parts_table(found)])),
+        *([where(written)] if written else []),
+    ]
+    data = {**found.as_json(), "answer": list(answer), "out": str(written[0]) if written else None}
+    return Document("choose", title, answer, data, tuple(sections), next=then)
+
+
 _IN_MEMORY = ("policy", "condition", "panel")  # what the name of a memory condition is made of
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
 
 @command(example="eirkit compare out/run-1 out/run-2 --out comparison.html")
-@click.argument("a", metavar="A", type=FOLDER)
-@click.argument("b", metavar="B", type=FOLDER)
+@click.argument("folders", metavar="A B...", type=FOLDER, nargs=-1, required=True)
+@by_option
 @page_option("Also write the comparison as an HTML page.")
 @export_options("With --out: ")
 @plugins_option
 @document_options
 def compare(
-    a: Path,
-    b: Path,
+    folders: tuple[Path, ...],
+    by: str | None,
     out: Path | None,
     figures: FigureForm | None,
     tables: TableForm | None,
@@ -146,10 +211,17 @@ def compare(
     """Compare two folders of results, paired by task: differences B − A with 95% intervals.
 
     Of two `lacuna run` folders: accuracy, causes of errors, what became of results that a memory had to return, time
-    and cost. Of two `vestige analyze` folders: what the runs needed and how they ended.
+    and cost. Of two `vestige analyze` folders: what the runs needed and how they ended. More than two sweeps, or --by,
+    are ranked as `eirkit choose` does.
     """
     if out is None and (figures or tables):
         raise UsageError("--figures and --tables are written beside the page; add --out FILE.html")
+    if by is not None or len(folders) > 2:
+        show(_ranked(folders, by or FOLDER_AXIS, "accuracy", out, figures, tables, plugins))
+        return
+    if len(folders) == 1:
+        raise UsageError("compare takes two folders; for one folder use `eirkit choose DIR` or add --by")
+    a, b = folders
     found = compare_folders(a, b, plugins=plugins)
     written = [] if out is None else write_page(comparison_page(found, a, b), out, figures, tables)
     data = {**found.as_json(), "verdict": verdict_of(found), "out": str(written[0]) if written else None}

@@ -19,7 +19,7 @@ from eirkit.show.document import Document, Listing, Section
 from eirkit.show.showing import TEXT_WIDTH
 from eirkit.show.table import Column, Table, counted
 from eirkit.tasks.words.conversation import Told, tell
-from eirkit.tasks.words.floor import floor_bits
+from eirkit.tasks.words.floor import floor_bits, floor_bytes
 from eirkit.tasks.words.language import Language, load_language, show_answer
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PRESETS, Dials, World, generate_world, generate_worlds
@@ -87,22 +87,24 @@ def words(
 
 
 def _data(world: World, told: tuple[Told, ...], language: Language) -> dict[str, Any]:
-    texts = [text for one in told for text in one.questions]
+    texts = [(_iso(one.day), text) for one in told for text in one.questions]
     asked = [
         {
+            "day": day,
             "text": text,
             "answer": show_answer(language, question, answer),
             "ability": ability,
             **question._asdict(),
         }
-        for text, (question, answer, ability) in zip(texts, answers(world), strict=True)
+        for (day, text), (question, answer, ability) in zip(texts, answers(world), strict=True)
     ]
     sessions = [
         {"day": _iso(one.day), "messages": [message._asdict() for message in one.messages]}
-        for one in told
+        for one in told[:-1]
         if one.messages
     ]
-    floor = [floor_bits(world, cut) for cut in range(len(sessions) + 1)]
+    cuts = [0, *(cut for cut, one in enumerate(told[:-1], 1) if one.messages)]
+    floor = [floor_bits(world, cut) for cut in cuts]
     return {
         "seed": world.seed,
         "dials": asdict(world.dials),
@@ -111,6 +113,7 @@ def _data(world: World, told: tuple[Told, ...], language: Language) -> dict[str,
         "asked_on": _iso(world.sessions[-1].day),
         "questions": asked,
         "floor_bits": floor,
+        "floor_bytes": [floor_bytes(world, cut) for cut in cuts],
     }
 
 
@@ -119,23 +122,25 @@ def _document(world: World, told: tuple[Told, ...], language: Language, then: st
     last = data["floor_bits"][-1]
     answer = (
         f"{counted(len(data['sessions']), 'session')} and {counted(len(data['questions']), 'question')}; after the "
-        f"last session {last:,.1f} bits ({last / 8:,.0f} bytes) must survive to answer them all."
+        f"last session {last:,.1f} bits ({counted(data['floor_bytes'][-1], 'byte')}) must survive to answer them all."
     )
-    rows = tuple({key: one[key] for key in ("text", "answer", "ability")} for one in data["questions"])
+    rows = tuple({key: one[key] for key in ("day", "text", "answer", "ability")} for one in data["questions"])
     columns = (
+        *((Column("day", "asked on"),) if world.dials.probes else ()),
         Column("text", "question", role="text"),
         Column("answer", "answer", role="text"),
         Column("ability", "ability"),
     )
-    floor = tuple({"session": cut, "bits": bits} for cut, bits in enumerate(data["floor_bits"]) if cut)
-    needed = Table(
-        "floor", "Bits that must survive each session", (Column("session", "session"), Column("bits", "bits", 1)), floor
-    )
+    pairs = zip(data["floor_bits"], data["floor_bytes"], strict=True)
+    floor = tuple({"session": cut, "bits": bits, "bytes": whole} for cut, (bits, whole) in enumerate(pairs) if cut)
+    sizes = Column("session", "session"), Column("bits", "bits", 1), Column("bytes", "bytes")
+    needed = Table("floor", "What must survive each session", sizes, floor)
     listings = tuple(
-        Listing(f"session-{number}", f"WorldSession {number}, {session['day']}", "\n".join(_lines(session["messages"])))
+        Listing(f"session-{number}", f"Session {number}, {session['day']}", "\n".join(_lines(session["messages"])))
         for number, session in enumerate(data["sessions"], 1)
     )
-    asked = Table("questions", f"Questions asked on {data['asked_on']}, with their answers", columns, rows)
+    when = "" if world.dials.probes else f" asked on {data['asked_on']},"
+    asked = Table("questions", f"Questions{when} with their answers", columns, rows)
     sections = (Section("", (), listings), Section("", (), (asked, needed)))
     return Document("lacuna-words", f"A world in words, seed {world.seed}", (answer,), data, sections, next=then)
 

@@ -252,7 +252,7 @@ class TextLog:
     def text(self) -> str:
         return self.content
 
-    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         return ((number, json.loads(line)) for number, line in enumerate(self.content.splitlines(), 1))
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:

@@ -21,6 +21,7 @@ from eirkit.tasks.task import Payload, read_record
 Fate = Literal[
     "used",
     "not_used",
+    "returned",
     "other_value",
     "swapped_value",
     "cut_value",
@@ -32,7 +33,7 @@ Fate = Literal[
     "unwritten",
 ]
 FATES: tuple[Fate, ...] = get_args(Fate)
-RETURNED: tuple[Fate, ...] = ("used", "not_used")
+RETURNED: tuple[Fate, ...] = ("used", "not_used", "returned")
 LOST: tuple[Fate, ...] = tuple(fate for fate in FATES if fate not in (*RETURNED, "unclear"))  # known not to come back
 NOT_ASKED: tuple[Fate, ...] = (
     "not_sought",
@@ -115,7 +116,11 @@ def _fate(
     # Returned by a search of this step, not by a READ or RECOMPUTE, which do not involve the memory system.
     found = [_returned(one, r, own) for one in searches]
     if any(r in one.present for one in found):
-        return "used" if follows else "not_used"
+        if follows:
+            return "used"
+        # Where another input was out of reach, or no answer could be read, nothing shows what was made of this one.
+        at_hand = {r, *decision.retained, *decision.fetched, *(t for t, _ in decision.restored)}
+        return "not_used" if decision.submitted is not None and at_hand.issuperset(decision.required) else "returned"
     written = {step: [text for t, text in texts if t <= decision.t] for step, texts in writes.items()}
     if not written.get(r):
         return "unwritten"
@@ -190,8 +195,8 @@ def memory_record(
 ) -> dict[str, object]:
     """Return calls, holdings, fates and cost of a run's memory as plain data; None means unknown."""
     used = used or MemoryUsage()
-    writes = [one.latency_seconds for one in consultations if one.call.verb == "write"]
-    searches = [one.latency_seconds for one in consultations if one.call.verb == "search"]
+    writes = [one.latency_seconds for one in consultations if one.call.verb in ("write", "observe")]
+    searches = [one.latency_seconds for one in consultations if one.call.verb in ("search", "recall")]
     return {
         "writes": len(writes),
         "searches": len(searches),

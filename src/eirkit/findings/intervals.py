@@ -45,7 +45,7 @@ def paired(trajectories: Sequence[Sequence[tuple[bool, bool]]]) -> Interval:
     return Interval(middle, max(-1.0, low), min(1.0, high), LEVEL, len(trajectories))
 
 
-def half_width(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
+def half_width(values: Sequence[float], clusters: Sequence[Hashable], level: float = LEVEL) -> float:
     """Return half the t interval of a mean of which only clusters are independent: residuals are summed by cluster."""
     middle = math.fsum(values) / len(values)
     sums: dict[Hashable, float] = {}
@@ -53,7 +53,7 @@ def half_width(values: Sequence[float], clusters: Sequence[Hashable]) -> float:
         sums[cluster] = sums.get(cluster, 0.0) + (value - middle)
     groups = len(sums)
     error = math.sqrt(groups / (groups - 1) * math.fsum(total * total for total in sums.values())) / len(values)
-    return student(groups - 1) * error
+    return student(groups - 1, level) * error
 
 
 def student(freedom: int, level: float = LEVEL) -> float:

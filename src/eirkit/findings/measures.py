@@ -126,12 +126,20 @@ FATE_MEASURES = MeasureGroup(
         ),
         Measure(
             "not_used",
-            "returned, not used",
-            "a search returned the record, and the answer does not follow from it",
+            "returned, not followed",
+            "a search returned the record, every other input was at hand, and the answer does not follow from them",
             "share",
             _NEEDED,
             better="less",
             colour="not-used",
+        ),
+        Measure(
+            "returned",
+            "returned, use unknown",
+            "a search returned the record, and other inputs or an answer that would show its use are missing",
+            "share",
+            _NEEDED,
+            colour="returned",
         ),
         Measure(
             "other_value",

@@ -179,6 +179,8 @@ BEHAVIOURS = (
     _memory("truncating", "cuts the last two digits of each value", silent_on("returns another label's value"), case=8),
     _memory("digit", "changes one digit", silent_on("returns another label's value"), case=8),
     _memory("constant", "returns one value for every label", silent_on("returns another label's value"), case=8),
+    _memory("dropping", "loses every third record"),
+    _memory("neighbour", "returns the record before the one that was asked for"),
     _memory("mislabels", "returns the value of another label"),
     _memory("newest", "returns the newest records, whatever was asked"),
     _memory("stale", "returns what an earlier run wrote"),

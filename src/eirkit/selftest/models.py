@@ -193,6 +193,12 @@ BEHAVIOURS = (
         Traits(speak=_worded(lambda t, v: f"The answer of step {t} is {v:04d}.")),
         checks=PERFECT,
     ),
+    PlantedBehaviour(
+        "in-line",
+        "Sure! ANSWER 7 0042",
+        Traits(speak=_worded(lambda t, v: f"<think>ANSWER {t} 1</think>Sure! ANSWER {t} {v:04d}")),
+        checks=PERFECT,
+    ),
     PlantedBehaviour("record", "A_7 = 0042", Traits(speak=_worded(lambda t, v: f"A_{t} = {v:04d}")), checks=PERFECT),
     PlantedBehaviour(
         "drafts",

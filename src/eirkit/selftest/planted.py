@@ -21,7 +21,8 @@ Form = Literal["plain", "silent", "garbled", "cut"]
 # What became of a record that was needed from a memory.
 Lookup = Literal[
     "used",
-    "not_used",
+    "not_used",  # though every input was shown
+    "returned",  # used or not
     "other_value",
     "swapped_value",  # with the value of another label
     "cut_value",  # with the beginning of its value
@@ -166,7 +167,8 @@ class PlantedRun:
             return frozenset({"not_found"} if held else {"not_stored"})
         if shown == self.given[r]:
             used = step.form == "plain" and step.intended == self._sum(step.turn)
-            return frozenset({"used"} if used else {"not_used"})
+            whole = step.form == "plain" and all(other in step.turn.shown for other in self.refs[t])
+            return frozenset({"returned", "used"} if used else {"returned", "not_used"} if whole else {"returned"})
         padded = f"{self.given[r]:0{len(str(self.q - 1))}d}"
         found: set[Lookup] = {"other_value"}
         if any(value == shown for label, value in self.given.items() if label != r):

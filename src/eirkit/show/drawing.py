@@ -35,6 +35,7 @@ COLOURS: Mapping[str, Shade] = {
     "own-error": Shade("#6a3fb5", "#a98be8"),
     "used": Shade("#1b7f4f", "#4fbf85"),
     "not-used": Shade("#6b7f1d", "#b3c75a"),
+    "returned": Shade("#3f7d86", "#7fc0c9"),
     "other-value": Shade("#a0338f", "#e58fd4"),
     "swapped-value": Shade("#7d4bc0", "#bb9aee"),
     "cut-value": Shade("#b0305f", "#f08cb0"),

@@ -137,7 +137,7 @@ def page_for(folder: Path, others: Sequence[Path] = (), *, tests: bool = True, p
         InputFileError: the folder holds no results that can be reported.
     """
     make = pages.get(kind_of(folder))
-    with _records_of(folder):
+    with records_of(folder):
         return make(folder, others, tests=tests, plugins=plugins)
 
 
@@ -151,12 +151,12 @@ def compare(a: Path, b: Path, *, plugins: bool = False) -> Comparison:
     if kinds[0] != kinds[1] or kinds[0] not in comparers:
         made = [f"{folder} is of `{maker_of(folder)}`" for folder in dict.fromkeys((a, b))]
         raise InputFileError(f"{' and '.join(made)}; compare two of `lacuna run` or two of `vestige analyze`")
-    with _records_of(a, b):
+    with records_of(a, b):
         return comparers.get(kinds[0])(a, b, plugins=plugins)
 
 
 @contextmanager
-def _records_of(*folders: Path) -> Iterator[None]:
+def records_of(*folders: Path) -> Iterator[None]:
     """Turn unexpected errors into InputFileError, since records may have been edited or damaged."""
     try:
         yield

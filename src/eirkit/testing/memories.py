@@ -12,6 +12,7 @@ from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, 
 from eirkit.agents.memory_calls import call_with_timeout, read_stored, usage_of
 from eirkit.agents.memory_values import check_passages
 from eirkit.agents.stores.child_process import ProcessMemory
+from eirkit.agents.stores.endpoint import MeteredMemory
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import UsageError, describe
 from eirkit.testing.conformance import Conformance, Requirement, try_all
@@ -122,7 +123,7 @@ def _called(system: Factory) -> Any:
 
 
 def _plugin(memory: MemorySystem) -> object:
-    while isinstance(memory, MemoryWrapper):
+    while isinstance(memory, MemoryWrapper | MeteredMemory):
         memory = memory.system
     return memory
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
-from operator import itemgetter
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from eirkit.errors import InputFileError
-from eirkit.findings.causes import CAUSES, Cause
-from eirkit.findings.fates import FATES, Fate, pool_fates
 from eirkit.findings.validity import is_withheld
 from eirkit.show.differences import (
     COSTS,
@@ -25,86 +22,20 @@ from eirkit.show.differences import (
 )
 from eirkit.show.folders import comparers
 from eirkit.show.runs.command_line import seeds_text
+from eirkit.show.runs.figures import AXES, FIGURES, Figure
 from eirkit.show.runs.folder import (
     TASK_AXES,
     Coordinates,
     RunFacts,
     SweepFolder,
-    condition_of,
     read_sweep,
 )
-
-Figure = Callable[[RunFacts], float | None]
-
-
-def _cause(cause: Cause, run: RunFacts) -> float:
-    return run.score.error_shares[cause]
-
-
-def _fate(fate: Fate, run: RunFacts) -> float | None:
-    """Return the share of needed records with this fate; None if no record was needed."""
-    return None if run.memory is None else pool_fates([run.memory["fates"]]).of(fate)
-
-
-def _milliseconds(seconds: str, calls: str, run: RunFacts) -> float | None:
-    if run.memory is None or not run.memory[calls]:
-        return None
-    return float(1000 * run.memory[seconds] / run.memory[calls])
-
-
-def _of_memory(name: str, run: RunFacts) -> float | None:
-    found = None if run.memory is None else run.memory[name]
-    return None if found is None else float(found)
-
-
-def _memory_tokens(run: RunFacts) -> float | None:
-    return None if run.memory is None else float(run.memory["input_tokens"] + run.memory["output_tokens"])
-
-
-def _of_agent(name: str, run: RunFacts) -> float | None:
-    found = run.usage.get(name)
-    return None if found is None else float(found)
-
-
-def _agent_tokens(run: RunFacts) -> float | None:
-    return float(run.usage["input_tokens"] + run.usage["output_tokens"]) if "input_tokens" in run.usage else None
-
-
-FIGURES: Mapping[str, Figure] = {
-    "accuracy": lambda run: run.score.accuracy,
-    "final_accuracy": lambda run: float(run.score.final_correct),
-    "miss_rate": lambda run: run.score.miss_rate,
-    **{cause: partial(_cause, cause) for cause in CAUSES},
-    **{fate: partial(_fate, fate) for fate in FATES},
-    "write_ms": partial(_milliseconds, "write_seconds", "writes"),
-    "search_ms": partial(_milliseconds, "search_seconds", "searches"),
-    "records": partial(_of_memory, "records"),
-    "bytes": partial(_of_memory, "bytes"),
-    "model_calls": partial(_of_memory, "model_calls"),
-    "memory_tokens": _memory_tokens,
-    "memory_cost_usd": partial(_of_memory, "cost_usd"),
-    "calls": partial(_of_agent, "calls"),
-    "agent_tokens": _agent_tokens,
-    "cost_usd": partial(_of_agent, "cost_usd"),
-}
-
 
 Row = Mapping[str, Any]
 Match = tuple[RunFacts, RunFacts]  # two runs of the same task
 OF_LOSS = ("state_supply", "cascade")  # reported only if neither side failed its control
 
 
-def _of_task(name: str, row: Row) -> Any:
-    return row.get(name)
-
-
-_AXES: Mapping[str, Callable[[Row], Any]] = {
-    "workload": lambda row: row["workload"],
-    "model": lambda row: row["model"],
-    "memory": condition_of,
-    **{name: itemgetter(name) for name in ("n", "m", "lookback", "fan_in", "h", "b_oracle", "b")},
-    **{name: partial(_of_task, name) for name in TASK_AXES},
-}
 _TASK_SHAPE = ("workload", "n", "m", "lookback", "fan_in", *TASK_AXES)  # what a task is generated from
 OF_TASK = ("workload", *TASK_AXES)  # runs that differ in these share at most the graph
 
@@ -169,10 +100,13 @@ def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
 
 
 def _pairs(matched: Sequence[Match], of: Figure) -> list[MeasuredPair]:
-    """Return the pairs of values of one measure, where both sides have a value."""
+    """Return a pair of values of one measure for each task and cell where both sides have one, means over repeats."""
     # Different seeds may share a graph, as in running-max, but are different tasks because their inputs differ.
-    found = ((f"{x.fingerprint}/{x.seed}", of(x), of(y)) for x, y in matched)
-    return [MeasuredPair(task, one, other) for task, one, other in found if one is not None and other is not None]
+    tasks: dict[str, list[tuple[float, float]]] = {}
+    for x, y in matched:
+        if (one := of(x)) is not None and (other := of(y)) is not None:
+            tasks.setdefault(f"{x.fingerprint}/{x.seed}", []).append((one, other))
+    return [MeasuredPair(task, *map(fmean, zip(*values, strict=True))) for task, values in tasks.items()]
 
 
 def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
@@ -182,14 +116,14 @@ def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
 
 def _contrast(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iterator[SettingChange]:
     for name in between:
-        one, other = (next(str(_AXES[name](row)) for row in rows if _AXES[name](row) is not None) for rows in (a, b))
+        one, other = (next(str(AXES[name](row)) for row in rows if AXES[name](row) is not None) for rows in (a, b))
         yield SettingChange(name, one, other)
 
 
 def contrast_axes(a: Sequence[Row], b: Sequence[Row]) -> tuple[str, ...]:
     """Return the axes on which each folder has a single value and the two values differ."""
     found = []
-    for name, of in _AXES.items():
+    for name, of in AXES.items():
         left, right = ({of(row) for row in rows} - {None} for rows in (a, b))  # None: a cell without a run
         if len(left) == len(right) == 1 and left != right:
             found.append(name)
@@ -211,14 +145,14 @@ def _couples(a: Sequence[Row], b: Sequence[Row], between: Sequence[str]) -> Iter
 def _by_place(rows: Sequence[Row], between: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        place = tuple(of(row) for name, of in _AXES.items() if name not in between)
+        place = tuple(of(row) for name, of in AXES.items() if name not in between)
         found.setdefault(place, []).append(row)
     return found
 
 
 def _unshared(a: Sequence[Row], b: Sequence[Row]) -> list[str]:
     """Return the settings for which the two folders have no value in common, as `m: 16 / 8`."""
-    sides = {name: [{of(row) for row in rows} - {None} for rows in (a, b)] for name, of in _AXES.items()}
+    sides = {name: [{of(row) for row in rows} - {None} for rows in (a, b)] for name, of in AXES.items()}
     return [
         f"{name}: {' / '.join(', '.join(sorted(map(str, side))) for side in both)}"
         for name, both in sides.items()
@@ -232,9 +166,11 @@ def _follows_window(*rows: Row) -> bool:
 
 
 def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
-    """Return the pairs of runs of two cells that have the same seed and task graph."""
-    by_seed = {run.seed: run for run in b}
-    pairs = [(run, by_seed[run.seed]) for run in a if run.seed in by_seed]
+    """Return the pairs of runs of two cells that have the same seed and task graph; each repeat with each."""
+    by_seed: dict[int, list[RunFacts]] = {}
+    for run in b:
+        by_seed.setdefault(run.seed, []).append(run)
+    pairs = [(run, other) for run in a for other in by_seed.get(run.seed, ())]
     return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
 
 

@@ -188,10 +188,12 @@ def headline_of(
     rescue_command: str,
     control_command: str,
     failures: Sequence[Row] = (),
+    ranked: Headline | None = None,
 ) -> Headline:
     """Return the headline: one number, then the answer in sentences.
 
     Args:
+        ranked: the ranking of several memories, which takes the place of what they lost together.
         failures: groups of runs that infrastructure errors broke; they are the answer if no run was scored.
     """
     if failures and not any(row["scored"] for row in rows):
@@ -200,14 +202,18 @@ def headline_of(
     if losses is None:
         silence = doubts or _silence(rows, _control(rows, control_command))
         return Headline("–", "nothing may be said about lost information", tuple(silence))
-    sentences = [_answer(losses, repair), *_range(rows, losses), *doubts]
+    opening = [_answer(losses, repair), *_range(rows, losses)] if ranked is None else list(ranked.sentences)
+    sentences = [*opening, *doubts]
     if repair is None and losses.wrong_steps and not losses.all_came_back:
-        sentences.append(f"Whether restoring it repairs them was not measured; run `{rescue_command}`.")
+        what = "it repairs them" if ranked is None else "lost records repairs wrong steps"
+        sentences.append(f"Whether restoring {what} was not measured; run `{rescue_command}`.")
     if repair is not None and losses.wrong_steps and not repair.claims:
         sentences.append("The rescue had no full-information control of its own, so what restoring did describes.")
     if losses.lost_share or losses.wrong_steps or not losses.claims:  # else nothing is claimed that could be doubted
         sentences.append(_standing(losses, _control(rows, control_command)))
     number = share(1.0 if losses.all_came_back else losses.lost_share)
+    if ranked is not None:
+        return Headline(ranked.number, ranked.caption, tuple(sentences))
     return Headline(number, _caption(losses), tuple(sentences))
 
 

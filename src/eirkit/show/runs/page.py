@@ -10,15 +10,19 @@ from typing import Any
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.findings.validity import doubt_of
 from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.summary import silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
 from eirkit.show.folders import pages
 from eirkit.show.runs.accuracy import accuracy_section, causes_section, first_miss_section, pressure_section
 from eirkit.show.runs.answers import Losses, Repair, answers_json, headline_of, losses_of, repair_of
+from eirkit.show.runs.choice import choice_in
 from eirkit.show.runs.command_line import rescue_command, rescue_condition, seeds_text, suite_text, sweep_command
 from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
+from eirkit.show.runs.ranking import choice_section, ranked_headline
+from eirkit.show.runs.words import in_words, word_headline, words_section
 from eirkit.show.table import Column, Table, counted, listed, share
 from eirkit.tasks.task import without_seed
 
@@ -134,16 +138,33 @@ def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
     return {"model": model, "runs": runs, **sums, "cost_usd": None if None in costs else sum(costs)}
 
 
+TITLE_IN_WORDS = "What this memory kept of conversations, and why answers were wrong"
 TITLE = "What this memory kept, and why steps were wrong"
 
 
 def page_of(sweep: SweepFolder) -> Page:
     """Return the page of a sweep."""
+    if in_words(sweep.rows):
+        return _page_in_words(sweep)
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
-    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures)
+    choice = choice_in(sweep)
+    ranked = None if choice is None else ranked_headline(choice)
+    headline = headline_of(sweep.rows, losses, repair, next_rescue(sweep), next_control(sweep), sweep.failures, ranked)
     sections = tuple(section for section in _sections(sweep, losses, repair) if section is not None)
-    answers = {**answers_json(losses, repair), "rows": [dict(row) for row in sweep.rows]}
+    if choice is not None:
+        sections = (choice_section(choice), *sections)
+    ranking = None if choice is None else choice.as_json()
+    answers = {**answers_json(losses, repair), "choice": ranking, "rows": [dict(row) for row in sweep.rows]}
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+
+
+def _page_in_words(sweep: SweepFolder) -> Page:
+    told = words_section(sweep.rows, [record for record, _ in scan_runs(sweep.folder / RUNS)])
+    rescues = [SECTIONS["rescue"](one) for one in sweep.found_by("rescue")]
+    parts = (_progress(sweep), told, *rescues, _control(sweep), spending_section(sweep), rebuilding_section(sweep))
+    sections = tuple(section for section in parts if section is not None)
+    answers = {"rows": [dict(row) for row in sweep.rows]}
+    return Page(TITLE_IN_WORDS, word_headline(sweep.rows), sections, sweep.name, answers, "lacuna-run")
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from eirkit.seeds import words
-from eirkit.tasks.words.language import NEAR, Language, Listener, choose, group_of, read, subject_slot
+from eirkit.tasks.words.language import (
+    COMING,
+    NEAR,
+    PAST,
+    PRONOUN,
+    Language,
+    Listener,
+    group_of,
+    read,
+    subject_slot,
+    ways,
+)
 from eirkit.tasks.words.world import ATTRIBUTES, Saying, World, WorldQuestion, WorldSession
 
 LONGEST_TURN = 3  # statements
@@ -59,20 +70,21 @@ class _Teller:
 
     def below(self, bound: int) -> int:
         if not self.row:
-            self.row = words((self.world.seed,), 2048, "words told", start=self.drawn).tolist()[0][::-1]
-            self.drawn += 2048
+            more = max(256, self.drawn)  # few for a small world
+            self.row = words((self.world.seed,), more, "words told", start=self.drawn).tolist()[0][::-1]
+            self.drawn += more
         return (self.row.pop() * bound) >> 64
 
     def sessions(self) -> tuple[Told, ...]:
         return tuple(Told(one.day, tuple(self.messages(one)), self.questions(one)) for one in self.world.sessions)
 
     def messages(self, session: WorldSession) -> Iterable[Utterance]:
-        left = list(session.statements)
-        talk = self.world.dials.small_talk if left else 0
-        while left:
-            size = 1 + self.below(LONGEST_TURN)
-            yield from self.turn(" ".join(self.said(left[:size], session.day)))
-            del left[:size]
+        left, talk = session.statements, 0 if session is self.world.sessions[-1] else self.world.dials.small_talk
+        while left or talk:
+            if left:
+                size = 1 + self.below(LONGEST_TURN)
+                yield from self.turn(" ".join(self.said(left[:size], session.day)))
+                left = left[size:]
             if talk:
                 talk -= 1
                 yield from self.turn(self.filled(self.language.table["filler"]))
@@ -83,38 +95,49 @@ class _Teller:
         answers = self.language.table["acknowledgements"]
         return Utterance("user", text), Utterance("assistant", answers[self.below(len(answers))])
 
-    def said(self, statements: Sequence[Saying], today: int) -> Iterable[str]:
+    def said(self, statements: Sequence[Saying], today: int) -> Iterator[str]:
         """Yield the sentences of one turn."""
         last = None
         for statement in statements:
-            alike = last is not None and (last.op, last.attribute) == (statement.op, statement.attribute)
-            if alike and self.level == 3 and ATTRIBUTES[statement.attribute] == "value" and not self.below(AGAIN):
-                again = self.language.table["again"]
-                text: str = again[self.below(len(again))].format(p=self.named(statement.subject), v=statement.value)
-                yield text
+            op, attribute, subject, value = statement
+            leans = last is not None and self.level == 3 and not self.below(AGAIN)
+            if (
+                leans
+                and last is not None
+                and last[:2] == (op, attribute)
+                and ATTRIBUTES[attribute] == "value"
+                and value
+            ):
+                again: list[str] = self.language.table["again"]
+                yield again[self.below(len(again))].format(p=self.named(subject, 3), v=value)
+            elif leans and last is not None and last.subject == subject and ways(self.language, attribute, op, PRONOUN):
+                yield self.sentence(statement, today, PRONOUN)
             else:
                 yield self.sentence(statement, today, self.level)
             last = statement
 
     def sentence(self, statement: Saying, today: int, level: int) -> str:
+        """Return one statement as a sentence; with PRONOUN about the person of the sentence before."""
         op, attribute, subject, value = statement
-        known = self.language.statements[group_of(attribute), op]
-        days = int(value) - today if ATTRIBUTES[attribute] == "date" and isinstance(value, int) else 0
-        if level > 1 and 0 < abs(days) <= NEAR and self.below(2):
-            known = tuple(one for one in known if one.level == (5 if days > 0 else 4))
-            level = 5
-        chosen = choose(known, level, self.below(1 << 20))
-        slots = {subject_slot(attribute): self.named(subject, level) if subject_slot(attribute) == "p" else subject}
-        if attribute == "nickname":
-            slots["p"] = self.named(subject, 1)  # a nickname is of little use to someone who does not know whose it is
-            self.listener.nicknames[str(value)] = subject
-        if ATTRIBUTES[attribute] == "date":
-            slots |= self.when(int(value or 0), today) | {"e": self.language.table["events"][attribute]}
-        slots |= {"v": str(value), "n": str(value), "t": slots.get("t", str(value)), "l": slots.get("l", str(value))}
-        if attribute == "lead":
-            slots["w"] = self.named(str(value), level)
+        form, slot = ATTRIBUTES[attribute], subject_slot(attribute)
         pronouns = self.language.table["pronouns"]
-        return chosen.text.format(**slots, **pronouns[len(subject) % len(pronouns)])
+        slots = {"v": str(value), "n": str(value), "t": str(value), "l": str(value)}
+        if slot != "p":
+            slots[slot] = subject
+        else:
+            slots |= pronouns[(ord(subject[0]) + ord(subject[2])) % len(pronouns)]  # by the letters of the first name
+        if slot == "p" and level != PRONOUN:
+            slots["p"] = self.named(subject, 1 if form == "alias" else level)
+        if form == "alias":  # a nickname is of little use to someone who does not know whose it is: no short name above
+            self.listener.nicknames[str(value)] = subject
+        elif form == "date" and isinstance(value, int):
+            slots |= self.when(value, today) | self.language.table["events"][attribute]
+            if level > 1 and 0 < abs(value - today) <= NEAR and self.below(2):
+                level = COMING if value > today else PAST
+        elif attribute == "lead":
+            slots["w"] = self.named(str(value), level)
+        known = ways(self.language, attribute, op, level)
+        return known[self.below(len(known))].text.format_map(slots)
 
     def when(self, day: int, today: int) -> dict[str, str]:
         form = self.below(len(self.language.table["dates"]) if self.level > 1 else 1)
@@ -123,9 +146,9 @@ class _Teller:
             slots["ahead" if day > today else "ago"] = self.language.from_today(day - today, self.below(2), today)
         return slots
 
-    def named(self, person: str, level: int | None = None) -> str:
+    def named(self, person: str, level: int) -> str:
         """Return a name of a person that listeners understand; the first time it is the full name."""
-        names = self.listener.names(person) if (level or self.level) > 1 else [person]
+        names = self.listener.names(person) if level > 1 else [person]
         chosen = names[self.below(len(names))]
         self.listener.mention(person)
         return chosen
@@ -144,12 +167,12 @@ class _Teller:
 
     def question(self, question: WorldQuestion, today: int) -> str:
         form, attribute, subject, other = question
-        chosen = choose(self.language.questions[group_of(attribute), form], 1, self.below(1 << 20))
+        known = self.language.questions[group_of(attribute), form]
         slot = {"follows": "p", "hop": "t"}.get(form, subject_slot(attribute))
-        slots = {slot: subject, "v": str(other), "k": str(other), "e": self.language.table["events"].get(attribute, "")}
+        slots = {slot: subject, "v": str(other), "k": str(other), **self.language.table["events"].get(attribute, {})}
         if form == "as_of":
             slots["d"] = self.language.date(int(other or 0), 0)
-        return chosen.text.format(**slots)
+        return known[self.below(len(known))].text.format_map(slots)
 
 
 def _noise(index: int) -> str:

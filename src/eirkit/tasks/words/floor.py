@@ -3,7 +3,8 @@
 The contract: in every session each fact may be said for the first time, replaced by a value that it never had, or,
 where that is possible, withdrawn; who is meant is supplied with each statement. `declared` says what may be asked. The
 facts are independent, so the classes of histories multiply; each factor has a closed form. `WorldContract` is the same
-contract in the form of `eirkit eir count`, and tests compare both.
+contract in the form of `eirkit eir count`, and tests compare both. The worlds that are generated are some of those that
+the contract allows: they say no number and no date twice, so that each can be searched for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from eirkit.tasks.words.truth import Key, Knowledge
 from eirkit.tasks.words.world import (
     ATTRIBUTES,
     DAYS,
+    INSTRUCTIONS,
     MOST_BOXES,
+    USER,
     Answer,
     Dials,
     Operation,
@@ -51,20 +54,19 @@ class Requirement:
         return math.log2(self.classes)
 
 
-def declared(world: World) -> list[Askable]:
-    """Return what may be asked: about every fact that a question of the world depends on.
+def declared(world: World, cut: int = 0) -> list[Askable]:
+    """Return what may be asked after `cut` sessions: about every fact that a question still to come depends on.
 
     A question about the lead's desk depends on every person's desk, because the lead may change, and a question about
     the door that somebody uses depends on the doors of all places.
     """
     before: set[Key] = set()
     times: dict[Key, set[int]] = {}
-    everyone = sorted(people_of(world))
     places = sorted({s.subject for session in world.sessions for s in session.statements if s.attribute == "door"})
-    for form, attribute, subject, other in (question for session in world.sessions for question in session.questions):
+    for form, attribute, subject, other in (one for session in world.sessions[cut:] for one in session.questions):
         keys: list[Key] = [(attribute, subject)]
         if form == "hop":
-            keys = [("lead", subject), *((attribute, person) for person in everyone)]
+            keys = [("lead", subject), *((attribute, person) for person in world.people)]
         elif form == "follows":
             keys = [("seat", subject), *(("door", place) for place in places)]
         elif form in ("first", "between"):
@@ -76,28 +78,25 @@ def declared(world: World) -> list[Askable]:
         elif form == "as_of":
             passed = [n for n, session in enumerate(world.sessions[:-1]) if session.day <= int(other or 0)]
             times[attribute, subject].add(len(passed))
-    if any(s.attribute == "signature" for session in world.sessions for s in session.statements):
-        times.setdefault(("signature", ""), set())
+    for instruction in INSTRUCTIONS[: world.dials.instructions]:
+        times.setdefault((instruction, USER), set())
     return [Askable(key, key in before, frozenset(asked)) for key, asked in sorted(times.items())]
-
-
-def people_of(world: World) -> set[str]:
-    """Return everybody a question is asked about, and who leads a team."""
-    told = (s for session in world.sessions for s in (*session.statements, *session.documents))
-    asked = (q for session in world.sessions for q in session.questions if q.form not in ("hop",))
-    own = {q.subject for q in asked if " " in q.subject}
-    return own | {str(s.value) for s in told if s.attribute == "lead"}
 
 
 def requirements(world: World, cut: int) -> list[Requirement]:
     """Return the classes of each fact that may be asked about, after `cut` sessions."""
     sizes = _Sizes(world.dials, _names(world))
-    return [Requirement(one.key, classes(one, cut, sizes.of(one.key[0]))) for one in declared(world)]
+    return [Requirement(one.key, classes(one, cut, sizes.of(one.key[0]))) for one in declared(world, cut)]
 
 
 def floor_bits(world: World, cut: int) -> float:
     """Return the bits that must survive after `cut` sessions."""
     return math.fsum(one.bits for one in requirements(world, cut))
+
+
+def floor_bytes(world: World, cut: int) -> int:
+    """Return the whole bytes in which what must survive after `cut` sessions can be written down."""
+    return ((math.prod(one.classes for one in requirements(world, cut)) - 1).bit_length() + 7) // 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eirkit.errors import InputFileError
-from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying, Value, WorldQuestion
+from eirkit.tasks.words.world import ATTRIBUTES, INSTRUCTIONS, USER, Answer, Saying, Value, WorldQuestion
 
 Reader = Callable[[dict[str, str], int], int]  # from the parts of a date, and today, to a day
 LEVELS = ("plain", "varied", "indirect")
+PAST, COMING, PRONOUN = 4, 5, 6
 NEAR = 14  # days within which a date may be said as a day counted from today
 _SLOT = re.compile(r"\{(\w+)\}")
 _WORD = "[A-Z][a-z]+"
@@ -35,7 +36,7 @@ class Sentence(NamedTuple):
     kind: str  # statement, question, again, or filler
     attribute: str
     op: str  # the operation of a statement, the form of a question
-    level: int
+    level: int  # 1 to 3; or what the sentence needs: a date in the PAST or COMING, or a person to whom a PRONOUN refers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +103,7 @@ def _language(table: Mapping[str, Any]) -> Language:
         for op, levels in ops.items():
             found = [
                 _sentence(text, slots, "statement", attribute, op, level)
-                for level, name in enumerate((*LEVELS, "past", "coming"), 1)
+                for level, name in enumerate((*LEVELS, "past", "coming", "pronoun"), 1)
                 for text in levels.get(name, ())
             ]
             statements[attribute, op] = tuple(found)
@@ -131,7 +132,8 @@ def _sentence(text: str, slots: Mapping[str, str], kind: str, attribute: str, op
 
 
 def _slot_patterns(table: Mapping[str, Any]) -> dict[str, str]:
-    person = f"{_WORD}(?: {_WORD})?"
+    pronouns = "|".join({word for one in table["pronouns"] for word in one.values() if word[0].isupper()})
+    person = rf"(?!(?:{pronouns})\b){_WORD}(?: {_WORD})?"
     spelled = [re.escape(one) for one in table["dates"]]
     dates = "|".join(_filled(one, table, "") for one in spelled)
     return {
@@ -140,12 +142,17 @@ def _slot_patterns(table: Mapping[str, Any]) -> dict[str, str]:
         **dict.fromkeys("tljk", _WORD),
         "v": rf"{_WORD}|\d+-\d{{4}}",
         "n": r"\d+",
-        "e": "|".join(table["events"].values()),
         "d": dates,
         "ago": "|".join(_filled(re.escape(one), table, "") for one in table["ago"].values()),
         "ahead": "|".join(_filled(re.escape(one), table, "") for one in table["ahead"].values()),
-        **{name: "|".join(dict.fromkeys(one[name] for one in table["pronouns"])) for name in table["pronouns"][0]},
+        **_either(table["pronouns"]),
+        **_either(list(table["events"].values())),
     }
+
+
+def _either(forms: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return for each slot the pattern of its forms: of either gender, or of either event."""
+    return {name: "|".join(dict.fromkeys(re.escape(one[name]) for one in forms)) for name in forms[0]}
 
 
 def _filled(escaped: str, table: Mapping[str, Any], prefix: str) -> str:
@@ -190,7 +197,7 @@ def _readers(language: Language) -> tuple[tuple[re.Pattern[str], Reader], ...]:
 
 
 # Which slot holds the subject of an attribute, and which its value.
-SUBJECTS = {"lead": "t", "boxes": "l", "door": "l", "kickoff": "j", "review": "j", "signature": ""}
+SUBJECTS = {"lead": "t", "boxes": "l", "door": "l", "kickoff": "j", "review": "j"} | dict.fromkeys(INSTRUCTIONS, "")
 VALUES = {"seat": "l", "team": "t", "lead": "w", "boxes": "n"}
 
 
@@ -219,28 +226,25 @@ class Listener:
         short = [first] if self.firsts.get(first) == {person} else []
         return [person, *short, *(nick for nick, who in self.nicknames.items() if who == person)]
 
-    def resolve(self, name: str) -> str:
-        """Return the full name of a person; a full name is a mention.
-
-        Raises:
-            ValueError: nobody known has this name, or several have.
-        """
+    def resolve(self, name: str) -> str | None:
+        """Return the full name of a person; None if nobody known or several have it. A full name is a mention."""
         if " " in name:
             self.mention(name)
             return name
         if name in self.nicknames:
             return self.nicknames[name]
         known = self.firsts.get(name, set())
-        if len(known) != 1:
-            raise ValueError(f"{name} is {'nobody known' if not known else 'one of several'}")
-        return next(iter(known))
+        return next(iter(known)) if len(known) == 1 else None
 
 
 Spoken = Saying | WorldQuestion
 
 
 def read(language: Language, text: str, today: int, listener: Listener) -> list[Spoken]:
-    """Return what a message says and asks, in order; text that is no sentence of the language is skipped.
+    """Return what a message says and asks, in order.
+
+    Text that is no sentence of the language is skipped, and so is a sentence about somebody who cannot be told from
+    the message and what was mentioned before.
 
     Args:
         today: the day of the session, from which days are counted.
@@ -257,7 +261,7 @@ def read(language: Language, text: str, today: int, listener: Listener) -> list[
         match, sentence = max(matches, key=lambda pair: pair[0].end())
         if sentence.kind != "filler":
             spoken = _spoken(language, sentence, match.groupdict(), today, listener, last)
-            found.append(spoken)
+            found += () if spoken is None else (spoken,)
             last = spoken if isinstance(spoken, Saying) else None
         position = match.end() + 1
     return found
@@ -275,16 +279,26 @@ def _spoken(
     today: int,
     listener: Listener,
     last: Saying | None,
-) -> Spoken:
-    people: dict[str, str] = {slot: listener.resolve(slots[slot]) for slot in ("p", "w") if slot in slots}
-    slots = {**slots, **people}
+) -> Spoken | None:
+    """Return what a sentence says or asks; None if it is about somebody unknown."""
+    for slot in slots.keys() & {"p", "w"}:
+        person = listener.resolve(slots[slot])
+        if person is None:
+            return None
+        slots[slot] = person
     if sentence.kind == "again":
-        if last is None:
-            raise ValueError("a sentence refers to one before it, and there is none")
-        return Saying(last.op, last.attribute, slots["p"], slots["v"])
+        return last and Saying(last.op, last.attribute, slots["p"], slots["v"])
+    if sentence.level == PRONOUN:
+        if last is None or subject_slot(last.attribute) != "p":
+            return None
+        slots["p"] = last.subject
     attribute = sentence.attribute
     if attribute == "event":
-        attribute = next(name for name, said in language.table["events"].items() if said == slots["e"])
+        attribute = next(
+            name
+            for name, forms in language.table["events"].items()
+            if all(forms[s] == slots.get(s, forms[s]) for s in forms)
+        )
     subject = slots.get(
         "p" if sentence.op == "follows" else "t" if sentence.op == "hop" else subject_slot(attribute), USER
     )
@@ -327,7 +341,8 @@ def show_answer(language: Language, question: WorldQuestion, answer: Answer) -> 
     return str(table[answer]) if answer in ("yes", "no") else str(answer)
 
 
-def choose(items: Sequence[Sentence], level: int, drawn: int) -> Sentence:
-    """Return one of the sentences up to a level, by a drawn number."""
-    allowed = [one for one in items if one.level <= level]
-    return allowed[drawn % len(allowed)]
+@cache
+def ways(language: Language, attribute: str, op: str, level: int) -> tuple[Sentence, ...]:
+    """Return the sentences of a statement up to a level; for PAST, COMING and PRONOUN those alone."""
+    known = language.statements[group_of(attribute), op]
+    return tuple(one for one in known if (one.level <= level if level <= len(LEVELS) else one.level == level))

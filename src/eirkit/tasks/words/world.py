@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from eirkit.errors import SpecError
 from eirkit.seeds import words
@@ -18,6 +18,7 @@ from eirkit.seeds import words
 Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
 Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
 Ability = Literal["fact", "update", "set", "count", "time", "hops", "rule", "withdrawal", "abstention", "needle"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
 Value = str | int | None
 Answer = str | int | tuple[str, ...] | None  # None: unknown
 
@@ -26,14 +27,16 @@ ATTRIBUTES: dict[str, Form] = {
     "employer": "value", "desk": "value", "tea": "value", "phone": "value",
     "seat": "name", "team": "name", "lead": "name",
     "allergies": "set", "boxes": "count", "kickoff": "date", "review": "date",
-    "door": "rule", "signature": "instruction", "nickname": "alias",
+    "door": "rule", "signature": "instruction", "opening": "instruction", "address": "instruction", "nickname": "alias",
 }  # fmt: skip
 PERSONAL = ("employer", "desk", "tea", "phone", "seat", "team")  # of people, one value at a time
 HOPS = ("desk", "tea")  # asked of the lead of a team
+INSTRUCTIONS = ("signature", "opening", "address")  # words with which every answer ends, begins, and addresses the user
 USER = ""  # the subject of standing instructions
 FIRST_DAY = date(2031, 1, 6).toordinal()  # a Monday
 DAYS = 365  # possible days of an event
 MOST_BOXES = 1000
+MORE = 1024  # random words drawn at a time when those of the batch are used up
 
 
 class Saying(NamedTuple):
@@ -66,6 +69,15 @@ class WorldSession(NamedTuple):
     documents: tuple[Saying, ...] = ()  # each said in the middle of a long document
 
 
+_LEAST = {
+    "people": 2, "sessions": 2, "gap": 2, "values": 2, "level": 1, "questions": 1, "teams": 1, "places": 1, "facts": 1,
+}  # fmt: skip
+_MOST = {
+    "level": 3, "facts": len(PERSONAL), "values": 4096, "candidates": 12, "gap": 60, "people": 2000,
+    "instructions": len(INSTRUCTIONS),
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Dials:
     """What makes a world larger or harder."""
@@ -74,6 +86,7 @@ class Dials:
     alike: int = 1  # pairs of people with one first name, and of teams and places with one name
     bystanders: int = 1  # people of whom nothing is asked
     nicknames: int = 1
+    instructions: int = 1  # how each answer is to be given
     teams: int = 1
     places: int = 2
     projects: int = 2
@@ -87,15 +100,14 @@ class Dials:
     small_talk: int = 0  # sentences without a fact, in each session
     level: int = 2  # of paraphrase: 1 plain, 2 varied, 3 indirect
     values: int = 4096  # possible values of each fact
-    questions: int = 24  # at most
+    questions: int = 24  # at the end, at most
+    probes: int = 0  # questions at the end of each session
 
     def __post_init__(self) -> None:
-        low = {"people": 2, "sessions": 2, "values": 2, "level": 1, "questions": 1, "teams": 1, "places": 1, "facts": 1}
-        high = {"level": 3, "facts": len(PERSONAL), "values": 4096, "candidates": 12, "gap": 60, "people": 2000}
         for one in fields(self):
-            value, most = getattr(self, one.name), high.get(one.name, 100_000)
-            if not low.get(one.name, 0) <= value <= most:
-                raise SpecError(f"{one.name} = {value} is out of range; choose {low.get(one.name, 0)} … {most}")
+            value, least, most = getattr(self, one.name), _LEAST.get(one.name, 0), _MOST.get(one.name, 100_000)
+            if not least <= value <= most:
+                raise SpecError(f"{one.name} = {value} is out of range; choose {least} … {most}")
 
 
 PRESETS = {
@@ -105,7 +117,8 @@ PRESETS = {
     "large": Dials(people=60, alike=15, bystanders=20, nicknames=10, teams=8, places=10, projects=12, facts=4,
                    updates=3, sessions=40, documents=10, sentences=120, small_talk=6, level=3, questions=200),
     "million": Dials(people=200, alike=60, bystanders=100, nicknames=30, teams=20, places=24, projects=30, facts=4,
-                     updates=3, sessions=120, documents=160, sentences=420, small_talk=10, level=3, questions=400),
+                     updates=3, sessions=120, documents=160, sentences=450, small_talk=10, level=3, questions=400),
+    "instructions": Dials(facts=2, instructions=3, updates=3, sessions=12, small_talk=2, questions=8, probes=3),
 }  # fmt: skip
 
 
@@ -116,6 +129,7 @@ class World:
     seed: int
     dials: Dials
     sessions: tuple[WorldSession, ...]
+    people: tuple[str, ...]  # of whom something may be asked; any of them may come to lead a team
 
 
 def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
@@ -124,7 +138,7 @@ def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
     step = max(1, (1 << 18) // size)
     for start in range(0, len(seeds), step):
         some = seeds[start : start + step]
-        for seed, row in zip(some, words(some, size, "words").tolist(), strict=True):
+        for seed, row in zip(some, words(some, size, "words")[:, ::-1].tolist(), strict=True):
             yield _Maker(seed, dials, row).world()
 
 
@@ -138,7 +152,8 @@ def _words_wanted(dials: Dials) -> int:
     everyone = dials.people + dials.bystanders
     each = (dials.facts + 2) * (2 * dials.updates + 4) + 2 * dials.candidates + 8
     others = 12 * (dials.teams + dials.places + dials.projects) * (dials.updates + 2)
-    return everyone * each + others + 3 * dials.questions + 3 * dials.documents + 64
+    asked = dials.people * (2 * dials.facts + 2) + dials.teams + 2 * dials.places + dials.projects
+    return (everyone * each + others + 3 * dials.questions) * 3 // 5 + 64 + bool(dials.probes) * dials.sessions * asked
 
 
 class _Maker:
@@ -146,19 +161,18 @@ class _Maker:
 
     def __init__(self, seed: int, dials: Dials, row: list[int]) -> None:
         self.seed, self.dials = seed, dials
-        self.row, self.at, self.used = row, 0, 0  # words of the stream, the next one, and those used up before
+        self.row, self.drawn = row, len(row)  # words of the stream that are left, the next one last; and all so far
         self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
         self.said: list[list[Saying]] = [[] for _ in range(dials.sessions)]
+        self.numbers: set[int] = set()  # amounts and days that were said
         self.asked: list[WorldQuestion] = []
 
     def below(self, bound: int) -> int:
         """Return a whole number from 0 to bound − 1."""
-        if self.at == len(self.row):
-            self.used += self.at
-            self.row, self.at = words((self.seed,), 1024, "words", start=self.used).tolist()[0], 0
-        drawn = self.row[self.at]
-        self.at += 1
-        return (drawn * bound) >> 64
+        if not self.row:
+            self.row = words((self.seed,), MORE, "words", start=self.drawn).tolist()[0][::-1]
+            self.drawn += MORE
+        return (self.row.pop() * bound) >> 64
 
     def world(self) -> World:
         dials = self.dials
@@ -177,45 +191,56 @@ class _Maker:
         self.people_facts(people, teams, places)
         self.group_facts(people[: dials.people], teams, places, projects)
         for person, nickname in zip(people, self.distinct(min(dials.nicknames, len(people)), 6), strict=False):
-            self.say(self.below(dials.sessions), Saying("set", "nickname", person, nickname))
-        self.tell("signature", USER, self.some(3))
-        return self.divided()
+            self.said[self.below(dials.sessions)].append(Saying("set", "nickname", person, nickname))
+        for instruction in INSTRUCTIONS[: dials.instructions]:
+            self.tell(instruction, USER, self.some(1 + dials.updates))
+        return self.divided(tuple(people[: dials.people]))
 
     def people_facts(self, people: Sequence[str], teams: Sequence[str], places: Sequence[str]) -> None:
         dials, count = self.dials, len(PERSONAL)
+        offsets: dict[str, int] = {}  # by first name: the same is told of people who share it
         for number, person in enumerate(people):
-            ask, offset = number < dials.people, self.below(count)
-            told = [PERSONAL[(offset + i) % count] for i in range(dials.facts)]
-            for attribute in told:
+            ask, drawn = number < dials.people, self.below(count)
+            offset = offsets.setdefault(person.partition(" ")[0], drawn)
+            for i in range(dials.facts):
+                attribute = PERSONAL[(offset + i) % count]
                 names = places if attribute == "seat" else teams if attribute == "team" else None
                 versions = self.tell(attribute, person, self.some(1 + dials.updates), names)
-                if not ask:
-                    continue
-                self.asked.append(WorldQuestion("now", attribute, person))
-                if attribute == "seat":
-                    self.asked.append(WorldQuestion("follows", "door", person))
-                if len(versions) > 1 and self.below(2):
-                    self.asked.append(WorldQuestion("before", attribute, person))
-                elif len(versions) > 1:
-                    self.asked.append(
-                        WorldQuestion("as_of", attribute, person, self.day(versions[0]) + self.below(dials.gap + 1))
-                    )
-            if ask and len(told) < count and not self.below(3):
+                if ask:
+                    self.ask_about(attribute, person, versions)
+            if ask and dials.facts < count and not self.below(3):
                 self.asked.append(WorldQuestion("now", PERSONAL[(offset + dials.facts) % count], person))  # never said
-            if dials.candidates and not self.below(2):
+            if dials.candidates:
                 self.allergies(person, ask=ask)
 
+    def ask_about(self, attribute: str, person: str, versions: Sequence[int]) -> None:
+        """Ask for a value now and, if it changed, before the change or on a day."""
+        self.asked.append(WorldQuestion("now", attribute, person))
+        if attribute == "seat":
+            self.asked.append(WorldQuestion("follows", "door", person))
+        if len(versions) > 1 and self.below(2):
+            self.asked.append(WorldQuestion("before", attribute, person))
+        elif len(versions) > 1:
+            which = self.below(len(versions))
+            first, *later = (*versions[which:], self.dials.sessions)
+            start = which > 0  # on the day of a change it would be open which value is meant
+            day = self.day(first) + start + self.below((later[0] - first) * self.dials.gap - start)
+            self.asked.append(WorldQuestion("as_of", attribute, person, day))
+
     def allergies(self, person: str, *, ask: bool) -> None:
+        """Tell allergies of every other person, and ask, sometimes of somebody of whom none was told."""
         block, sessions = self.block(), self.dials.sessions
-        items = [self.token(block, i) for i in range(self.dials.candidates)]
-        for item in items[: 1 + self.below(len(items))]:
+        items = [self.token(block, i) for i in range(self.below(2) and 1 + self.below(self.dials.candidates))]
+        for item in items:
             added = self.below(sessions)
-            self.say(added, Saying("add", "allergies", person, item))
+            self.said[added].append(Saying("add", "allergies", person, item))
             if added + 1 < sessions and not self.below(3):
-                self.say(added + 1 + self.below(sessions - added - 1), Saying("remove", "allergies", person, item))
-        if ask:
-            form = ("all", "how_many", "member")[self.below(3)]
-            self.asked.append(WorldQuestion(form, "allergies", person, items[0] if form == "member" else None))
+                removed = added + 1 + self.below(sessions - added - 1)
+                self.said[removed].append(Saying("remove", "allergies", person, item))
+        if ask and (items or not self.below(4)):
+            form = ("all", "how_many", "member")[self.below(3)] if items else "all"
+            other = items[self.below(len(items))] if form == "member" else None
+            self.asked.append(WorldQuestion(form, "allergies", person, other))
 
     def group_facts(
         self, people: Sequence[str], teams: Sequence[str], places: Sequence[str], projects: Sequence[str]
@@ -227,7 +252,7 @@ class _Maker:
         for place in places:
             versions = self.tell("door", place, self.some(1 + dials.updates))
             if not self.below(4) and versions[-1] + 1 < dials.sessions:
-                self.say(dials.sessions - 1, Saying("forget", "door", place, None))
+                self.said[-1].append(Saying("forget", "door", place, None))
             self.asked.append(WorldQuestion("now", "door", place))
             self.boxes(place)
         dated: set[tuple[str, str]] = set()
@@ -238,45 +263,48 @@ class _Maker:
             for named in (project, other):
                 if named is not None and (event, named) not in dated:
                     dated.add((event, named))
-                    session, day = self.below(dials.sessions), FIRST_DAY + self.below(DAYS)
-                    self.say(session, Saying("set", event, named, day))
+                    session, day = self.below(dials.sessions), FIRST_DAY + self.unused(0, DAYS, FIRST_DAY)
+                    self.said[session].append(Saying("set", event, named, day))
             self.asked.append(WorldQuestion(form, event, project, other))
 
     def boxes(self, place: str) -> None:
         first, *later = self.some(1 + self.dials.updates)
-        total = 2 + self.below(MOST_BOXES // 2)  # never one, which would need another plural
-        self.say(first, Saying("set", "boxes", place, total))
+        total = self.unused(2, MOST_BOXES // 2)  # never one, which would need another plural
+        self.said[first].append(Saying("set", "boxes", place, total))
         for session in later:
             op: Operation = ("raise", "lower", "replace")[self.below(3)]
-            amount = 2 + self.below(MOST_BOXES // 2)
+            amount = self.unused(2, MOST_BOXES // 2)
             if (op == "lower" and amount > total) or (op == "raise" and total + amount > MOST_BOXES):
                 op = "replace"
             total = amount if op == "replace" else total + amount * (1 if op == "raise" else -1)
-            self.say(session, Saying(op, "boxes", place, amount))
+            self.said[session].append(Saying(op, "boxes", place, amount))
         self.asked.append(WorldQuestion("now", "boxes", place))
+
+    def unused(self, low: int, count: int, base: int = 0) -> int:
+        """Return one of `count` numbers from `low` on that was not said before, while there is one."""
+        drawn = self.below(count)
+        for step in range(count):
+            number = low + (drawn + step) % count
+            if base + number not in self.numbers:
+                self.numbers.add(base + number)
+                return number
+        return low + drawn
 
     def tell(self, attribute: str, subject: str, sessions: list[int], names: Sequence[str] | None = None) -> list[int]:
         """Say a fact and its changes in these sessions, and perhaps withdraw it; return the sessions that were used."""
         block = self.block() if names is None else -1
         used: dict[Value, int] = {}
         for session in sessions:
-            value = self.token(block, self.below(self.dials.values)) if names is None else names[self.below(len(names))]
-            if attribute == "phone":
-                value = self.number(block, self.below(self.dials.values))
+            spell = self.number if attribute == "phone" else self.token
+            value = names[self.below(len(names))] if names else spell(block, self.below(self.dials.values))
             if value in used:
                 continue  # a version is told once, so that its value tells which version it is
-            self.say(session, Saying("replace" if used else "set", attribute, subject, value))
+            self.said[session].append(Saying("replace" if used else "set", attribute, subject, value))
             used[value] = session
-        last = sessions[-1]
-        if attribute in ("phone", "signature") and last + 1 < self.dials.sessions and not self.below(4):
-            self.say(
-                last + 1 + self.below(self.dials.sessions - last - 1),
-                Saying("forget", attribute, subject, None),
-            )
+        if (attribute == "phone" or subject == USER) and sessions[-1] + 1 < self.dials.sessions and not self.below(4):
+            session = sessions[-1] + 1 + self.below(self.dials.sessions - sessions[-1] - 1)
+            self.said[session].append(Saying("forget", attribute, subject, None))
         return list(used.values())
-
-    def say(self, session: int, statement: Saying) -> None:
-        self.said[session].append(statement)
 
     def some(self, most: int) -> list[int]:
         """Return one session, or as many as given, in order; either in half of the cases."""
@@ -284,26 +312,35 @@ class _Maker:
         if count == 1:
             return [self.below(self.dials.sessions)]
         left = list(range(self.dials.sessions))
-        return sorted(left.pop(self.below(len(left))) for _ in range(count))
+        return sorted([left.pop(self.below(len(left))) for _ in range(count)])
 
     def day(self, session: int) -> int:
         return FIRST_DAY + session * self.dials.gap
 
-    def divided(self) -> World:
-        """Return the world: statements in a drawn order, some of them in documents, and the questions at the end."""
-        dials = self.dials
-        left = dials.documents
+    def divided(self, people: tuple[str, ...]) -> World:
+        """Return the world: statements in a drawn order, some of them in documents, and questions."""
+        dials, left = self.dials, self.dials.documents
         sessions = []
         for number, said in enumerate(self.said):
             self.shuffle(said)
-            apart: list[Saying] = []
-            while left and said and said[-1].attribute in PERSONAL and len(apart) * dials.sessions < dials.documents:
-                apart.append(said.pop())
-                left -= 1
-            sessions.append(WorldSession(self.day(number), tuple(said), (), tuple(apart)))
+            apart: tuple[Saying, ...] = ()
+            if left:
+                fit = [one for one in said if one.attribute in PERSONAL and one.op != "forget"]
+                apart = tuple(fit[: -(-left // (dials.sessions - number))])
+                left -= len(apart)
+                said = [one for one in said if one not in apart]
+            sessions.append(WorldSession(self.day(number), tuple(said), self.probes(), apart))
         self.shuffle(self.asked)
         asked = tuple(self.asked[: dials.questions])
-        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)))
+        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)), people)
+
+    def probes(self) -> tuple[WorldQuestion, ...]:
+        """Return questions for the end of a session; none looks back to a day, which may be still to come."""
+        if not self.dials.probes:
+            return ()
+        fit = [one for one in self.asked if one.form != "as_of"]
+        self.shuffle(fit)
+        return tuple(fit[: self.dials.probes])
 
     def shuffle(self, items: list[Any]) -> None:
         for end in range(len(items) - 1, 0, -1):

@@ -1,0 +1,147 @@
+"""Ranks candidates that were tried on the same tasks, with intervals that hold for all pairs of them at once.
+
+Only tasks are independent: values of one task are paired, and those of one task in several cells form a cluster. All
+pairs share the level (Bonferroni), so that with the stated probability no order that is called shown is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from statistics import NormalDist, fmean
+from typing import Any
+
+from eirkit.findings.intervals import FEWEST_CLUSTERS, LEVEL, half_width, student
+from eirkit.findings.statistics import ROUNDING
+
+POWER = 0.8  # with which a difference is wanted to be shown
+MOST_TASKS = 100_000  # beyond, it is only said that more would be needed
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """How much better the candidate that ranks higher is than another."""
+
+    better: str
+    worse: str
+    difference: float  # in favour of `better`, mean over cases
+    low: float | None  # simultaneous with all other contrasts; None below six tasks
+    high: float | None
+    equal: bool  # the same value in every case
+    wanted: int | None  # tasks that would show a true difference of this size with probability 0.8; None: unknown
+
+    @property
+    def is_shown(self) -> bool:
+        """True if the interval excludes zero."""
+        return self.low is not None and self.low > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The place of one candidate: the ranks that the intervals leave open."""
+
+    name: str
+    value: float  # mean over cases
+    first: int
+    last: int
+
+    @property
+    def ranks(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Candidates from best to worst by their means, and what is shown about each pair."""
+
+    standings: tuple[Standing, ...]
+    contrasts: tuple[Lead, ...]
+    cases: int
+    tasks: int
+    level: float  # that all contrasts hold together
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """The candidates that nothing is shown to surpass, from best to worst."""
+        return tuple(one.name for one in self.standings if one.first == 1)
+
+    def contrast(self, one: str, other: str) -> Lead:
+        """Return the contrast of two candidates."""
+        return next(each for each in self.contrasts if {each.better, each.worse} == {one, other})
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "cases": self.cases,
+            "tasks": self.tasks,
+            "level": self.level,
+            "leaders": list(self.leaders),
+            "standings": [asdict(one) for one in self.standings],
+            "contrasts": [{**asdict(one), "shown": one.is_shown} for one in self.contrasts],
+        }
+
+
+def rank(
+    values: Mapping[str, Sequence[float]],
+    tasks: Sequence[Hashable],
+    *,
+    less_is_better: bool = False,
+    share: bool = True,
+    rankings: int = 1,
+) -> Ranking:
+    """Return the ranking of candidates by the mean of a measure.
+
+    Args:
+        values: of each candidate, one value for each case.
+        tasks: the task of each case.
+        share: the measure lies between 0 and 1.
+        rankings: how many rankings share the level, such as one for each h.
+    """
+    sign = -1.0 if less_is_better else 1.0
+    means = {name: fmean(found) for name, found in values.items()}
+    order = sorted(means, key=lambda name: -sign * means[name])  # ties keep the order in which they were given
+    pairs = list(combinations(order, 2))
+    outside = (1 - LEVEL) / max(1, len(pairs) * rankings)
+    contrasts = tuple(
+        _lead((a, b), [sign * (x - y) for x, y in zip(values[a], values[b], strict=True)], tasks, outside, share)
+        for a, b in pairs
+    )
+    standings = tuple(
+        Standing(
+            name,
+            means[name],
+            1 + sum(one.is_shown for one in contrasts if one.worse == name),
+            len(order) - sum(one.is_shown for one in contrasts if one.better == name),
+        )
+        for name in order
+    )
+    return Ranking(standings, contrasts, len(tasks), len(set(tasks)), LEVEL)
+
+
+def _lead(
+    names: tuple[str, str], found: Sequence[float], tasks: Sequence[Hashable], outside: float, share: bool
+) -> Lead:
+    middle, groups = fmean(found), len(set(tasks))
+    equal = max(found) - min(found) <= ROUNDING
+    same = equal and abs(middle) <= ROUNDING
+    if groups < FEWEST_CLUSTERS:
+        return Lead(*names, middle, None, None, same, None)
+    if not equal:
+        half = half_width(found, tasks, 1 - outside)
+        error = half / student(groups - 1, 1 - outside)
+        return Lead(*names, middle, middle - half, middle + half, False, _wanted(middle, error, groups, outside))
+    if not share:
+        return Lead(*names, middle, None, None, same, None)
+    # If other differences had a probability above `unseen`, seeing none in these tasks would be rarer than the level.
+    unseen = 1 - outside ** (1 / groups)
+    return Lead(*names, middle, middle - unseen * (1 + middle), middle + unseen * (1 - middle), same, None)
+
+
+def _wanted(difference: float, error: float, groups: int, outside: float) -> int | None:
+    """Return how many tasks would show a difference of this size, by the normal approximation."""
+    if abs(difference) <= ROUNDING:
+        return None
+    normal = NormalDist()
+    ratio = (normal.inv_cdf(1 - outside / 2) + normal.inv_cdf(POWER)) * error / abs(difference)
+    return max(FEWEST_CLUSTERS, math.ceil(groups * ratio * ratio))

@@ -1,0 +1,183 @@
+"""The ranking of `eirkit choose` in sentences, tables and a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from eirkit.findings.intervals import FEWEST_CLUSTERS
+from eirkit.findings.measures import MEMORY_MEASURES
+from eirkit.findings.ranking import MOST_TASKS, Lead
+from eirkit.measures import Measure
+from eirkit.show.differences import measure_of
+from eirkit.show.document import Axis, Chart, Headline, Section, Series
+from eirkit.show.runs.choice import Choice, wanted_tasks
+from eirkit.show.table import Cell, Column, Table, counted, listed, number, points
+
+
+def answer_of(choice: Choice) -> tuple[str, ...]:
+    """Return the result in sentences: who is best, who cannot be told apart, and what would separate them."""
+    ranking = choice.ranking
+    best, *others = ranking.leaders
+    value = {one.name: _shown(choice.measure, one.value) for one in ranking.standings}
+    over = f"over {counted(ranking.tasks, 'task')}" + (f" in {ranking.cases:,} cases" * (ranking.cases > ranking.tasks))
+    said = _named(choice.measure)
+    if ranking.tasks < FEWEST_CLUSTERS:
+        figures = listed([f"{one.name} {value[one.name]}" for one in ranking.standings])
+        few = f"{counted(ranking.tasks, 'task')} are too few to rank; use {FEWEST_CLUSTERS} or more seeds"
+        return (f"{said[0].upper()}{said[1:]}: {figures}. {few[0].upper()}{few[1:]}.",)
+    if not others:
+        second = ranking.standings[1].name
+        lead = _difference(choice.measure, ranking.contrast(best, second))
+        return (f"{best} is best in {said}, {value[best]} {over}; it leads {second}, the next, by {lead}.",)
+    names = listed([f"{name} ({value[name]})" for name in ranking.leaders])
+    behind = [one.name for one in ranking.standings if one.name not in ranking.leaders]
+    rest = f"; {listed(behind)} {'is' if len(behind) == 1 else 'are'} shown to be worse than {best}" if behind else ""
+    return (f"{names} cannot be told apart in {said} {over}{rest}.", *_separation(choice))
+
+
+def ranked_headline(choice: Choice) -> Headline:
+    """Return the ranking as the headline of a page."""
+    best = choice.ranking.standings[0]
+    others = [name for name in choice.ranking.leaders if name != best.name]
+    first = f"{choice.measure.label} with {best.name}"
+    count = len(choice.ranking.standings)
+    told = f"{first}, not told apart from {listed(others)}" if others else f"{first}, the best of {count}"
+    return Headline(_shown(choice.measure, best.value), told, answer_of(choice))
+
+
+def _separation(choice: Choice) -> Iterator[str]:
+    ranking = choice.ranking
+    first, second = ranking.leaders[:2]
+    contrast, wanted = ranking.contrast(first, second), wanted_tasks(ranking)
+    same = [name for name in ranking.leaders[1:] if ranking.contrast(first, name).equal]
+    if same:
+        alike = f"{listed([first, *same])} had the same {_named(choice.measure)} in every case"
+        yield f"{alike}; other tasks may separate them."
+    elif wanted is not None:
+        told = f"more than {MOST_TASKS:,}" if wanted > MOST_TASKS else f"about {wanted:,}"
+        lead = _difference(choice.measure, contrast)
+        yield f"{first} is ahead of {second} by {lead}; {told} tasks would show such a difference with probability 0.8."
+
+
+def _named(measure: Measure) -> str:
+    return f"“{measure.label}”" if " " in measure.label else measure.label
+
+
+def _shown(measure: Measure, value: float) -> str:
+    return f"{value:.3f}" if measure.unit == "share" else number(value, 2)
+
+
+def _difference(measure: Measure, one: Lead) -> str:
+    def text(value: float) -> str:
+        return points(value) if measure.unit == "share" else f"{value:+,.2f}"
+
+    unit = " points" if measure.unit == "share" else ""
+    if one.low is None or one.high is None:
+        return f"{text(one.difference)}{unit}"
+    return f"{text(one.difference)}{unit} ({text(one.low)} to {text(one.high)})"
+
+
+def ranking_table(choice: Choice) -> Table:
+    """Return the candidates from best to worst, with what each kept, took and cost."""
+    measure, ranking = choice.measure, choice.ranking
+    best = ranking.standings[0].name
+    lines: list[dict[str, Cell]] = []
+    for one in ranking.standings:
+        behind = None if one.name == best else ranking.contrast(best, one.name)
+        lines.append(
+            {
+                "name": one.name,
+                "rank": one.ranks if ranking.tasks >= FEWEST_CLUSTERS else "–",
+                "value": one.value,
+                "behind": "" if behind is None else _behind(measure, behind),
+                **choice.details[one.name],
+                "size": _size(choice.details[one.name]),
+            }
+        )
+    shown = [
+        Column(
+            "lost",
+            "lost",
+            digits=3,
+            percent=True,
+            meaning="records needed from memory that were not returned",
+            priority=2,
+        ),
+        Column.of(MEMORY_MEASURES["search_ms"], priority=3),
+        Column(
+            "size", "bits, needed", figures=True, meaning="bits held at the peak, and needed by any memory", priority=4
+        ),
+        Column.of(MEMORY_MEASURES["bytes"], priority=5),
+        Column.of(measure_of("memory_cost_usd"), priority=6),
+        Column.of(measure_of("cost_usd"), priority=6),
+    ]
+    columns = (
+        Column("name", choice.by, role="name"),
+        Column("rank", "rank", figures=True, meaning="the ranks that the intervals leave open"),
+        replace(Column.of(measure, percent=False), key="value"),
+        Column("behind", "behind the best", figures=True, meaning="with an interval that holds for all pairs at once"),
+        *(one for one in shown if one.key != measure.id and any(line.get(one.key) for line in lines)),
+    )
+    return Table("ranking", f"Ranking by {measure.label}", columns, tuple(lines))
+
+
+def _size(found: Mapping[str, float | None]) -> str | None:
+    held, needed = found["held_bits"], found["needed_bits"]
+    return None if held is None or needed is None else f"{held:,.0f}, {needed:,.0f}"
+
+
+def _behind(measure: Measure, one: Lead) -> str:
+    def text(value: float) -> str:
+        return (f"{100 * value:.1f}" if measure.unit == "share" else f"{value:,.2f}").replace("-", "−")
+
+    if one.low is None or one.high is None:
+        return text(one.difference)
+    return f"{text(one.difference)} ({text(one.low)} to {text(one.high)})"
+
+
+def parts_table(choice: Choice) -> Table | None:
+    """Return who is best for each value of the settings that vary beside the candidates; None if none does."""
+    lines: list[dict[str, Cell]] = [
+        {
+            "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory") else value,
+            "best": listed(list(ranking.leaders), 4),
+            "value": ranking.standings[0].value,
+            "tasks": ranking.tasks,
+        }
+        for axis, of in choice.parts.items()
+        for value, ranking in of.items()
+    ]
+    if not lines:
+        return None
+    columns = (
+        Column("axis", "where", role="name"),
+        Column("best", "best, or not told apart from the best", role="text"),
+        Column("value", f"{choice.measure.label} of the first"),
+        Column("tasks", "tasks"),
+    )
+    return Table("best-by-setting", "Best by setting", columns, tuple(lines))
+
+
+def ranking_chart(choice: Choice) -> Chart:
+    """Return the candidates' means as bars from best to worst."""
+    standings = choice.ranking.standings
+    series = Series.of(
+        choice.measure, "bars", tuple(one.name for one in standings), tuple(one.value for one in standings)
+    )
+    told = listed([f"{one.name} {_shown(choice.measure, one.value)}" for one in standings])
+    return Chart(
+        "ranking-chart",
+        f"{choice.measure.label.capitalize()} by {choice.by}",
+        f"{told}.",
+        Axis(choice.by, "category"),
+        Axis.of(choice.measure),
+        (series,),
+    )
+
+
+def choice_section(choice: Choice, *, chart: bool = True) -> Section:
+    """Return the ranking as a section of a page: sentences, chart and tables."""
+    words = (*answer_of(choice), *(f"Note: {warning}." for warning in choice.warnings))
+    items = (*((ranking_chart(choice),) if chart else ()), ranking_table(choice), *filter(None, [parts_table(choice)]))
+    return Section(f"Which {choice.by}", words, items, id="choice")

@@ -1,0 +1,193 @@
+"""Rankings: what they call shown is true as often as they say, and what they rank is what the records hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, stdev
+
+import pytest
+
+from eirkit.cli import run
+from eirkit.errors import InputFileError
+from eirkit.findings.ranking import POWER, rank
+from eirkit.runs.store import RUNS
+from eirkit.show.runs.choice import choice_in, choose, choose_folders
+from eirkit.show.runs.folder import read_sweep
+from eirkit.show.runs.page import page_of
+from eirkit.show.runs.ranking import answer_of, ranking_table
+from tests.report.folders import command
+
+# Quantiles of Student's t, two-sided, from published tables: (level, degrees of freedom) → t.
+TABLE = {(0.05, 19): 2.093, (0.01, 9): 3.250, (0.01, 24): 2.797}
+
+
+def drawn(random_: random.Random, means: dict[str, float], tasks: int, cells: int) -> tuple[dict, list]:
+    """Values of candidates that share the difficulty of each task, in several cells of each task."""
+    values = {name: [] for name in means}
+    labels = []
+    for task in range(tasks):
+        hard = random_.gauss(0, 0.2)
+        for _ in range(cells):
+            labels.append(task)
+            for name, mean in means.items():
+                values[name].append(mean + hard + random_.gauss(0, 0.1))
+    return values, labels
+
+
+def test_no_order_is_called_shown_where_there_is_none_more_often_than_the_level_says():
+    random_ = random.Random(20)
+    means = dict.fromkeys("abcd", 0.5)
+    draws = 600
+    wrong = sum(any(one.is_shown for one in rank(*drawn(random_, means, 12, 3)).contrasts) for _ in range(draws))
+    # 5% and three standard errors of a share of 600.
+    assert wrong / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
+
+
+def test_intervals_hold_for_all_pairs_at_once():
+    random_ = random.Random(21)
+    means = {"a": 0.7, "b": 0.6, "c": 0.6, "d": 0.2}
+    draws, held = 400, 0
+    for _ in range(draws):
+        found = rank(*drawn(random_, means, 15, 2))
+        held += all(one.low <= means[one.better] - means[one.worse] <= one.high for one in found.contrasts)
+    assert held / draws >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / draws)
+
+
+@pytest.mark.parametrize(("candidates", "tasks", "quantile"), [(2, 20, (0.05, 19)), (5, 25, None)])
+def test_an_interval_is_the_paired_one_at_its_share_of_the_level(candidates, tasks, quantile):
+    random_ = random.Random(3)
+    values = {name: [random_.random() for _ in range(tasks)] for name in "abcde"[:candidates]}
+    found = rank(values, list(range(tasks)))
+    for one in found.contrasts:
+        apart = [x - y for x, y in zip(values[one.better], values[one.worse], strict=True)]
+        half = (one.high - one.low) / 2
+        used = half / (stdev(apart) / math.sqrt(tasks))
+        assert one.difference == pytest.approx(fmean(apart))
+        if quantile:
+            assert used == pytest.approx(TABLE[quantile], abs=0.0006)  # the table has three decimals
+        else:
+            assert used > TABLE[0.01, 24]  # ten pairs share the level, so each has 0.5%
+
+
+def test_the_wanted_tasks_show_a_difference_with_the_stated_probability():
+    random_ = random.Random(5)
+    means = {"a": 0.53, "b": 0.5}
+    wanted = [rank(*drawn(random_, means, 40, 1)).contrasts[0] for _ in range(60)]
+    tasks = round(fmean(one.wanted for one in wanted if one.better == "a" and one.wanted and one.wanted < 1000))
+    exact = math.ceil(((1.96 + 0.8416) * 0.1 * math.sqrt(2) / 0.03) ** 2)
+    assert exact / 3 < tasks < exact * 3  # the estimates vary with the difference that was seen
+    shown = fmean(rank(*drawn(random_, means, exact, 1)).contrasts[0].is_shown for _ in range(200))
+    assert shown == pytest.approx(POWER, abs=3 * math.sqrt(0.8 * 0.2 / 200) + 0.01)  # 0.01: normal instead of t
+
+
+def test_ranks_leave_open_what_is_not_shown():
+    random_ = random.Random(7)
+    found = rank(*drawn(random_, {"a": 0.9, "b": 0.9, "c": 0.1}, 30, 1))
+    assert set(found.leaders) == {"a", "b"}
+    assert [one.ranks for one in found.standings] == ["1–2", "1–2", "3"]
+    assert found.standings[2].name == "c"
+    for one, other in combinations(found.standings, 2):
+        assert one.value >= other.value
+
+
+def test_less_can_be_better_and_equal_values_are_named_so():
+    found = rank({"slow": [5.0] * 8, "fast": [1.0] * 8, "quick": [1.0] * 8}, range(8), less_is_better=True, share=False)
+    assert [one.name for one in found.standings] == ["fast", "quick", "slow"]
+    assert found.contrast("fast", "quick").equal
+    assert found.contrast("fast", "slow").low is None, "nothing is known of other tasks where nothing varies"
+    certain = rank({"a": [1.0] * 20, "b": [0.0] * 20}, range(20)).contrasts[0]
+    assert 0 < certain.low < 1, "an interval without width would claim that no task can differ"
+    assert certain.is_shown
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("choice") / "run"
+    how = ("--h", "2,4", "--m", 8, "--n", 24, "--seeds", "0:8", "--model", "reference/recoverer", "--no-control")
+    command(
+        "lacuna", "run", "--memory", "null,key-value,text", "--workload", "stepwise-sum", *how, "--out", path, "--json"
+    )
+    return path
+
+
+def test_the_ranking_is_that_of_the_records(folder):
+    found = choose([read_sweep(folder)])
+    records = [json.loads(line) for line in (folder / RUNS).read_text("utf-8").splitlines()]
+    by_cell = {row["cell"]: row["memory"] for row in read_sweep(folder).rows}
+    means: dict[str, list[float]] = {}
+    for record in records:
+        score = record["score"]
+        means.setdefault(by_cell[record["cell"]], []).append(score["correct"] / score["steps"])
+    assert found.by == "memory"
+    assert {one.name: one.value for one in found.ranking.standings} == pytest.approx(
+        {name: fmean(values) for name, values in means.items()}
+    )
+    assert (found.ranking.cases, found.ranking.tasks) == (16, 8)
+    assert set(found.ranking.leaders) == {"key-value", "text"}
+    assert found.ranking.standings[-1].name == "null"
+    assert found.parts["h"].keys() == {"2", "4"}
+    assert found.details["null"]["lost"] == pytest.approx(1)
+    (text,) = answer_of(found)[1:]
+    assert text == "key-value and text had the same accuracy in every case; other tasks may separate them."
+
+
+def test_the_report_of_several_memories_begins_with_their_ranking(folder):
+    page = page_of(read_sweep(folder))
+    assert page.headline.caption == "accuracy with key-value, not told apart from text"
+    assert "null is shown to be worse than key-value" in page.headline.sentences[0]
+    assert page.sections[0].anchor == "choice"
+    assert page.answers["choice"]["leaders"] == ["key-value", "text"]
+
+
+def test_folders_are_ranked_on_the_tasks_they_share(folder, tmp_path):
+    how = ("--h", 4, "--m", 8, "--n", 24, "--seeds", "4:14", "--model", "reference/recoverer", "--no-control")
+    other = tmp_path / "other"
+    command("lacuna", "run", "--memory", "bm25", "--workload", "stepwise-sum", *how, "--out", other, "--json")
+    found = choose_folders([folder, other], None, "accuracy")
+    assert {one.name for one in found.ranking.standings} == {"null", "key-value", "text", "bm25"}
+    assert (found.ranking.cases, found.ranking.tasks) == (4, 4)
+    assert any("left out" in warning for warning in found.warnings)
+    assert "4 tasks are too few to rank" in answer_of(found)[0]
+    assert all(row["rank"] == "–" for row in ranking_table(found).rows)
+
+
+def test_what_cannot_be_ranked_is_refused_in_one_line(folder, tmp_path, capsys):
+    with pytest.raises(InputFileError, match=r"nothing to choose between: model has one value"):
+        choose_folders([folder], "model", "accuracy")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(InputFileError, match="holds no records"):
+        choose_folders([empty], None, "accuracy")
+    assert choice_in(read_sweep(folder)) is not None
+    capsys.readouterr()
+    assert run(["choose", str(folder), "--measure", "nonsense"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "known: accuracy" in said
+
+
+def test_the_command_prints_ranks_and_json_alike(folder, capsys):
+    def printed(*words: object) -> str:
+        capsys.readouterr()
+        command(*words)
+        return capsys.readouterr().out
+
+    text = printed("choose", folder)
+    assert "1–2" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    found = json.loads(printed("choose", folder, "--json"))
+    assert found["leaders"] == ["key-value", "text"]
+    assert json.loads(printed("compare", folder, "--by", "memory", "--json"))["standings"] == found["standings"]
+
+
+def test_two_values_in_each_others_place_that_have_the_right_sum_contradict_nothing(tmp_path):
+    how = ("--h", 2, "--m", 8, "--n", 24, "--seeds", "0:10", "--model", "reference/recoverer", "--no-control")
+    command("lacuna", "run", "stepwise-sum", "--memory", "broken-labels", *how, "--out", tmp_path / "run", "--json")
+    (row,) = read_sweep(tmp_path / "run").rows
+    assert row["memory_system"]["fates"]["swapped_value"] > 200
+    assert row["blind"] > 100
+    assert row["validity"]["finding"] is None
