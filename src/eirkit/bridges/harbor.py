@@ -104,6 +104,8 @@ def _check(suite: Suite, out: Path, install: str) -> None:
         raise UsageError(
             f"{len(suite):,} tasks are too many folders; split the suite into parts of at most {MOST_TASKS:,}"
         )
+    if any(grid.repeats > 1 for grid in suite.grids):
+        raise UsageError("Harbor repeats tasks itself; leave out repeats and give it a number of attempts")
     if install.endswith(".whl") and not Path(install).is_file():
         raise UsageError(f"there is no wheel {install}; build one, or give a requirement such as {REQUIREMENT}")
     for cell, _ in suite.plan():

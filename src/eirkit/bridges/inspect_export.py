@@ -15,6 +15,7 @@ from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.causes import read_errors
 from eirkit.findings.statistics import deviation, mean
 from eirkit.packages import load_vendor
+from eirkit.runs.cells import cell_of
 from eirkit.runs.manifest import SECOND, Manifest, read_manifest, start_time
 from eirkit.runs.store import RUNS, is_unused_folder, read_events, scan_runs
 
@@ -39,7 +40,7 @@ def export_logs(folder: Path, out: Path) -> dict[Path, int]:
     begun = datetime.fromtimestamp(start_time(folder) // SECOND, UTC)
     cells: dict[str, list[Record]] = {}
     for record, _ in scan_runs(folder / RUNS):
-        cells.setdefault(record["cell"], []).append(record)
+        cells.setdefault(cell_of(record), []).append(record)
     if not cells:
         raise UsageError(f"{folder} holds no finished run; finish it with `eirkit lacuna run --resume {folder}`")
     out.mkdir(parents=True, exist_ok=True)
@@ -55,22 +56,22 @@ def _log(log: Any, folder: Path, manifest: Manifest, records: Sequence[Record], 
     first = records[0]
     samples = [_Sampling(log, manifest, record, begun).sample(folder) for record in records]
     took = sum(record["usage"]["latency_seconds"] for record in records)
-    ids = [sample.id for sample in samples]
+    ids = list(dict.fromkeys(sample.id for sample in samples))
     access = {name: value for name, value in first["access"].items() if value is not None}
     return log.EvalLog(
         status="success",
         eval=log.EvalSpec(
-            eval_id=first["cell"],
+            eval_id=cell_of(first),
             run_id=manifest.suite_sha256[:22],
             created=begun.isoformat(),
             task="eirkit/lacuna",
-            task_id=first["cell"],
+            task_id=cell_of(first),
             task_args={**first["task"], **access},
             solver="eirkit/controlled" if first["access"]["condition"] == "controlled" else "eirkit/managed",
-            dataset=log.EvalDataset(name=first["task"]["workload"], samples=len(samples), sample_ids=ids),
+            dataset=log.EvalDataset(name=first["task"]["workload"], samples=len(ids), sample_ids=ids),
             model=first["model"],
             model_args=first["settings"]["extra"],
-            config=log.EvalConfig(),
+            config=log.EvalConfig(epochs=max(sample.epoch for sample in samples)),
             packages={"eirkit": manifest.eirkit},
         ),
         plan=log.EvalPlan(),
@@ -145,7 +146,7 @@ class _Sampling:
         told = f"{record['score']['correct']} of {record['score']['steps']} steps; ended: {record['ending']}"
         return self.log.EvalSample(
             id=f"{task['workload']}-n{task['n']}-m{task['m']}-fan{task['fan_in']}-seed{record['seed']}",
-            epoch=1,
+            epoch=1 + record.get("repeat", {}).get("number", 0),
             input=f"{task['workload']}: {task['n']} steps, dependency window {task['m']}, seed {record['seed']}",
             target="",
             messages=self._messages(events, calls),

@@ -78,6 +78,7 @@ def _task_axes() -> tuple[Callable[[Any], Any], ...]:
         option("--slots", type=count, group="Task", help="Values in each record.  [default: 1]"),
         option("--k", type=count, group="Task", help="Values in each answer (stepwise-topk only).  [default: 2]"),
         option("--queries", type=NameList(), group="Task", help="Queries: uniform or zipf (full-lookup only)."),
+        option("--preset", type=NameList(), group="Task", help="Size of worlds (words only), as small+level=3."),
         option("--warm-up", type=count, group="Task", help="Steps at the start that are not scored.  [default: 0]"),
     )
 
@@ -142,6 +143,7 @@ def _memory_axes() -> tuple[Callable[[Any], Any], ...]:
 def _run_axes() -> tuple[Callable[[Any], Any], ...]:
     return (
         option("--seeds", type=SeedList(), group="Runs", help=f"{SEEDS_HELP}  [default: 0:3]"),
+        option("--repeats", type=click.IntRange(1), group="Runs", help="Runs of each task.  [default: 1]"),
         option("--no-texts", is_flag=True, group="Runs", help="Record hashes of prompts and replies, not their texts."),
     )
 
@@ -158,7 +160,7 @@ def known_conditions() -> list[str]:
 
 def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what was given, as the keys of a suite."""
-    given = {name: options[name] for name in (*AXES, "seeds") if options.get(name) not in (None, (), False)}
+    given = {name: options[name] for name in (*AXES, "seeds", "repeats") if options.get(name) not in (None, (), False)}
     if "model" in given:
         given["model"] = list(dict.fromkeys(name for listed in given["model"] for name in listed))
     if options["no_texts"]:
@@ -176,6 +178,6 @@ def given_keys(options: Mapping[str, Any]) -> dict[str, Any]:
 def hide_model_options(command: click.Command) -> None:
     """Leave out of a command's help how models are called: its agents are not called by eirkit."""
     for parameter in command.params:
-        named = parameter.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls")
+        named = parameter.name in (*CALL_OPTIONS, "model_seed", "extra", "tool_calls", "repeats")
         if isinstance(parameter, click.Option) and named:
             parameter.hidden = True

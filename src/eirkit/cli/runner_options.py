@@ -215,6 +215,7 @@ def estimate_document(
     columns = (
         *(Column(name, name, role="name") for name in ("workload", "model", "condition") if _varies(rows, name)),
         *(Column(name, name) for name in ("h", "seeds") if rows and name in rows[0]),
+        *((Column("repeats", "repeats"),) if any(row.get("repeats", 1) > 1 for row in rows) else ()),
         *(Column.of(SPENDING_MEASURES[name]) for name in ("calls", "input_tokens", "output_tokens")),
         Column("cost", SPENDING_MEASURES["cost_usd"].label, figures=True, raw="cost_usd"),
         Column("most", "at most", figures=True, raw="most_usd"),
@@ -242,7 +243,7 @@ def dollars(amount: float | None) -> str:
 
 def _estimate(plan: CellPlan, runner: RunnerOptions) -> Document:
     estimates = estimate_plan(plan, runner.kept_budget(), runner.recorded(), every_seed=True)
-    rows, runs = by_model(estimates), sum(one.seeds for one in estimates)
+    rows, runs = by_model(estimates), sum(one.runs for one in estimates)
     data = {
         "rows": rows,
         **asdict(add_up([one.expected for one in estimates])),

@@ -107,6 +107,17 @@ class Cell:
     access: Access
     options: ModelOptions = field(default_factory=ModelOptions)
     intervention: Intervention | None = None
+    repeat: int = 0  # of the same tasks; its options have the model's seed raised by as much
+
+    def repeated(self, number: int) -> Cell:
+        """Return a repeat of this cell, in which the model samples with another seed."""
+        return replace(self, repeat=number, options=replace(self.options, seed=self.options.seed + number))
+
+    @cached_property
+    def first(self) -> Cell:
+        """The cell that this one repeats; itself if it is no repeat."""
+        options = replace(self.options, seed=self.options.seed - self.repeat)
+        return replace(self, repeat=0, options=options) if self.repeat else self
 
     @cached_property
     def id(self) -> str:
@@ -148,6 +159,7 @@ class Cell:
             "settings": self.settings(),
             "access": asdict(self.access),
             **({} if done is None else {"intervention": {"kind": done.kind, **asdict(done)}}),
+            **({} if not self.repeat else {"repeat": {"number": self.repeat, "of": self.first.id}}),
         }
 
     def settings(self) -> dict[str, Any]:
@@ -260,12 +272,18 @@ def panel_of(access: Access) -> str:
     return NATIVE if access.condition in _UNBOUNDED else STRICT
 
 
-def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
+def cell_of(record: Mapping[str, Any]) -> str:
+    """Return the cell with which a run record is pooled: for a repeat, the one that it repeats."""
+    return str(record["repeat"]["of"] if "repeat" in record else record["cell"])
+
+
+def coordinates(cell: Cell, seeds: int, repeats: int = 1) -> dict[str, Any]:
     """Return the coordinates of a row."""
     task, access = cell.task, cell.access
     return {
         "cell": cell.id,
         "workload": task.workload,
+        **({"preset": task.preset} if task.preset else {}),
         "model": cell.model,
         "condition": access.condition,
         "policy": access.policy,
@@ -281,4 +299,5 @@ def coordinates(cell: Cell, seeds: int) -> dict[str, Any]:
         "b_oracle": UNLIMITED if access.reads is None else access.reads,
         "b": UNLIMITED if access.recomputations is None else access.recomputations,
         "seeds": seeds,
+        "repeats": repeats,
     }

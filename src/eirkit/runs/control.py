@@ -127,6 +127,8 @@ def _distinct(suite: Suite, control: bool | None) -> Iterator[tuple[str, Cell]]:
     seen: set[str] = set()
     asked: dict[str, bool] = {}
     for cell, _ in suite.plan():
+        if cell.repeat:
+            continue  # the control of the cell that it repeats
         model = f"{cell.model} {cell.options!r}"
         if model not in asked:
             asked[model] = wants_control(cell.model, cell.options, control)

@@ -7,15 +7,17 @@ they replace it: their tokens for each character of a prompt, their output, and 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from math import ceil
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.conversing import ConversationSession
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Null
 from eirkit.agents.model import ModelOptions
+from eirkit.agents.models.reader import make_reader
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.ledger import MEMORY, NOTHING
 from eirkit.agents.serving.model_factory import make_model, renderer_of
@@ -64,16 +66,18 @@ def read_recorded(folder: Path, runs: str = "") -> RecordedRuns:
 
 @dataclass(frozen=True, slots=True)
 class CellEstimate:
-    """The estimate for all runs of one cell."""
+    """The estimate for all runs of one cell and its repeats."""
 
     cell: Cell
-    seeds: int
+    seeds: int  # with a run left
+    runs: int  # left
     expected: Estimate
     calibration: Calibration | None = None
     is_partial: bool = False  # without what the model of its memory system costs, which is unknown
+    repeats: int = 1
 
     def as_json(self) -> dict[str, Any]:
-        return {**coordinates(self.cell, self.seeds), **asdict(self.expected)}
+        return {**coordinates(self.cell, self.seeds, self.repeats), "runs": self.runs, **asdict(self.expected)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,20 +122,33 @@ def estimate_plan(
     known = recorded or RecordedRuns()
     for cell in {(cell.model, repr(cell.options)): cell for cell, _ in plan.plan()}.values():
         make_model(cell.model, cell.options)
-    trials, unrecovered_by_run = [], _UnrecoveredByRun()
+    trials: list[_Trial] = []
+    unrecovered_by_run = _UnrecoveredByRun()
     for cell, seeds in plan.plan():
+        done = known.attempts.get(cell.id, {})
+        left = [seed for seed in seeds if seed not in done] if done else seeds
+        if cell.repeat:  # costs what the cell before it does
+            trials.append(replace(trials[-1], cell=cell, left=left, done=done))
+            continue
         tried = seeds if every_seed else seeds[:1]
         exchanges = [one for seed in tried for one in _exchanges(cell, seed, unrecovered_by_run)]
         prompts = sum(len(m.content) for exchange in exchanges for m in exchange.request.messages)
         replies = sum(len(exchange.reply.text) for exchange in exchanges)
-        done = known.attempts.get(cell.id, {})
-        left = [seed for seed in seeds if seed not in done] if done else seeds
         trials.append(_Trial(cell, left, done, len(tried), len(exchanges), prompts, replies))
-    return [_cell_estimate(trial, trials, known, budget) for trial in trials]
+    found: dict[str, list[CellEstimate]] = {}
+    for trial in trials:
+        found.setdefault(trial.cell.first.id, []).append(_cell_estimate(trial, trials, known, budget))
+    return list(map(_with_repeats, found.values()))
+
+
+def _with_repeats(parts: Sequence[CellEstimate]) -> CellEstimate:
+    """Return the estimate of a cell with its repeats."""
+    expected, runs = add_up([one.expected for one in parts]), sum(one.runs for one in parts)
+    return replace(parts[0], seeds=max(one.seeds for one in parts), runs=runs, expected=expected, repeats=len(parts))
 
 
 def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns, budget: Budget) -> CellEstimate:
-    cell = trial.cell
+    cell, runs = trial.cell, len(trial.left)
     price, paid = budget.price_of(cell.model, cell.options.base_url), known.journal.models.get(cell.model)
     memory = _memory_usd([one for one in trials if one.cell.access.memory == cell.access.memory], known)
     is_partial = memory is None and asks_paid_model(cell)
@@ -139,10 +156,10 @@ def _cell_estimate(trial: _Trial, trials: Sequence[_Trial], known: RecordedRuns,
         expected = trial.expected(price)
         if memory and expected.cost_usd is not None:
             expected = trial.calibrated(price, _assumed(trial.reply_chars / CHARS_PER_TOKEN, trial.calls), memory)
-        return CellEstimate(cell, len(trial.left), expected, is_partial=is_partial)
+        return CellEstimate(cell, runs, runs, expected, is_partial=is_partial)
     seen = _calibration(paid, [one for one in trials if one.cell.model == cell.model], known)
     expected = trial.calibrated(price, seen, memory or NOTHING)
-    return CellEstimate(cell, len(trial.left), expected, seen, is_partial)
+    return CellEstimate(cell, runs, runs, expected, seen, is_partial)
 
 
 def _calibration(paid: ModelCalls, trials: Sequence[_Trial], known: RecordedRuns) -> Calibration:
@@ -217,4 +234,6 @@ async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     )
     session.renderer = renderer_of(cell.model, cell.options)
     memory = Null() if cell.access.memory is not None else None
-    return await drive(session, make_reference("recoverer", ModelOptions()), memory)
+    told = isinstance(session, ConversationSession)
+    agent = make_reader(ModelOptions()) if told else make_reference("recoverer", ModelOptions())
+    return await drive(session, agent, memory)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from eirkit.agents.driver import wait_for
-from eirkit.agents.model import Model
+from eirkit.agents.model import Model, canonical
 from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.engine.interface import Engine
@@ -232,14 +232,18 @@ class Execution:
         """Return the queues, each with its number of concurrent runs; 0 for reference agents, which never wait."""
         models = self.pool.all()
         scripted = [model for model in models if is_scripted(model)]
-        others = [model for model in models if isinstance(model, Metered)]
+        shared: dict[bytes, list[Metered]] = {}  # models that differ in their seed alone share their connections
+        for model in models:
+            if isinstance(model, Metered):
+                given = replace(model.options, seed=0).asked()
+                shared.setdefault(canonical({"model": model.name, **given}), []).append(model)
 
         def queue(name: str, asked: Sequence[Model]) -> RunQueue:
             work = self._work(asked, following)
             return RunQueue(name, work, self.store, self._report, self.pool.budget.make, self._admission)
 
         first = (queue("the reference agents", scripted), 0)
-        return [first, *((queue(model.name, [model]), model.at_most) for model in others)]
+        return [first, *((queue(alike[0].name, alike), alike[0].at_most) for alike in shared.values())]
 
     def _note(self, queues: Sequence[RunQueue]) -> None:
         """Record why queues left runs out."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
-from eirkit.records import SEAL, append_records, check_seal, encode, read_records, seal, sync_folder
+from eirkit.records import SEAL, append_records, check_seal, encode, needs_seal, read_records, seal, sync_folder
 from eirkit.runs.journal import LEDGER, is_without_calls
 
 try:
@@ -150,17 +150,14 @@ def scan_runs(path: Path, start: int = 0, lines: int = 0) -> Iterator[tuple[dict
 
 
 def decode_run(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """Return the record of a line; `path` and `number` are for the message if it is damaged or was changed.
-
-    Lines of earlier versions have no checksum; they end with the place of their events.
-    """
+    """Return the record of a line; `path` and `number` are for the message if it is damaged or was changed."""
     try:
         record = json.loads(line)
         if record["schema"] != RUN_SCHEMA or not {"run", "events"} <= record.keys():
             raise ValueError
     except (ValueError, TypeError, KeyError):
         raise InputFileError(f"{path}:{number}: not a {RUN_SCHEMA!r} record; restore the file") from None
-    check_seal(line, f"{path}:{number}", is_needed=not line.endswith(b"}}\n"))
+    check_seal(line, f"{path}:{number}", is_needed=needs_seal(line))
     record.pop(SEAL, None)
     return dict(record)
 

@@ -16,6 +16,7 @@ from typing import Any
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, plan_sha256
+from eirkit.runs.conversations import told_access
 from eirkit.runs.sessions import check_access, default_reads
 from eirkit.runs.values import (
     Reader,
@@ -30,8 +31,8 @@ from eirkit.runs.values import (
     read_text,
     show_seeds,
 )
-from eirkit.tasks.generation import prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.generation import find_workload, prepare
+from eirkit.tasks.workload import Telling
 
 MOST_RUNS = 100_000_000
 
@@ -47,6 +48,7 @@ _TASK: dict[str, Reader] = {
     "k": read_count,
     "queries": read_name,
     "warm_up": read_count,
+    "preset": read_name,
 }
 _ACCESS: dict[str, Reader] = {
     "condition": read_name,
@@ -63,7 +65,7 @@ _ACCESS: dict[str, Reader] = {
 }
 _SHARED = ("panel", "actions", "tool_calls", "context_tokens", "summary_prompt")  # same name in a suite and in Access
 AXES: dict[str, Reader] = {**_TASK, "model": read_name, **_ACCESS}
-_GRID_KEYS = (*AXES, "seeds", "model_options", "memory_options")
+_GRID_KEYS = (*AXES, "seeds", "repeats", "model_options", "memory_options")
 _SUITE_KEYS = ("name", "texts", "grid", *_GRID_KEYS)
 _MODEL_KEYS = tuple(one.name for one in fields(ModelOptions))
 
@@ -76,8 +78,10 @@ class Grid:
     seeds: Sequence[int]
     options: ModelOptions
     memory_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by the name of the system
+    repeats: int = 1  # of each task, with another seed of the model
 
     def cells(self) -> Iterator[Cell]:
+        """Yield the cells, without repeats."""
         names = [name for name in AXES if name in self.axes]
         for values in product(*(self.axes[name] for name in names)):
             yield make_cell(dict(zip(names, values, strict=True)), self.options, self.memory_options)
@@ -93,7 +97,8 @@ class Grid:
         options = {name: getattr(self.options, name) for name in _MODEL_KEYS}
         asked = {**options, "extra": dict(options["extra"])}
         kept = {name: dict(settings) for name, settings in self.memory_options.items()}
-        return {**axes, "seeds": show_seeds(self.seeds), "model_options": asked, "memory_options": kept}
+        often = {"repeats": self.repeats} if self.repeats > 1 else {}
+        return {**axes, "seeds": show_seeds(self.seeds), **often, "model_options": asked, "memory_options": kept}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +111,15 @@ class Suite:
 
     def __len__(self) -> int:
         """The number of runs."""
-        return sum(len(grid) * len(grid.seeds) for grid in self.grids)
+        return sum(len(grid) * len(grid.seeds) * grid.repeats for grid in self.grids)
 
     def plan(self) -> Iterator[tuple[Cell, Sequence[int]]]:
-        """Yield the cells in execution order, each with its seeds."""
+        """Yield the cells in execution order, each with its seeds; the repeats of a cell follow it."""
         for grid in self.grids:
             for cell in grid.cells():
                 yield cell, grid.seeds
+                for number in range(1, grid.repeats):
+                    yield cell.repeated(number), grid.seeds
 
     def as_json(self) -> dict[str, Any]:
         """Return the canonical form; `read_suite` is the inverse."""
@@ -129,8 +136,13 @@ def make_cell(
     """Return the cell with these values and defaults for all others."""
     if "workload" not in values or "model" not in values:
         raise UsageError(f"no {'model' if 'workload' in values else 'workload'} is given; every grid needs one")
-    task = TaskSpec(**{name: values[name] for name in _TASK if name in values})
+    workload = find_workload(values["workload"])
+    task = workload.specify({name: values[name] for name in _TASK if name in values})
     memory = values.get("memory")
+    if isinstance(workload, Telling):
+        given = {name: values[name] for name in _ACCESS if name in values}
+        told = told_access({**given, "memory_settings": (memory_options or {}).get(memory or "", {}), "h": task.m})
+        return Cell(task, values["model"], told, options)
     condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
     shared = {name: values[name] for name in _SHARED if name in values}
     access = Access(
@@ -201,8 +213,7 @@ def check_suite(suite: Suite) -> None:
         raise UsageError(f"{len(suite):,} runs are too many; split the suite below {MOST_RUNS:,}")
     seen: set[str] = set()
     for cell, seeds in suite.plan():
-        prepare(cell.task)
-        check_access(cell.access)
+        check_access(cell.access, prepare(cell.task))
         cell.task.with_seed(min(seeds)), cell.task.with_seed(max(seeds))
         if cell.id in seen:
             where = f"{cell.task.workload}, {cell.model}, {cell.access.condition}, h = {cell.access.h}"
@@ -214,7 +225,10 @@ def _read_grid(table: Mapping[str, Any]) -> Grid:
     axes = {name: _values(name, table[name]) for name in AXES if name in table}
     memory_options = read_memory_options(table.get("memory_options", {}), axes.get("memory", ()))
     model_options = read_model_options(table.get("model_options", {}))
-    return Grid(axes, read_seeds(table.get("seeds", "0:3")), model_options, memory_options)
+    repeats = read_count("repeats", table.get("repeats", 1))
+    if repeats < 1:
+        raise UsageError(f"repeats = {repeats} is no number of runs; give 1 or more")
+    return Grid(axes, read_seeds(table.get("seeds", "0:3")), model_options, memory_options, repeats)
 
 
 def _values(name: str, value: Any) -> tuple[Any, ...]:

@@ -22,6 +22,7 @@ from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
 from eirkit.findings.validity import check_validity
+from eirkit.findings.word_totals import WordTotals
 from eirkit.records import write_document
 from eirkit.runs.cells import Cell, coordinates
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
@@ -168,6 +169,7 @@ class _CellTotals:
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
+    words: WordTotals = field(default_factory=WordTotals)
     unconfirmed: Decimal = NOTHING
     max_tokens: int = 0  # largest limit on the tokens of a reply
 
@@ -178,6 +180,7 @@ class _CellTotals:
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
         self.memory.add(record.get("memory"), record["usage"].get("attempt", 0))
+        self.words.add(record.get("words"))
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
     def spend(self, usage: Mapping[str, Any]) -> None:
@@ -214,6 +217,7 @@ class _CellTotals:
             "attempted": len(self.scores) + len(failed),
             "failures": dict(sorted(kinds.items())),
             "memory_system": self.memory.row(failed.values()),
+            **({} if (words := self.words.row()) is None else {"words": words}),
         }
 
     def _suspect(self, accuracy: float | None) -> str | None:
@@ -225,7 +229,7 @@ class _CellTotals:
             (kind,) = self.faults or ("unreached",)
             most = self.refusals.most_common(1)
             return f"every answer failed in the same way ({kind}{f', most often {most[0][0]}' if most else ''})"
-        (only,) = self.constants if len(self.constants) == 1 else (None,)
+        (only,) = self.constants if len(self.constants) == 1 and not self.words.runs else (None,)
         if only is not None and steps >= FEWEST_ANSWERS and accuracy < 0.5:
             return f"every answer is {' '.join(map(str, only))}"
         return None
@@ -233,18 +237,20 @@ class _CellTotals:
 
 def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSummary:
     """Return the rows of a sweep from its folder; a cell is pooled as soon as its last run is read."""
-    planned = {cell.id: len(seeds) for cell, seeds in suite.plan()}
-    failures = list(read_failures(folder))
+    rows_of, planned = _rows_of(suite)
+    failures = [{**failure, "cell": rows_of[failure["cell"]]} for failure in read_failures(folder)]
     failed = _last_failures(failures)
     gathering: dict[str, _CellTotals] = {}
     for failure in failures:  # failed attempts cost money too, even if the run finished later
         gathering.setdefault(failure["cell"], _CellTotals()).spend(failure["usage"])
     journal = read_journal(folder)
-    paid = {} if journal is None else journal.by_cell()
+    paid: dict[str, dict[int, AttemptSpend]] = {}
+    for name, attempts in ({} if journal is None else journal.by_cell()).items():
+        paid.setdefault(rows_of[name], {}).update(attempts)
     settled: dict[str, dict[str, Any]] = {}
     scored = 0
     for record, _ in scan_runs(folder / RUNS):
-        name = record["cell"]
+        name = rows_of[record["cell"]]
         failed.get(name, {}).pop(record["run"], None)
         gathered = gathering.setdefault(name, _CellTotals())
         gathered.add(record)
@@ -257,7 +263,7 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
     standings = read_verdicts(folder)
     rows = tuple(
         {
-            **coordinates(cell, len(seeds)),
+            **coordinates(cell, len(seeds), planned[cell.id] // len(seeds)),
             **_checked(
                 cell,
                 settled.get(cell.id) or gathering.get(cell.id, _CellTotals()).row(failed.get(cell.id, {})),
@@ -265,10 +271,21 @@ def summarise(suite: Suite, folder: Path, stopped: Sequence[str] = ()) -> RunSum
             ),
         }
         for cell, seeds in suite.plan()
+        if not cell.repeat
     )
     groups = _grouped([*failed.values(), open_failures(folder)])
     spending = None if journal is None else journal.as_json()
     return RunSummary(rows, groups, tuple(stopped), scored, sum(planned.values()), spending)
+
+
+def _rows_of(suite: Suite) -> tuple[dict[str, str], Counter[str]]:
+    """Return the row of each cell, which repeats share with what they repeat, and the planned runs of each row."""
+    rows_of: dict[str, str] = {}
+    planned: Counter[str] = Counter()
+    for cell, seeds in suite.plan():
+        rows_of[cell.id] = cell.first.id
+        planned[cell.first.id] += len(seeds)
+    return rows_of, planned
 
 
 _SILENT_WORDS = {

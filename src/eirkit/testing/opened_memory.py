@@ -11,6 +11,7 @@ from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, 
 from eirkit.agents.memory_calls import call_with_timeout, read_stored
 from eirkit.agents.memory_values import check_passages
 from eirkit.agents.stores.child_process import ProcessMemory
+from eirkit.agents.stores.endpoint import MeteredMemory
 from eirkit.agents.stores.memory_adapter import adapt
 from eirkit.errors import UsageError, describe
 
@@ -120,6 +121,6 @@ def _called(system: Factory) -> Any:
 
 
 def _plugin(memory: MemorySystem) -> object:
-    while isinstance(memory, MemoryWrapper):
+    while isinstance(memory, MemoryWrapper | MeteredMemory):
         memory = memory.system
     return memory

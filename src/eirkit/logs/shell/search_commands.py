@@ -115,7 +115,12 @@ def _looks_like_file(word: str) -> bool:
 
 
 def grep_tracked(walk: Walk, call: Invocation) -> Flow:
-    """`git grep`, which searches the current folder unless paths are given."""
+    """`git grep`, which searches the current folder unless paths are given; a commit precedes its names."""
+    operands = split_options(call.arguments, _VALUED["grep"], _LONG_VALUED).operands
+    lines = f"\n{walk.output}"
+    revisions = tuple(word for word in operands[1:] if not _looks_like_file(word) and f"\n{word}:" in lines)
+    if revisions:
+        return Flow("search", folder=walk.folder, revisions=revisions)
     return grep(walk, call._replace(name="rgrep", stdin=NOTHING))
 
 

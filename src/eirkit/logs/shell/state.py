@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from eirkit.logs.shell.words import Glob
+from eirkit.logs.shell.words import UNKNOWN, Glob
 from eirkit.logs.trajectory import WriteKind
 
 _MOST_KNOWN = 20_000  # names against which globs are matched
@@ -46,6 +46,7 @@ class ShellState:
     folders: dict[str, None] = field(default_factory=dict)  # folders that the run created
     patches: dict[str, tuple[str, ...]] = field(default_factory=dict)  # patch files and the files that they change
     open_file: str | None = None  # file that is open in a windowed viewer
+    on_windows: bool = False  # a line of PowerShell or cmd was seen
     unresolved: int = 0  # words that name files which cannot be determined
     listings: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_MOST_LISTINGS))
     _outputs: list[tuple[str, str]] = field(default_factory=list)
@@ -60,7 +61,8 @@ class ShellState:
         if not word or len(word) > _LONGEST_PATH or _CONTROL.search(word):
             self.unresolved += 1
             return None
-        return self.relative(self.absolute(word, folder))
+        path = self.absolute(word, folder)
+        return None if UNKNOWN in path else self.relative(path)
 
     def absolute(self, word: str, folder: str | None = None) -> str:
         """Return a word as a path from the root of the file system, or from the run's first folder."""
@@ -192,6 +194,8 @@ class Flow(NamedTuple):
     sought: tuple[str, ...] | None = None  # of a search: every match contains one of these texts
 
     listed: tuple[str, ...] = ()  # files whose names it prints, where they are known without output
+    on_windows: bool = False  # names in it have backslashes, and drives
+    revisions: tuple[str, ...] = ()  # of a search: what precedes the names, with a colon
 
     @property
     def shows_files(self) -> bool:

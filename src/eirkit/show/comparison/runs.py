@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from eirkit.errors import InputFileError
@@ -99,10 +100,13 @@ def _why_apart(a: SweepFolder, b: SweepFolder) -> str:
 
 
 def _pairs(matched: Sequence[Match], of: Figure) -> list[MeasuredPair]:
-    """Return the pairs of values of one measure, where both sides have a value."""
+    """Return a pair of values of one measure for each task and cell where both sides have one, means over repeats."""
     # Different seeds may share a graph, as in running-max, but are different tasks because their inputs differ.
-    found = ((f"{x.fingerprint}/{x.seed}", of(x), of(y)) for x, y in matched)
-    return [MeasuredPair(task, one, other) for task, one, other in found if one is not None and other is not None]
+    tasks: dict[str, list[tuple[float, float]]] = {}
+    for x, y in matched:
+        if (one := of(x)) is not None and (other := of(y)) is not None:
+            tasks.setdefault(f"{x.fingerprint}/{x.seed}", []).append((one, other))
+    return [MeasuredPair(task, *map(fmean, zip(*values, strict=True))) for task, values in tasks.items()]
 
 
 def _is_told(name: str, pairs: Sequence[MeasuredPair]) -> bool:
@@ -162,9 +166,11 @@ def _follows_window(*rows: Row) -> bool:
 
 
 def _matched(a: Sequence[RunFacts], b: Sequence[RunFacts]) -> list[Match]:
-    """Return the pairs of runs of two cells that have the same seed and task graph."""
-    by_seed = {run.seed: run for run in b}
-    pairs = [(run, by_seed[run.seed]) for run in a if run.seed in by_seed]
+    """Return the pairs of runs of two cells that have the same seed and task graph; each repeat with each."""
+    by_seed: dict[int, list[RunFacts]] = {}
+    for run in b:
+        by_seed.setdefault(run.seed, []).append(run)
+    pairs = [(run, other) for run in a for other in by_seed.get(run.seed, ())]
     return [(one, other) for one, other in pairs if one.fingerprint == other.fingerprint]
 
 

@@ -33,7 +33,7 @@ def sweep_command(manifest: Manifest, out: str) -> str:
 
 
 def _grid_words(grid: Mapping[str, Any]) -> Iterator[str]:
-    for name in (*AXES, "seeds"):
+    for name in (*AXES, "seeds", "repeats"):
         if name not in grid:
             continue
         option, values = f"--{name.replace('_', '-')}", grid[name]

@@ -14,6 +14,7 @@ from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.fates import pool_fates
 from eirkit.findings.statistics import pool
 from eirkit.records import read_document
+from eirkit.runs.cells import cell_of
 from eirkit.runs.control import FOLDER as CONTROL
 from eirkit.runs.manifest import FILE, PLAN_SCHEMA, Manifest, read_manifest
 from eirkit.runs.store import RUNS, SUMMARY, scan_runs
@@ -26,14 +27,14 @@ from eirkit.show.runs.command_line import evidence_command
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
-TASK_AXES = ("slots", "digits", "k", "queries", "warm_up")  # task settings that summary rows lack
+TASK_AXES = ("slots", "digits", "k", "queries", "warm_up", "preset")  # task settings that summary rows lack
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """One scored run."""
 
-    cell: str
+    cell: str  # of its row; repeats have the one that they repeat
     seed: int
     fingerprint: str  # of the task's graph
     score: RunScore
@@ -104,8 +105,8 @@ def read_sweep(folder: Path, others: Iterable[Path] = (), *, plugins: bool = Fal
     for number, (record, _) in enumerate(scan_runs(folder / RUNS) if (folder / RUNS).exists() else (), 1):
         try:
             runs.append(_facts(record))
-            if record["cell"] not in tasks:
-                tasks[record["cell"]] = TaskSpec(**record["task"])
+            if runs[-1].cell not in tasks:
+                tasks[runs[-1].cell] = TaskSpec(**record["task"])
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             words = f"{folder / RUNS}:{number}: not a run that can be read ({error}); restore the file"
             raise InputFileError(words) from error
@@ -135,7 +136,7 @@ def _facts(record: Row) -> RunFacts:
     if not all(isinstance(count, int) for count in counts):
         raise TypeError("the score is not made of whole numbers")
     more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
-    return RunFacts(str(record["cell"]), seed, str(record["fingerprint"]), score, *more)
+    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more)
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:

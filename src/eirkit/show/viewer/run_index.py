@@ -17,7 +17,7 @@ from eirkit.errors import EirkitError, InputFileError
 from eirkit.experiments.rescue import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.measures import ARM_MEASURES, CAUSE_MEASURES, RUN_MEASURES, SPENDING_MEASURES
-from eirkit.runs.cells import Access
+from eirkit.runs.cells import Access, cell_of
 from eirkit.runs.store import RUNS, decode_run
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
 
@@ -66,6 +66,7 @@ FIELDS: tuple[Field, ...] = (
     Field("warm_up", "warm-up", meaning="Leading steps that are not scored", facet=True, shown=False),
     Field.of(RUN_MEASURES["h"], facet=True),
     Field("seed", "seed"),
+    Field("repeat", "repeat", meaning="Which repeat of the task", facet=True),
     Field.of(RUN_MEASURES["accuracy"]),
     Field.of(RUN_MEASURES["step_accuracy"], shown=False),
     *(Field.of(RUN_MEASURES[key]) for key in ("miss_rate", "first_miss", "first_error")),
@@ -195,7 +196,7 @@ class RunIndex:
             self._columns[key].append(row.get(key))
         self._places[record["run"]] = len(self.cells)
         self._spans.append((self._end, self._end + size, len(self) + self.skipped + 1))
-        self.cells.append(record.get("cell", ""))
+        self.cells.append(cell_of(record) if "cell" in record else "")
         self.scores.append(score)
         self._end += size
 
@@ -208,6 +209,7 @@ def row_of(record: Mapping[str, Any], score: RunScore | None) -> dict[str, Any]:
         "run": record["run"],
         "model": record["model"],
         "seed": record["seed"],
+        "repeat": record["repeat"]["number"] if "repeat" in record else None,
         **{name: task.get(name) for name in OF_TASK},
         "condition": condition,
         **{name: access.get(name) for name in ("policy", "memory", "h")},
