@@ -187,6 +187,15 @@ def stalls(command: str, output: str, bench: Bench) -> str:
     return slow(bench.call("vestige", "analyze", bench.folder / "log.jsonl", "--out", bench.folder / "out"))
 
 
+def edit_blocks(bench: Bench) -> str:
+    edit = {"path": "a.py", "diff": "<<<<<<< SEARCH\n" * 15_000}
+    function = {"name": "replace_in_file", "arguments": json.dumps(edit)}
+    call = {"role": "assistant", "content": "", "tool_calls": [{"id": "c0", "type": "function", "function": function}]}
+    log = {"run_id": "one", "messages": [{"role": "user", "content": "Fix it."}, call]}
+    (bench.folder / "log.jsonl").write_text(json.dumps(log) + "\n")
+    return slow(bench.call("vestige", "analyze", bench.folder / "log.jsonl", "--out", bench.folder / "out"))
+
+
 def slow(done: Ended) -> str:
     if done.code is None or done.code < 0 or done.cpu_seconds > CPU_SECONDS / 2:
         return f"more than {min(done.cpu_seconds, CPU_SECONDS):.0f} s of processor time"
@@ -204,10 +213,9 @@ def parquet_dictionary(bench: Bench) -> str:
 
 STALLING = {
     "git diff": ("git diff", "diff -" + "a" * 60_000),
-    "unzip": ("unzip a.zip", " inflating: a" + " " * 60_000 + "\0"),
-    "awk": ("awk 'NR>=1" + " " * 60_000 + "x' a.py", "a\n"),
+    "unzip": ("unzip a.zip", " inflating: a" + " " * 200_000 + "\0"),
+    "awk": ("awk 'NR>=1" + " " * 200_000 + "x' a.py", "a\n"),
     "sed script": ("sed -n '" + "\n" * 3900 + "w ;' a.py", "a\n"),
-    "blocks of edits": ("zip a.zip b", "<<<<<<< SEARCH\n" * 4_000),
     "6 MB of grep": ("grep -rn x .", "".join(f"a{number}.py:{number}:x\n" for number in range(330_000))),
 }
 
@@ -421,6 +429,7 @@ CASES: dict[str, Case] = {
     "1 cap with 20 connections and dear bills": bills_above_maximum,
     "1 calls in flight at a kill": killed_in_flight,
     **{f"2 {name}": partial(stalls, *words) for name, words in STALLING.items()},
+    "2 blocks of edits": edit_blocks,
     "2 Parquet dictionary": parquet_dictionary,
     "3 other agents while an output is slow": frozen_agents,
     "3 Ctrl-C while an output is slow": dead_interrupt,
