@@ -27,11 +27,13 @@ class _Interrupted(BaseException):
 
 class _Limit(threading.local):
     end: float = float("inf")
+    soonest: float = float("inf")  # on the clock: a thread cannot have used more time than has passed
     reason: str = ""
 
 
 _limit = _Limit()
 _ends: dict[int, tuple[int, float]] = {}  # by thread: its clock and when it is interrupted
+_interrupted: set[int] = set()  # threads that an interrupt was sent to
 _lock = threading.Lock()
 _watcher: threading.Thread | None = None
 
@@ -39,10 +41,10 @@ _watcher: threading.Thread | None = None
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
     """Raise InputFileError in this thread after so many seconds of its processor time; an outer limit still holds."""
-    before = _limit.end, _limit.reason
+    before = _limit.end, _limit.soonest, _limit.reason
     end = time.thread_time() + seconds
     if end < before[0]:
-        _limit.end = end
+        _limit.end, _limit.soonest = end, time.monotonic() + seconds
         _limit.reason = f"{what} takes more than {seconds:g} s of processor time; leave it out or shorten it"
     reason, outer = _limit.reason, _watch(_limit.end)
     try:
@@ -50,13 +52,14 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
     except _Interrupted:
         raise InputFileError(reason) from None
     finally:
-        _limit.end, _limit.reason = before
+        _limit.end, _limit.soonest, _limit.reason = before
         _restore(outer)
 
 
 def check_time() -> None:
     """Raise InputFileError if the limit of this thread has passed."""
-    if time.thread_time() > _limit.end:
+    # The processor time of a thread is a system call away, the clock is not, and this is called for every command.
+    if time.monotonic() > _limit.soonest and time.thread_time() > _limit.end:
         raise InputFileError(_limit.reason)
 
 
@@ -97,7 +100,9 @@ def _restore(outer: tuple[int, float] | None) -> None:
                     _ends.pop(thread, None)
                 else:
                     _ends[thread] = outer
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+                if thread in _interrupted:
+                    _interrupted.remove(thread)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
             return
         except _Interrupted:  # it arrived here
             continue
@@ -113,5 +118,6 @@ def _interrupt_late_ones() -> None:
                 except OSError:  # the thread has ended
                     continue
                 if is_late:
+                    _interrupted.add(thread)
                     interrupt = ctypes.py_object(_Interrupted)
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), interrupt)
