@@ -53,6 +53,7 @@ class Consultation:
     records: int | None = None  # after a write: what the system reports to hold; None if not asked or unknown
     bytes: int | None = None
     uncertain: tuple[int, ...] = ()  # steps searched for whose record may have come back
+    stored: tuple[str, ...] | None = None  # after a conversation was observed: all texts held; None if unknown
 
     @property
     def mislabelled(self) -> tuple[int, ...]:
@@ -183,6 +184,8 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
     }
     if texts:
         record |= {"text": entry.call.text, "found": list(entry.passages)}
+        if entry.stored is not None:
+            record["stored"] = list(entry.stored)
     return record
 
 

@@ -37,6 +37,7 @@ class TaskSpec:
     seed: int = 0
     queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
     warm_up: int = 0  # leading steps that are not scored
+    preset: str = ""  # of workloads in words: their size and dials
 
     def __post_init__(self) -> None:
         ranges = (("n", self.n, LARGEST_TASK), ("m", self.m, LARGEST_TASK), ("lookback", self.reach, LARGEST_TASK))
@@ -67,7 +68,10 @@ class TaskSpec:
         return replace(self, seed=seed)
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "lookback": self.reach}
+        given = {**asdict(self), "lookback": self.reach}
+        if not self.preset:
+            del given["preset"]  # as records of workloads without one have always been
+        return given
 
 
 def without_seed(spec: TaskSpec) -> dict[str, Any]:
