@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,9 +39,9 @@ from eirkit.agents.model import (
     reply_record,
 )
 from eirkit.agents.protocol import set_aside
-from eirkit.agents.serving.ledger import NOTHING, Ledger, ModelSpend, exact_usd
+from eirkit.agents.serving.ledger import NOTHING, CallSizes, Hold, Ledger, ModelSpend, exact_usd
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
-from eirkit.agents.serving.prices import Price, PriceList, load_prices
+from eirkit.agents.serving.prices import MILLION, Price, PriceList, load_prices, most_tokens
 from eirkit.errors import InfrastructureError, InputFileError, ModelError, SpendCapReached, UsageError
 from eirkit.registry import call
 
@@ -144,6 +145,10 @@ def pause_seconds(failure: ModelError, retry: int) -> float:
     if failure.retry_after_seconds:
         return failure.retry_after_seconds
     return min(_LONGEST_PAUSE, _FIRST_PAUSE.get(failure.kind, _USUAL_PAUSE) * 2.0**retry)
+
+
+_SHORT_REPLY = 16  # tokens of a reply, before a model has given one
+_DENSER = 1.1  # by how much a prompt may be denser than any before it
 
 
 class Clock(Protocol):
@@ -262,9 +267,21 @@ class Metered(ModelWrapper):
         return ModelError(f"{tries}{failure}", failure.kind, failure.retry_after_seconds)
 
     async def _attempt(self, request: Request) -> Reply | ModelError:
-        """Return the reply or the failure; the ledger is settled in any case, also on cancellation."""
+        """Return the reply or the failure; the ledger is settled in any case, also on cancellation.
+
+        Raises:
+            SpendCapReached: also if what the cap left did not buy the whole reply.
+        """
         most = self._most_usd(request)
-        held = await self.ledger.hold(most, self.name, sum(len(one.content) for one in request.messages))
+        held = await self.ledger.hold(most, self.name, _chars(request), lambda: self._least_usd(request))
+        if held.is_rest:
+            most, request = held.usd, self._lowered(request, held.usd)
+        outcome = await self._call(request, held, most)
+        if held.is_rest and _is_lost(outcome):
+            raise self.ledger.exhaust(self.ledger.reached("call may cost", self._most_usd(request)))
+        return outcome
+
+    async def _call(self, request: Request, held: Hold, most: Decimal) -> Reply | ModelError:
         usage: Usage | None = None
         taken = ModelSpend(unconfirmed_usd=most)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
@@ -299,6 +316,25 @@ class Metered(ModelWrapper):
                 f"{self.name} holds, so the cap cannot be enforced; add the price of longer prompts to a price file"
             )
         return most or NOTHING
+
+    def _least_usd(self, request: Request) -> Decimal:
+        """Return what a call needs at least: a prompt as dense as any so far, and a reply of average length."""
+        if self.price is None:
+            return NOTHING
+        tokens = self._prompt_tokens(request) * max(self.price.input, self.price.cached)
+        seen = self.ledger.spending.sizes.get(self.name, CallSizes(1, _SHORT_REPLY))
+        return (tokens + ceil(seen.output_tokens / seen.calls) * self.price.output) / MILLION
+
+    def _prompt_tokens(self, request: Request) -> int:
+        """Return how many tokens a prompt has at most, by the densest so far; before there is one, by its bytes."""
+        seen, most = self.ledger.spending.sizes.get(self.name), most_tokens(request)
+        return most if seen is None else min(most, ceil(_chars(request) * seen.tokens_per_char * _DENSER))
+
+    def _lowered(self, request: Request, usd: Decimal) -> Request:
+        """Return a request whose limit on tokens an amount can pay for."""
+        assert self.price is not None
+        limit = self.price.affordable_tokens(usd, self._prompt_tokens(request))
+        return replace(request, max_tokens=max(1, min(self.options.limit(request), limit)))
 
     def _complete(self, reply: Reply, request: Request, seconds: float) -> Reply:
         """Return the reply with its cost, its time, its limit, and what the model thought aloud set apart."""
@@ -350,6 +386,15 @@ def cut_while_reasoning(reply: Reply) -> bool:
     """True if a reply reached its limit on tokens and some of them were reasoning, or nothing else came."""
     shown = reply.text.strip() or reply.calls
     return reply.finish == LENGTH and bool(reply.reasoning or reply.usage.reasoning_tokens or not shown)
+
+
+def _chars(request: Request) -> int:
+    return sum(len(one.content) for one in request.messages)
+
+
+def _is_lost(outcome: Reply | ModelError) -> bool:
+    """True if a lowered limit cut a reply or was refused; a reply that ended by itself is what it would have been."""
+    return outcome.kind == "rejected" if isinstance(outcome, ModelError) else outcome.finish == LENGTH
 
 
 def _is_passing(failure: ModelError) -> bool:
