@@ -6,6 +6,7 @@ A claim is a ratio of CPU times and so means the same on any machine. `benchmark
 from __future__ import annotations
 
 import asyncio
+import random
 import resource
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, count_misses
 from eirkit.tasks.simulation.plain import structure_of
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.words.world import PRESETS, generate_worlds
 from eirkit.tasks.workload import as_tuples, draw_references
 
 Work = Callable[[], object]
@@ -100,6 +102,19 @@ def _generation() -> Iterator[Pair]:
             generation.plain_task(spec.n, spec.m, spec.fan_in, spec.q, seed)
 
     yield Pair(lambda: generate_batch(spec, range(BATCH)), plain, BATCH / few)
+
+
+@contextmanager
+def _worlds() -> Iterator[Pair]:
+    seeds = range(400)
+
+    def plain() -> None:
+        for seed in seeds:
+            draw = random.Random(seed).randrange
+            for bound in range(1, 201):  # about as many as a world draws
+                draw(bound)
+
+    yield Pair(lambda: list(generate_worlds(PRESETS["small"], seeds)), plain)
 
 
 @contextmanager
@@ -202,6 +217,7 @@ CLAIMS = (
     Claim("sweep", "a sweep of reference agents: sessions, causes, records", "a plain loop over numbers", _sweep, 12),
     Claim("sessions", "the sessions of such a sweep alone", "a plain loop over numbers", _sessions),
     Claim("generation", "tasks generated in batches", "a plain loop, standard library", _generation, 1),
+    Claim("worlds", "small worlds of the words workload", "as many draws, standard library", _worlds, 6),
     Claim("simulation", "LRU over the paper's streams", "collections.OrderedDict", _simulation, 0.1),
     Claim("cones", "recovery cones of many graphs", "one plain pass per graph", _cones, 0.1),
     Claim("counter", "one exact Top-k count, m = 16, cut 40", "numpy.sort of 10⁶ integers", _counter),

@@ -1,27 +1,62 @@
-"""The `fact` decorator: frozen, slotted dataclasses whose construction takes half the time.
+"""The `fact` decorator: frozen, slotted dataclasses whose construction takes a fraction of the time.
 
-Sweeps and corpora construct millions of them. A frozen dataclass stores each field through `object.__setattr__`; a fact
-is constructed as an unfrozen class with the same slots, which stores fields directly, and then changes its class.
-Otherwise it equals `dataclass(frozen=True, slots=True)`, except that it cannot be subclassed.
+Sweeps and corpora construct millions of them. A frozen dataclass stores each field through `object.__setattr__`. Where
+msgspec is installed (the `fast` extra), a fact is one of its structs, which are filled in C. Elsewhere it is made
+as an unfrozen class with the same slots, which stores fields directly, and then changes its class. Both equal
+`dataclass(frozen=True, slots=True)` for `dataclasses.fields`, `replace` and `asdict`, comparison, hashing among
+themselves, pickling and patterns; neither can be subclassed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
+from importlib.util import find_spec
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+_HAS_MSGSPEC = find_spec("msgspec") is not None  # tests/test_facts.py makes facts both ways
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def fact(kind: type[T]) -> type[T]:
     """Turn a class into a fact; default factories and `__post_init__` are not supported."""
-    made: Any = dataclass(frozen=True, slots=True)(kind)
+    return as_struct(kind) if _HAS_MSGSPEC else as_slots(kind)
+
+
+def as_struct(kind: type[T]) -> type[T]:
+    """Return the fact as a struct of msgspec."""
+    from msgspec import defstruct
+
+    left_out = {*kind.__annotations__, "__annotations__", "__dict__", "__weakref__"}
+    own = {name: value for name, value in vars(kind).items() if name not in left_out}
+    plain = _checked(kind)
+    given: list[Any] = [(one.name, Any, *([] if one.default is MISSING else [one.default])) for one in fields(plain)]
+    namespace = {**own, "__init_subclass__": classmethod(_refuse)}
+    made: Any = defstruct(kind.__name__, given, namespace=namespace, module=kind.__module__, frozen=True)
+    made.__dataclass_fields__, made.__dataclass_params__ = plain.__dataclass_fields__, plain.__dataclass_params__
+    made.__annotations__, made.__qualname__ = kind.__annotations__, kind.__qualname__
+    closed: type[T] = made
+    return closed
+
+
+def as_slots(kind: type[T]) -> type[T]:
+    """Return the fact as a dataclass with another initialiser."""
+    made: Any = _checked(kind)
     made.__init__ = _initializer(made)
     made.__init_subclass__ = classmethod(_refuse)
     closed: type[T] = made
     return closed
+
+
+def _checked(kind: type[Any]) -> Any:
+    made = dataclass(frozen=True, slots=True)(kind)
+    for one in fields(made):
+        if one.default_factory is not MISSING or not one.init or one.kw_only:
+            name = f"{kind.__name__}.{one.name}"
+            raise TypeError(f"{name} is not a plain field; use dataclass(frozen=True, slots=True)")
+    return made
 
 
 def _initializer(kind: type[Any]) -> Callable[..., None]:
@@ -29,9 +64,6 @@ def _initializer(kind: type[Any]) -> Callable[..., None]:
     names: dict[str, Any] = {"turn": object.__setattr__, "opened": opened, "closed": kind}
     parameters, stores = [], []
     for one in fields(kind):
-        if one.default_factory is not MISSING or not one.init or one.kw_only:
-            name = f"{kind.__name__}.{one.name}"
-            raise TypeError(f"{name} is not a plain field; use dataclass(frozen=True, slots=True)")
         default = "" if one.default is MISSING else f"=default_{one.name}"
         parameters.append(one.name + default)
         stores.append(f"self.{one.name} = {one.name}")

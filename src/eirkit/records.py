@@ -198,12 +198,24 @@ def check_seal(content: bytes, where: str, *, is_needed: bool = False) -> None:
         where: file and line, for the message.
         is_needed: do not accept it without a seal either.
     """
+    if (why := broken_seal(content, is_needed=is_needed)) is not None:
+        raise InputFileError(f"{where}: {why}")
+
+
+def needs_seal(line: bytes) -> bool:
+    """True for the line of a run that must have a checksum; those of earlier versions end with another object."""
+    return not line.rstrip().endswith(b"}}")
+
+
+def broken_seal(content: bytes, *, is_needed: bool = False) -> str | None:
+    """Return why a record or document is not what was sealed, and what to do; None if it is."""
     tail = content[-64:]
     found = _SEAL.search(tail)
-    if found is None and is_needed:
-        raise InputFileError(f"{where}: the checksum is missing or damaged; restore the file")
-    if found is not None and zlib.crc32(content[: len(content) - len(tail) + found.start()]) != int(found[1]):
-        raise InputFileError(f"{where}: changed since it was written, as its checksum shows; restore the file")
+    if found is None:
+        return "the checksum is missing or damaged; restore the file" if is_needed else None
+    sealed = content[: len(content) - len(tail) + found.start()]
+    changed = "changed since it was written, as its checksum shows; restore the file"
+    return changed if zlib.crc32(sealed) != int(found[1]) else None
 
 
 def _append_locked(descriptor: int, payload: bytes, fsync: bool) -> None:

@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="MODEL",
         help="model that uses the memory (%(default)s)",
     )
+    add("--eirkit-base-url", metavar="URL", help="OpenAI-compatible server of this model and of the memory's own")
     add(
         "--eirkit-seeds",
         default="0:12",
@@ -47,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--eirkit-m", type=int, default=8, metavar="M", help="dependency window (%(default)s)")
     add("--eirkit-n", type=int, default=32, metavar="N", help="steps per task (%(default)s)")
     add("--eirkit-cap-usd", type=float, metavar="USD", help="spending limit for each memory system and workload")
+    add("--eirkit-prices", metavar="FILE", help="TOML file with prices of models, for the spending limit")
     add("--eirkit-at-least", type=float, metavar="X", help="fail if accuracy is significantly below X")
     add("--eirkit-record", metavar="FILE", help="write the results to FILE")
     add("--eirkit-recorded", metavar="FILE", help="use the results in FILE instead of running")

@@ -9,17 +9,19 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from eirkit.errors import UsageError
 from eirkit.live.proxy import LARGEST_BODY, LOST_HEADER, MOST_CONVERSATIONS, Conversations, GuardProxy
-from tests.processes import PATIENCE_SECONDS
+from tests.processes import PATIENCE_SECONDS, wait_until
 from tests.processes import running as process_running
 from tests.vestige.test_monitor import SYSTEM, TASK, conversation, openai_call
 
@@ -294,6 +296,9 @@ def test_an_analysis_that_hangs_delays_neither_its_agent_nor_others():
         thread.join()
 
 
+AGENTS = 100
+
+
 def test_a_hundred_agents_at_once_each_keep_their_own_conversation():
     server = Patient(("127.0.0.1", 0), Upstream)
     with running(server), guarded(f"http://127.0.0.1:{server.server_address[1]}/v1") as (proxy, told):
@@ -307,12 +312,12 @@ def test_a_hundred_agents_at_once_each_keep_their_own_conversation():
                 assert (status, json.loads(reply)["body"]["messages"]) == (201, body)
             return json.loads(headers.get(LOST_HEADER, "[]"))
 
-        with ThreadPoolExecutor(100) as pool:
-            lost = list(pool.map(agent, range(MOST_CONVERSATIONS)))
+        with ThreadPoolExecutor(AGENTS) as pool:
+            lost = list(pool.map(agent, range(AGENTS)))
     assert [[path.rpartition("/")[2] for path in paths] for paths in lost] == [
-        [f"file{number}.py"] for number in range(MOST_CONVERSATIONS)
+        [f"file{number}.py"] for number in range(AGENTS)
     ]
-    assert len(told) == MOST_CONVERSATIONS
+    assert len(told) == AGENTS
 
 
 def test_a_password_in_the_address_is_used_and_never_printed():
@@ -332,3 +337,49 @@ def test_a_password_in_the_address_is_used_and_never_printed():
     with pytest.raises(UsageError) as refused:
         GuardProxy("ftp://agent:hunter2@host", print)
     assert "hunter2" not in str(refused.value)
+
+
+def heavy_conversation() -> list[dict]:
+    """Return requests whose analysis takes seconds, however quick the machine: megabytes of lines of a search."""
+    text = "".join(f"a{number}.py:{number}:x = {number}\n" for number in range(60_000))
+    calls = [one for n in range(4) for one in openai_call(n, "grep -rn x .", text[n * 300_000 :])]
+    return [
+        {"messages": [SYSTEM, TASK, *kept]} for kept in (calls, [*calls[:2], {"role": "user", "content": "Go on."}])
+    ]
+
+
+def seconds_to_end(bodies: list[dict]) -> float:
+    """Start the command, send requests, interrupt it while it analyses the last, and return how long its end takes."""
+    server = Patient(("127.0.0.1", 0), Upstream)
+    command = [sys.executable, "-m", "eirkit", "vestige", "guard", "--upstream"]
+    command += [f"http://127.0.0.1:{server.server_address[1]}/v1", "--json"]
+    with (
+        running(server),
+        process_running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+    ):
+        port = urlsplit(json.loads(process.stdout.readline())["address"]).port
+        tasks = Path(f"/proc/{process.pid}/task")
+        idle = len(list(tasks.iterdir()))
+        for body in bodies:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+            connection.request("POST", "/chat/completions", json.dumps(body).encode())
+            assert connection.getresponse().read()
+            connection.close()
+            # One more thread is there once the reply was passed on: that of the analysis.
+            wait_until(lambda: len(list(tasks.iterdir())) <= idle + 1, "the reply was passed on", process)
+        assert len(list(tasks.iterdir())) == idle + bool(bodies), "the analysis was over before the interrupt"
+        interrupted = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, complaints = process.communicate(timeout=PATIENCE_SECONDS)
+        took = time.monotonic() - interrupted
+    assert (process.returncode, "Traceback" in complaints) == (130, False), complaints
+    assert not out
+    return took
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the threads of a process in /proc")
+def test_an_interrupt_ends_the_guard_within_a_second_while_it_reads_a_slow_output():
+    """Within a second of what it takes on this machine to end a guard that is idle, which is little."""
+    idle = min(seconds_to_end([]) for _ in range(3))
+    busy = min(seconds_to_end(heavy_conversation()) for _ in range(3))
+    assert busy < idle + 1.0

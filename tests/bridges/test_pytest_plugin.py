@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from eirkit.bridges.memory_suite import RegressionCase, compare, least_pairs, pair_up, read_cases, write_cases
 from eirkit.errors import InputFileError, UsageError
 from eirkit.seeds import below, words
+from tests.lacuna.servers import Answer, ModelServer, Received, answers_as, says
 from tests.processes import PATIENCE_SECONDS
 
 pytest_plugins = ["pytester"]
@@ -28,6 +29,34 @@ SIZED = MEMORY.replace(
     "self.lines[item.label] = item.text",
     "self.lines = dict([*self.lines.items(), (item.label, item.text)][-self.size :])",
 )
+PLAIN = MEMORY.replace("class Notebook", "class Plain").replace("from __future__ import annotations", "")
+THINKING = """
+import asyncio
+import json
+import urllib.request
+
+{plain}
+from eirkit.agents.memory import Requirements
+
+
+class Notebook(Plain):
+    requirements = Requirements(endpoint=("model",))
+
+    def __init__(self, *, endpoint: str) -> None:
+        super().__init__()
+        self.endpoint = endpoint
+
+    async def write(self, item):
+        await asyncio.to_thread(self.think, item.text)
+        await super().write(item)
+
+    def think(self, text):
+        asked = json.dumps({"model": "any", "max_tokens": 20, "messages": [{"role": "user", "content": text}]})
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.endpoint}/chat/completions", asked.encode(), headers)
+        with urllib.request.urlopen(request) as reply:
+            reply.read()
+"""
 MODEL = """
 from eirkit.errors import ModelError
 from eirkit.agents.models.reference import make_reference
@@ -145,6 +174,35 @@ def test_a_setting_is_spelt_as_for_lacuna_run(here):
     run(here, *SYSTEM, "-k", "store-recall", "--eirkit-memory-set", "size=1", "--eirkit-at-least", "1").assert_outcomes(
         failed=1, deselected=1
     )
+
+
+def test_no_model_is_called_anywhere_but_at_the_given_server(here):
+    """Neither the agent's model nor that of the memory, in the runs or in the check of the contract."""
+    (here.path / "mine.py").write_text(THINKING.replace("{plain}", PLAIN))
+    (here.path / "prices.toml").write_text('[prices]\n"openai/any" = { input = 1, output = 1, as_of = 2026-01-01 }\n')
+    plain = answers_as("recoverer")
+
+    def answer(received: Received) -> Answer:
+        return plain(received) if len(received.body["messages"]) > 1 else says("noted")
+
+    with ModelServer(answer) as server:
+        model = ("--eirkit-model", "openai/any", "--eirkit-base-url", server.url, "--eirkit-prices", "prices.toml")
+        tasks = (
+            "--eirkit-seeds",
+            "0:2",
+            "--eirkit-n",
+            "6",
+            "--eirkit-m",
+            "3",
+            "--eirkit-h",
+            "1",
+            "--eirkit-cap-usd",
+            "9",
+        )
+        run(here, *SYSTEM, *model, *tasks, "--eirkit-memory-set", "Notebook.model=openai/any").assert_outcomes(passed=2)
+        asked = [len(received.body["messages"]) > 1 for received in server.received]
+    assert asked.count(True) >= 2 * 6  # by the agent
+    assert asked.count(False) > 2 * 6  # by the memory: for each record of both runs, and in the check of the contract
 
 
 def test_a_model_that_is_out_skips_and_does_not_fail(here):

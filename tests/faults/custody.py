@@ -169,8 +169,8 @@ def one(trial: Trial, number: int) -> Verdict:
 
 def main(count: int = 200, seed: int = 0) -> int:
     """Perform random trials and print the figures; return 1 if anything was left or wrong."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)  # a shell may start us in the background, where interrupts are ignored
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # a shell may start us in the background or with nohup: both ignore some
     planned = trials(count, seed)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         verdicts = list(pool.map(one, planned, range(count)))

@@ -50,6 +50,25 @@ def test_a_changed_score_is_refused_with_its_line(folder, capfd):
     assert (len(index), index.skipped) == (SEEDS - 1, 1)
 
 
+def test_an_analysis_of_a_sweep_refuses_a_changed_record_with_its_line(folder, tmp_path, capfd):
+    """`vestige analyze` reads the same records without the code that wrote them."""
+    path = folder / RUNS
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = re.sub(rb'"correct":(\d)', lambda found: b'"correct":%d' % (int(found[1]) - 1), lines[2])
+    lines[3] = lines[3].replace(b'"crc32"', b'"crc33"')
+    path.write_bytes(b"".join(lines))
+    assert run_command_line(["vestige", "analyze", str(folder), "--out", str(tmp_path / "a"), "--json"]) == 0
+    summary = json.loads(capfd.readouterr().out)
+    reasons = {one["source"].rpartition(":")[2]: one["reason"] for one in summary["skipped"]}
+    assert summary["runs"] == SEEDS - 2, summary
+    assert reasons["3"].startswith("changed since it was written, as its checksum shows")
+    assert reasons["4"].startswith("the checksum is missing or damaged")
+    without_seals(folder)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))  # as earlier versions wrote it
+    assert run_command_line(["vestige", "analyze", str(folder), "--out", str(tmp_path / "b"), "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["runs"] == 2
+
+
 def test_a_reader_that_goes_on_later_names_the_right_line(folder):
     path = folder / RUNS
     lines = path.read_bytes().splitlines(keepends=True)

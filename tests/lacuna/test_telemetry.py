@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,8 @@ def test_an_exchange_is_known_by_its_hashes_with_or_without_texts():
     assert (full["prompt"], full["reply"]) == ("state", "ANSWER 1 7")
     assert full["calls"] == [{"name": "next", "arguments": {"t": 1}}]
     assert set(full) - set(bare) == {"prompt", "reply", "calls"}
+    assert set(bare) - set(full) == {"reply_sha256"}  # of no use beside the reply, and nothing compresses it
+    assert bare["reply_sha256"] == sha256(b"ANSWER 1 7").hexdigest()
     assert "ANSWER" not in json.dumps(bare)
     assert (bare["input_tokens"], bare["output_tokens"], bare["cached_tokens"]) == (10, 5, 2)
     assert (bare["cost_usd"], bare["from_cache"], bare["latency_seconds"]) == (0.25, True, 0.123457)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
+import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
+from itertools import islice, product
 
 import pytest
 from hypothesis import given, settings
@@ -14,10 +20,21 @@ from hypothesis import strategies as st
 from eirkit import count_contract
 from eirkit.errors import SpecError
 from eirkit.tasks.words.conversation import tell
-from eirkit.tasks.words.floor import Askable, WorldContract, classes, floor_bits, requirements
+from eirkit.tasks.words.floor import Askable, WorldContract, classes, declared, floor_bits, floor_bytes, requirements
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
-from eirkit.tasks.words.world import ATTRIBUTES, PERSONAL, PRESETS, Dials, generate_world, generate_worlds
+from eirkit.tasks.words.world import (
+    ATTRIBUTES,
+    DAYS,
+    MOST_BOXES,
+    PERSONAL,
+    PRESETS,
+    Dials,
+    Saying,
+    WorldQuestion,
+    generate_world,
+    generate_worlds,
+)
 
 ENGLISH = load_language()
 SMALL = PRESETS["small"]
@@ -198,6 +215,116 @@ def test_the_floor_is_the_count_of_the_contract(contract):
     assert count_contract(contract).classes == closed
 
 
+def possible(key, cut, values):
+    """Yield every way in which one fact can be told in some sessions: a second, plain reading of the contract."""
+    attribute, subject = key
+    form = ATTRIBUTES[attribute]
+
+    def next_moves(told):
+        now = [s for _, s in told]
+        if form == "set":
+            held = {item for item in values if sum(s.value == item for s in now) % 2}
+            for flips in product((False, True), repeat=len(values)):
+                yield [("remove" if item in held else "add", item) for item, f in zip(values, flips, strict=True) if f]
+            return
+        yield []
+        if form == "date":
+            yield from ([("set", day)] for day in values if not now)
+        elif form == "count":
+            most, total = values, plain_answer(told, WorldQuestion("now", attribute, subject))
+            for n in range(2, most // 2 + 2):
+                if total is None:
+                    yield [("set", n)]
+                else:
+                    yield [("replace", n)]
+                    yield from ([("raise", n)] for _ in range(total + n <= most))
+                    yield from ([("lower", n)] for _ in range(n <= total))
+        elif not any(s.op == "forget" for s in now):
+            yield from ([("replace" if now else "set", v)] for v in values if all(s.value != v for s in now))
+            yield from ([("forget", None)] for _ in now[:1])
+
+    def longer(told, session):
+        if session == cut:
+            yield told
+            return
+        for moves in next_moves(told):
+            yield from longer([*told, *((session, Saying(op, *key, v)) for op, v in moves)], session + 1)
+
+    yield from longer([], 0)
+
+
+def enough(one, cut, values, most=600):
+    """Return the histories of one fact, or None where there are more than can be tried."""
+    found = list(islice(possible(one.key, cut, values), most))
+    return found if len(found) < most else None
+
+
+@functools.cache
+def counted_classes(form_of, before, times, cut, values):
+    one = Askable((form_of, "subject"), before, times)
+    histories = list(possible(one.key, cut, values))
+    return len({tuple(plain_answer(told, q) for q in direct(one)) for told in histories})
+
+
+def direct(one):
+    attribute, subject = one.key
+    yield WorldQuestion({"set": "all", "date": "day"}.get(ATTRIBUTES[attribute], "now"), attribute, subject)
+    yield from [WorldQuestion("before", attribute, subject)] * one.before
+    yield from (WorldQuestion("as_of", attribute, subject, time - 1) for time in one.times)
+
+
+def small_values(world, attribute):
+    """Return the possible values of an attribute, few where the real number is out of reach, and how many they are."""
+    form, dials = ATTRIBUTES[attribute], world.dials
+    places = sorted({s.subject for one in world.sessions for s in one.statements if s.attribute == "boxes"})
+    if form == "count":
+        return 6, 6
+    if form == "name":
+        names = {"seat": tuple(places), "lead": world.people}.get(attribute, tuple(f"T{i}" for i in range(dials.teams)))
+        return names, len(names)
+    count = {"set": dials.candidates, "date": 3}.get(form, dials.values)
+    return tuple(range(count)) if form == "date" else tuple(f"v{i}" for i in range(count)), count
+
+
+def test_the_floor_is_exact_on_a_thousand_random_small_worlds():
+    """Every cut: each fact against an enumeration, and whole contracts, where they are small, against `eir count`."""
+    whole, rng = Counter(), random.Random(5)
+    for seed in range(1000):
+        dials = Dials(
+            people=2, alike=1, bystanders=1, nicknames=0, teams=rng.randint(1, 2), places=rng.randint(1, 2),
+            projects=rng.randint(0, 2), facts=rng.randint(1, 3), candidates=rng.randint(0, 2), updates=2,
+            values=rng.randint(2, 3), questions=rng.randint(1, 4), instructions=rng.randint(0, 1),
+            sessions=rng.randint(2, 3),
+        )  # fmt: skip
+        world = generate_world(dials, seed)
+        for cut in range(dials.sessions + 1):
+            asked, product_of = declared(world, cut), 1
+            sizes = [small_values(world, one.key[0]) for one in asked]
+            for one, (values, size) in zip(asked, sizes, strict=True):
+                closed = classes(one, cut, size)
+                times = frozenset(time for time in one.times if time <= cut)
+                assert closed == counted_classes(one.key[0], one.before, times, cut, values), (seed, cut, one)
+                product_of *= closed
+            real = [classes(one, cut, {"count": MOST_BOXES, "date": DAYS}.get(ATTRIBUTES[one.key[0]], size))
+                    for one, (_, size) in zip(asked, sizes, strict=True)]  # fmt: skip
+            assert floor_bits(world, cut) == pytest.approx(math.log2(math.prod(real)), rel=1e-12)
+            assert 256 ** floor_bytes(world, cut) >= math.prod(real) > 256 ** (floor_bytes(world, cut) - 1)
+            each = [enough(one, cut, values) for one, (values, _) in zip(asked, sizes, strict=True)]
+            if all(each) and math.prod(map(len, each)) <= 600:
+                whole[cut] += 1
+                contract = WorldContract(tuple(asked), tuple(size for _, size in sizes), cut)
+                assert count_contract(contract).classes == product_of
+                seen = {}  # what must be told apart also decides what is really asked
+                for told in product(*each):
+                    said = [one for fact in told for one in fact]
+                    answers_now = tuple(plain_answer(said, q) for one in asked for q in direct(one))
+                    asked_then = [q for session in world.sessions[cut:] for q in session.questions if q.form != "as_of"]
+                    found = tuple(plain_answer(said, q) for q in asked_then)
+                    assert seen.setdefault(answers_now, found) == found
+                assert len(seen) == product_of
+    assert min(whole[cut] for cut in range(3)) > 100
+
+
 def test_the_floor_of_a_world():
     world = generate_world(SMALL, 1)
     bits = [floor_bits(world, cut) for cut in range(SMALL.sessions + 1)]
@@ -217,3 +344,41 @@ def test_the_floor_of_a_world():
 def test_dials_out_of_range_are_refused(name, value):
     with pytest.raises(SpecError, match=rf"{name} = {value} is out of range; choose"):
         Dials(**{name: value})
+
+
+DIGEST = """
+import hashlib
+from eirkit.tasks.words.conversation import tell
+from eirkit.tasks.words.floor import floor_bits
+from eirkit.tasks.words.language import load_language
+from eirkit.tasks.words.truth import answers
+from eirkit.tasks.words.world import PRESETS, generate_world
+
+digest = hashlib.sha256()
+for name in ("small", "standard", "instructions", "large"):
+    world = generate_world(PRESETS[name], 3)
+    digest.update(repr((tell(world, load_language()), list(answers(world)), floor_bits(world, 2))).encode())
+print(digest.hexdigest())
+"""
+
+
+def test_a_seed_gives_the_same_bytes_in_every_process():
+    def digest(hash_seed):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert len({digest(hash_seed) for hash_seed in ("0", "1", "4242")}) == 1
+
+
+def test_presets_grow_and_the_largest_exceeds_a_million_tokens():
+    encode = pytest.importorskip("bpe_openai").get_encoding("o200k_base").encode
+    sizes = []
+    for name in ("small", "standard", "large", "million"):
+        told = tell(generate_world(PRESETS[name], 11), ENGLISH)
+        sizes.append(sum(len(encode(m.text)) for one in told for m in one.messages))
+    small, standard, large, million = sizes
+    assert small * 4 < standard < large / 4
+    assert million > 1_000_000, sizes

@@ -33,7 +33,7 @@ _CATEGORIES = {
     ops.CATEGORY_WORD: "a",
     ops.CATEGORY_NOT_WORD: ".",
 }
-_SUFFIXES = ("\0", "\n")
+_SUFFIXES = ("\0", "\n", "a")  # what most classes, or an end that is required, do not accept
 _MOST = 1200  # attacks on one pattern, drawn at random from all
 _COMMON = "a0 .\n\"'/-"
 
@@ -145,7 +145,7 @@ def _attacks(tree: Any, alphabet: list[str]) -> Iterator[Attack]:
                     yield Attack(before, pump, after)
         for pump in dict.fromkeys(("", *bodies, *rest, *(one + other for one in bodies for other in rest))):
             if unit := before + pump:
-                yield Attack("", unit)
+                yield from (Attack("", unit, after) for after in ("", *_SUFFIXES))
 
 
 def _repeats(

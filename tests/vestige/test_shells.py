@@ -87,6 +87,14 @@ def test_a_command_of_another_shell_touches_what_its_label_says(case: Labelled) 
     agree(shell_touches(case.command, case.output or "", case.exit_code, state), case)
 
 
+def test_a_run_on_windows_is_known_by_an_earlier_line() -> None:
+    """`git checkout -- src\\a.py` alone may be a line of any shell; after a cmdlet its name has a folder."""
+    state = ShellState(roots=("/repo",), folder="/repo")
+    shell_touches("Get-ChildItem", "a.py\n", 0, state)
+    touches = shell_touches("git checkout -- src\\a.py", "", 0, state)
+    assert [write.path for write in touches.writes] == ["src/a.py"]
+
+
 def test_there_are_many_labels() -> None:
     assert len(REAL) + len(TOLD) >= MANY_ENOUGH
     assert len({(case.command, case.output, case.before) for case in (*REAL, *TOLD)}) == len(REAL) + len(TOLD)

@@ -31,7 +31,7 @@ _STATED = re.compile(
 )
 _FOUND = re.compile(
     r"\b(?:(?:sum|total|max|maximum|largest|it|this|that)\s+(?:is|equals|=|comes to)|(?:i|we)\s+(?:get|got|find|obtain)"
-    r"|gives|yields|makes|equals)\s*:?\s*([0-9][0-9,_']*)(?=[.!\s]*\Z|[.!;]\s)",
+    r"|gives|yields|makes|equals)\s*+(?::\s*+)?+([0-9][0-9,_']*+)(?=[.!\s]*+\Z|[.!;]\s)",
     re.IGNORECASE,
 )
 _DOUBT = re.compile(r"\b(?:not|cannot|unable|unknown|missing|unsure|maybe|perhaps|if|or|either)\b|n't\b", re.IGNORECASE)

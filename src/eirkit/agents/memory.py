@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
+from eirkit.agents.model import Message
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.registry import Registry, load_object, locate
 
@@ -29,9 +30,12 @@ _PYTHON = re.compile(r"(>=|<)\d+\.\d+(,(>=|<)\d+\.\d+)*")
 class MemoryCall:
     """A call that a session makes to the external memory."""
 
-    verb: Literal["write", "search"]
-    text: str  # the record to write, or the query
+    verb: Literal["write", "search", "observe", "recall"]
+    text: str  # the record to write, the query, what was said, or the question
     steps: tuple[int, ...] = ()  # steps whose record is written or searched for
+    messages: tuple[Message, ...] = ()  # to observe
+    session: str = ""  # in which they were said
+    at: str = ""  # the day of the session or of the question, as 2031-01-06
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +132,31 @@ class MemorySystem(ABC):
     async def read(self, label: str) -> str | None:
         """Return what is stored under a label, by key or by a scan, never by similarity; None if nothing is."""
 
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        """Take in a conversation as the system's own documentation tells its users; by default, each turn is a record.
+
+        Args:
+            session: an identifier of the conversation.
+            at: its day, as 2031-01-06.
+        """
+        for number, message in enumerate(messages, 1):
+            await self.write(Item(f"{session}-{number}", f"[{at}] {message.role}: {message.content}"))
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        """Return at most `limit` texts that help to answer a question, best first; by default, those of a search."""
+        return await self.search(question, limit)
+
+    async def contents(self) -> Sequence[str] | None:
+        """Return all texts that are held, which tells what was lost from what was not found; None if unknown."""
+        return None
+
     async def forget(self, label: str) -> None:
         """Remove a record; needed to limit the system to a number of records."""
         raise UsageError(f"{type(self).__name__} cannot remove a record; {signature_of('forget')!r} is missing")
+
+    async def reopen(self, scope: str) -> None:
+        """Open a scope that was written before `teardown`; only for systems whose store outlives it."""
+        raise UsageError(f"{type(self).__name__} keeps nothing after teardown; {signature_of('reopen')!r} is missing")
 
     async def usage(self) -> MemoryUsage | None:
         """Return what is held; None if unknown."""
@@ -169,8 +195,20 @@ class MemoryWrapper(MemorySystem):
     async def read(self, label: str) -> str | None:
         return await self.system.read(label)
 
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        await self.system.observe(messages, session, at)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        return await self.system.recall(question, at, limit)
+
+    async def contents(self) -> Sequence[str] | None:
+        return await self.system.contents()
+
     async def forget(self, label: str) -> None:
         await self.system.forget(label)
+
+    async def reopen(self, scope: str) -> None:
+        await self.system.reopen(scope)
 
     async def usage(self) -> MemoryUsage | None:
         return await self.system.usage()
@@ -180,7 +218,7 @@ class MemoryWrapper(MemorySystem):
 
 
 REQUIRED = ("reset", "write", "search", "read")
-OPTIONAL = ("setup", "flush", "usage", "forget", "teardown")
+OPTIONAL = ("setup", "flush", "usage", "forget", "reopen", "teardown", "observe", "recall", "contents")
 # Attributes that declared requirements before `Requirements`; they are refused with a hint.
 _FORMER = {"packages": "packages", "installs": "installs", "node_installs": "node", "asks": "endpoint"}
 
@@ -194,6 +232,11 @@ def missing_verbs(kind: type) -> list[str]:
 def can_forget(kind: type) -> bool:
     """True if a memory system can remove a record."""
     return getattr(kind, "forget", MemorySystem.forget) is not MemorySystem.forget
+
+
+def can_reopen(kind: type) -> bool:
+    """True if what a memory system holds outlives `teardown`."""
+    return getattr(kind, "reopen", MemorySystem.reopen) is not MemorySystem.reopen
 
 
 def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Requirements:

@@ -21,7 +21,7 @@ from eirkit.agents.memory import (
     MemoryUsage,
     MemoryWrapper,
 )
-from eirkit.agents.memory_values import check_passages, check_read, check_usage, start_call
+from eirkit.agents.memory_values import check_contents, check_passages, check_read, check_usage, start_call
 from eirkit.agents.recognition import recognise
 from eirkit.agents.telemetry import Consultation
 from eirkit.errors import StoreError
@@ -51,6 +51,8 @@ async def consult(
         weigh: query the usage after every write; this does not count towards the latency.
     """
     start = clock()
+    if call.verb in ("observe", "recall"):
+        return await _converse(memory, t, call, clock, seconds)
     if call.verb == "write":
         (step,) = call.steps
         await call_with_timeout(seconds, "write", memory.write, Item(label_of(step), call.text))
@@ -78,6 +80,26 @@ async def consult(
     held = [step for step in lacking if await _holds(memory, step, sought[step], seconds)]
     stated = tuple([(step, seen.stated[step]) for step in lacking if step in seen.stated])
     return Consultation(t, call, passages, took, returned, lacking, tuple(held), stated, uncertain=uncertain)
+
+
+async def _converse(
+    memory: MemorySystem, t: int, call: MemoryCall, clock: Callable[[], float], seconds: float
+) -> Consultation:
+    """Let a system observe a session, or recall what helps to answer a question."""
+    start = clock()
+    if call.verb == "observe":
+        await call_with_timeout(seconds, "observe", memory.observe, call.messages, call.session, call.at)
+        await call_with_timeout(seconds, "flush", memory.flush)
+        took = clock() - start
+        used = await usage_of(memory, seconds)
+        held = check_contents(await call_with_timeout(seconds, "contents", memory.contents))
+        stored = None if held is None else tuple(held)
+        return Consultation(t, call, (), took, records=used.records, bytes=used.bytes, stored=stored)
+    found = await call_with_timeout(seconds, "recall", memory.recall, call.text, call.at, SEARCH_LIMIT)
+    took = clock() - start
+    texts = check_passages(found)
+    passages = tuple(text[:LONGEST_PASSAGE] for text in texts[:SEARCH_LIMIT])
+    return Consultation(t, call, passages, took, sum(map(len, texts)))
 
 
 async def call_with_timeout(seconds: float, verb: str, method: Callable[..., Awaitable[T]], *arguments: object) -> T:

@@ -54,6 +54,11 @@ def check_passages(found: object) -> list[str]:
     return list(found)
 
 
+def check_contents(held: object) -> list[str] | None:
+    """Return the texts that a system holds; raise StoreError if they are neither None nor a sequence of strings."""
+    return None if held is None else check_passages(held)
+
+
 def check_read(text: object) -> str | None:
     """Return what is stored under a label; raise StoreError if it is neither a string nor None."""
     if text is None or isinstance(text, str):

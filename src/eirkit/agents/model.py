@@ -76,6 +76,7 @@ class Usage:
         )
 
 
+NO_USAGE = Usage()  # of every reply that costs nothing, such as those of reference agents
 STOP, LENGTH, FILTER, REFUSAL, TOOLS = "stop", "length", "content-filter", "refusal", "tool-calls"
 # Why a reply ended, in the words of the chat-completions, Responses, Messages and Gemini APIs and of their imitations.
 _FINISHES = {
@@ -102,7 +103,7 @@ class Reply:
 
     text: str
     calls: tuple[ToolCall, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NO_USAGE
     latency_seconds: float = 0.0
     finish: str = ""  # stop, length, content-filter, refusal or tool-calls; "" if not reported
     reasoning: str = ""  # what the model thought before it replied, where a server shows it; never read for commands
@@ -218,10 +219,10 @@ models: Registry[ModelFactory] = Registry("model provider", group="eirkit.models
 
 def prompt_hash(request: Request) -> str:
     """Return SHA-256 of the messages, a line break between them; events carry it, `replay/` finds replies by it."""
-    first, *rest = [message.content for message in request.messages] or [""]
-    digest = _begun(first).copy()  # the system message comes first and is the same throughout a run
-    for content in rest:
-        digest.update(f"\n{content}".encode("utf-8", "surrogatepass"))
+    messages = request.messages
+    digest = _begun(messages[0].content if messages else "").copy()  # the system message, the same throughout a run
+    for message in messages[1:]:
+        digest.update(f"\n{message.content}".encode("utf-8", "surrogatepass"))
     return str(digest.hexdigest())
 
 

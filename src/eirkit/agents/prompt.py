@@ -65,13 +65,14 @@ def _workload_line(spec: TaskSpec, width: int) -> str:
 
 def state(visible: Visible) -> str:
     """Return the user message: retained records, the step, and the remaining budgets."""
-    spec = visible.task.spec
-    lines = [f"RETAINED {len(visible.records)}", *show_records(spec, visible.records)]
+    spec, records = visible.task.spec, visible.records
+    lines = [f"RETAINED {len(records)}", *show_records(spec, records)]
     if visible.restored:
         lines += ["RESTORED", *show_records(spec, visible.restored)]
     if visible.fetched:
         lines += ["FETCHED", *show_records(spec, visible.fetched)]
-    return "\n".join([*lines, *_surroundings(visible, _step_lines(visible))])
+    lines += _surroundings(visible, _step_lines(visible))
+    return "\n".join(lines)
 
 
 def compact_state(visible: Visible) -> str:
@@ -87,6 +88,8 @@ def compact_state(visible: Visible) -> str:
 
 def _surroundings(visible: Visible, step: list[str]) -> list[str]:
     """Return the step with the notes and memory before it and the budgets and outcomes after it."""
+    if visible.notes is None and visible.budgets is None and not (visible.room or visible.outcomes):
+        return step  # as in every prompt of Controlled Retention
     lines = [] if visible.notes is None else ["NOTES", visible.notes, "END NOTES"]
     if visible.room:
         lines.append(f"MEMORY {visible.room}")

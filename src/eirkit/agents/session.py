@@ -120,17 +120,16 @@ class Session(ABC):
 
     def accept(self, answer: Answer, t: int) -> Payload | Fault:
         """Return the answer's values if they can be recorded for step t."""
-        spec = self.task.spec
+        task, values = self.task, answer.values
         if answer.t != t:
             return Fault("wrong-id", f"this is step {t}, not step {answer.t}")
-        values = answer.values
-        if len(values) != self.task.width and answer.grouped is not None:
+        if len(values) != task.width and answer.grouped is not None:
             values = answer.grouped
-        if len(values) != self.task.width:
-            return Fault("wrong-width", f"an answer has {self.task.width} values, not {len(answer.values)}")
-        if max(values) >= spec.q:
-            return Fault("out-of-range", f"values go from 0 to {spec.q - 1}")
-        return self.task.workload.canonical(values)
+        if len(values) != task.width:
+            return Fault("wrong-width", f"an answer has {task.width} values, not {len(answer.values)}")
+        if max(values) >= task.spec.q:
+            return Fault("out-of-range", f"values go from 0 to {task.spec.q - 1}")
+        return task.workload.canonical(values)
 
     def stated(self, reply: Reply, t: int) -> Answer | None:
         """Return the answer that a reply without a usable command states for step t in other words, if there is one."""
@@ -186,14 +185,14 @@ class ControlledSession(Session):
         values = None if isinstance(answer, Fault) else answer
         self._events.append(
             Decision(
-                t=step.t,
-                required=step.refs,
-                retained=tuple([t for t, _ in visible.records]),
-                missing=self._missing,
-                unavailable=self._missing,  # Controlled Retention has no recovery
-                restored=visible.restored,
-                submitted=values,
-                fault=answer.kind if isinstance(answer, Fault) else None,
+                step.t,
+                step.refs,
+                tuple([t for t, _ in visible.records]),
+                self._missing,
+                self._missing,  # unavailable: Controlled Retention has no recovery
+                visible.restored,
+                values,
+                answer.kind if isinstance(answer, Fault) else None,
                 answers=len(answers),
             )
         )

@@ -16,14 +16,13 @@ from json.encoder import encode_basestring as quote
 from typing import Any
 
 from eirkit.agents.memory import MemoryCall
-from eirkit.agents.model import Reply, Request, ToolCall, prompt_hash, text_hash
+from eirkit.agents.model import NO_USAGE, Reply, Request, ToolCall, prompt_hash, text_hash
 from eirkit.agents.session import ActionTaken, Decision, Ending, Event
 from eirkit.facts import fact
 from eirkit.records import encode
 
 SCHEMA = "event/1"
 _UNSURE = ("uncertain", "stated")  # fields of decisions that are written only where there is something
-_FREE = Reply("").usage  # the usage of free agents, which is the default of every reply
 _TEXT = JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)  # as records are written
 _NOTHING_SPENT = (
     '"latency_seconds":0.0,"input_tokens":0,"output_tokens":0,"cached_tokens":0,"cost_usd":0.0,"from_cache":false'
@@ -54,6 +53,7 @@ class Consultation:
     records: int | None = None  # after a write: what the system reports to hold; None if not asked or unknown
     bytes: int | None = None
     uncertain: tuple[int, ...] = ()  # steps searched for whose record may have come back
+    stored: tuple[str, ...] | None = None  # after a conversation was observed: all texts held; None if unknown
 
     @property
     def mislabelled(self) -> tuple[int, ...]:
@@ -73,11 +73,11 @@ class Trace:
 
     @property
     def consultations(self) -> list[Consultation]:
-        return [entry for entry in self.log if isinstance(entry, Consultation)]
+        return [entry for entry in self.log if type(entry) is Consultation]  # facts have no subclasses
 
     @property
     def decisions(self) -> list[Decision]:
-        return [entry for entry in self.log if isinstance(entry, Decision)]
+        return [entry for entry in self.log if type(entry) is Decision]
 
     @property
     def actions(self) -> list[ActionTaken]:
@@ -85,11 +85,11 @@ class Trace:
 
     @property
     def exchanges(self) -> list[Exchange]:
-        return [entry for entry in self.log if isinstance(entry, Exchange)]
+        return [entry for entry in self.log if type(entry) is Exchange]
 
 
 def event_records(trace: Trace, run: str, *, texts: bool = True) -> list[dict[str, Any]]:
-    """Return the trace as records; `texts` keeps prompts and replies beside their hashes."""
+    """Return the trace as records; `texts` keeps prompts and replies; without them, a reply leaves its hash."""
     return [{"run": run, **_record(entry, texts)} for entry in trace.log]
 
 
@@ -136,7 +136,7 @@ def _exchange(entry: Exchange, texts: bool) -> dict[str, Any]:
         "type": "exchange",
         "t": entry.t,
         "prompt_sha256": prompt_hash(entry.request),
-        "reply_sha256": text_hash(reply.text),
+        **({} if texts else {"reply_sha256": text_hash(reply.text)}),
         "latency_seconds": round(reply.latency_seconds, 6),
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -184,6 +184,8 @@ def _consultation(entry: Consultation, texts: bool) -> dict[str, Any]:
     }
     if texts:
         record |= {"text": entry.call.text, "found": list(entry.passages)}
+        if entry.stored is not None:
+            record["stored"] = list(entry.stored)
     return record
 
 
@@ -220,9 +222,9 @@ def event_lines(trace: Trace, run: str, *, texts: bool = True) -> bytes:
 
 def _line(entry: Entry, run: str, texts: bool) -> str:
     """Return the line of an entry after its common prefix."""
-    if isinstance(entry, Decision) and not (entry.restored or entry.uncertain or entry.stated):
+    if type(entry) is Decision and not (entry.restored or entry.uncertain or entry.stated):
         return _decision_line(entry)
-    if isinstance(entry, Exchange) and _is_plain(entry.reply):
+    if type(entry) is Exchange and _is_plain(entry.reply):
         return _exchange_line(entry, texts)
     (record,) = event_records(Trace([entry]), run, texts=texts)
     del record["run"]
@@ -230,8 +232,9 @@ def _line(entry: Entry, run: str, texts: bool) -> str:
 
 
 def _is_plain(reply: Reply) -> bool:
-    told = reply.calls or reply.finish or reply.reasoning or reply.max_tokens
-    return reply.usage is _FREE and reply.latency_seconds == 0 and not told
+    return reply.usage is NO_USAGE and not (
+        reply.latency_seconds or reply.calls or reply.finish or reply.reasoning or reply.max_tokens
+    )
 
 
 def _decision_line(entry: Decision) -> str:
@@ -253,10 +256,9 @@ def _integers(values: tuple[int, ...]) -> str:
 
 
 def _exchange_line(entry: Exchange, texts: bool) -> str:
-    asked, said = entry.request.messages, entry.reply.text
-    hashes = f'"prompt_sha256":"{prompt_hash(entry.request)}","reply_sha256":"{text_hash(said)}"'
-    shown = ""
-    if texts:
-        state = "\n".join([message.content for message in asked if message.role != "system"])
-        shown = f',"prompt":{quote(state)},"reply":{quote(said)}'
-    return f'"type":"exchange","t":{entry.t},{hashes},{_NOTHING_SPENT}{shown}}}\n'
+    said = entry.reply.text
+    begin = f'"type":"exchange","t":{entry.t},"prompt_sha256":"{prompt_hash(entry.request)}",'
+    if not texts:
+        return f'{begin}"reply_sha256":"{text_hash(said)}",{_NOTHING_SPENT}}}\n'
+    state = "\n".join([message.content for message in entry.request.messages if message.role != "system"])
+    return f'{begin}{_NOTHING_SPENT},"prompt":{quote(state)},"reply":{quote(said)}}}\n'

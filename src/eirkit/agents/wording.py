@@ -27,20 +27,22 @@ _TOKEN = re.compile(
 )
 _SEPARATOR = re.compile(r"[^0-9]")
 _LISTED = re.compile(r"(?i:and|&|[\s,;|/\"'`*()\[\]])*")  # what stands between the items of a list
+_REST = r"(?:(?!->)[^\w=→⇒])*"  # no word, and no other sign of a value: a search would read the same text from each
 _GIVES = re.compile(
-    r"(?:=|→|->|⇒|\b(?:is|are|was|were|be|equals?|values?|answers?|results?|holds?|gives?|returns?|returned|stored))\W*$",
+    r"(?:=|→|->|⇒|\b(?:is|are|was|were|be|equals?|values?|answers?|results?|holds?|gives?|returns?|returned|stored))"
+    rf"{_REST}$",
     re.IGNORECASE,
 )
-_RESULT = re.compile(r"(?:=|→|->|⇒|\bis|\bgives)\W*$", re.IGNORECASE)
+_RESULT = re.compile(rf"(?:=|→|->|⇒|\bis|\bgives){_REST}$", re.IGNORECASE)
 _OPERATOR = re.compile(r"\b(?:plus|minus|times|mod|max|min|sum)\b", re.IGNORECASE)
 _HEDGE = re.compile(r"\b(?:or|either|maybe|perhaps|possibly|probably|unsure|unknown|guess|if)\b", re.IGNORECASE)
 _DOUBT = re.compile(
     r"(?:\b(?:not|never|about|around|approximately|roughly|than|least|most|between)\b|n't|[~≈≠!<≤≥]=?|\s>=?)"
-    r"\W*$|[=:(]\s*[-−]$",
+    r"(?:(?!\s>)[^\w~≈≠!<≤≥])*$|[=:(]\s*[-−]$",
     re.IGNORECASE,
 )
 _SPELT = re.compile(
-    r"(?:=|:|\b(?:is|was|equals))\W*\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"(?:=|:|\b(?:is|was|equals))[^\w=:]*\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
     r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty)\b(?! of\b)",
     re.IGNORECASE,
 )

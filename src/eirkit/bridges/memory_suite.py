@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eirkit.agents.stores.memory_factory import MemoryPlan, check_plan, make_memory
+from eirkit.agents.stores.memory_factory import check_plan, make_memory
 from eirkit.errors import InputFileError, UsageError
 from eirkit.findings.statistics import LARGEST_EXACT_SIGNS, Interval, bootstrap_mean, sign_flip
 from eirkit.records import read_document, write_document
@@ -160,31 +160,31 @@ def case_of(given: Mapping[str, Any]) -> RegressionCase:
 Settings = Mapping[str, Any]
 
 
-def conform(name: str, settings: Settings) -> Conformance:
-    """Return the requirements that a memory system meets.
+def conform(suite: Suite) -> Conformance:
+    """Return the requirements that the memory system of a suite meets, with the models and servers of its runs.
 
     Raises:
         AssertionError: it fails one of them.
     """
-    plan = MemoryPlan(name, settings)
+    cell, _ = next(suite.plan())
+    assert cell.memory_plan is not None  # the suite names a memory
+    plan = replace(cell.memory_plan, limit=None)
     check_plan(plan)
     return check_memory(lambda: make_memory(plan), seconds=plan.seconds)
 
 
-def run_case(
-    name: str, workload: str, settings: Settings, grid: Settings, cap_usd: float | None = None
-) -> RegressionCase:
+def run_case(name: str, workload: str, settings: Settings, grid: Settings, funds: SpendingLimits) -> RegressionCase:
     """Run the seeds of one case.
 
     Args:
-        grid: the other keys of a suite: model, seeds, h, m, n.
+        grid: the other keys of a suite: model, model_options, seeds, h, m, n.
 
     Raises:
         AssertionError: the memory system itself failed.
     """
     suite = suite_of(name, workload, settings, grid)
     with TemporaryDirectory(prefix="eirkit-") as scratch:
-        start_sweep(suite, Path(scratch), SpendingLimits(cap_usd=cap_usd), control=False)
+        start_sweep(suite, Path(scratch), funds, control=False)
         return _case(name, workload, suite, Path(scratch))
 
 

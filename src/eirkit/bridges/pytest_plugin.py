@@ -35,6 +35,7 @@ from eirkit.bridges.memory_suite import (
 )
 from eirkit.errors import EirkitError, UsageError
 from eirkit.findings.measures import CAUSE_MEASURES
+from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.cells import Cell
 from eirkit.runs.sessions import make_session
 from eirkit.runs.suite import read_suite
@@ -53,7 +54,7 @@ class PytestOptions:
     settings: Mapping[str, Mapping[str, Any]]  # by memory
     workloads: tuple[str, ...]
     grid: Mapping[str, Any]  # the rest of a suite
-    cap_usd: float | None
+    funds: SpendingLimits  # of each case
     at_least: float | None
     record: Path | None
     recorded: Mapping[str, RegressionCase]
@@ -82,6 +83,7 @@ def _options(config: pytest.Config) -> PytestOptions:
     if given("at-least") is not None and not 0 <= given("at-least") <= 1:
         raise UsageError(f"--eirkit-at-least {given('at-least'):g} is not an accuracy; give a value between 0 and 1")
     grid = {name: given(name) for name in ("model", "seeds", "h", "m", "n")}
+    grid["model_options"] = {"base_url": given("base-url")}
     settings = _settings(given("memory-set"), memories)
     for name, workload in product(() if recorded else memories, workloads):
         suite_of(name, workload, settings.get(name, {}), grid)
@@ -90,7 +92,7 @@ def _options(config: pytest.Config) -> PytestOptions:
         settings=settings,
         workloads=workloads,
         grid=grid,
-        cap_usd=given("cap-usd"),
+        funds=SpendingLimits(given("cap-usd"), Path(given("prices")) if given("prices") else None),
         at_least=given("at-least"),
         record=Path(given("record")) if given("record") else None,
         recorded=recorded,
@@ -216,7 +218,8 @@ class MemoryItem(pytest.Item):
 
 
 def _conform(name: str, options: PytestOptions, item: MemoryItem) -> None:
-    held = conform(name, options.settings.get(name, {})).held
+    suite = suite_of(name, options.workloads[0], options.settings.get(name, {}), options.grid)
+    held = conform(suite).held
     item.user_properties.append(("eirkit_requirements", len(held)))
 
 
@@ -225,7 +228,7 @@ def _regress(name: str, workload: str, options: PytestOptions, item: MemoryItem)
     if options.recorded:
         case = options.recorded[f"{name} {workload}"]
     else:
-        case = run_case(name, workload, options.settings.get(name, {}), options.grid, options.cap_usd)
+        case = run_case(name, workload, options.settings.get(name, {}), options.grid, options.funds)
     if not case.runs:
         pytest.skip(f"no run was scored: {', '.join(case.lost) or 'none was planned'}")
     item.user_properties.append((PROPERTY, json.dumps({**asdict(case), "runs": sorted(case.runs.items())})))

@@ -131,6 +131,7 @@ EIR = LazyGroup(
     commands={
         "curve": ("eirkit.cli.eir:curve", "Bits that must survive each step of a generated task."),
         "count": ("eirkit.cli.eir:count", "Bits that a contract of your own requires."),
+        "frontier": ("eirkit.cli.eir:frontier", "How right a memory of a given size can be."),
     },
 )
 

@@ -20,6 +20,7 @@ from eirkit.errors import UsageError
 from eirkit.runs.cells import NATIVE, STRICT
 from eirkit.runs.values import read_memory_options
 from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.workload import conversations
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,7 +36,8 @@ class WorkloadNames(NameList):
     shell_complete = WorkloadName.shell_complete
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        return [WorkloadName().convert(name, param, ctx) for name in super().convert(value, param, ctx)]
+        names = super().convert(value, param, ctx)
+        return [name if name in conversations else WorkloadName().convert(name, param, ctx) for name in names]
 
 
 def workload_options(default: str | None = None) -> Callable[[Command], Command]:

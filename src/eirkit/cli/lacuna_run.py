@@ -36,6 +36,7 @@ from eirkit.runs.summary import RunSummary, silences
 from eirkit.runs.sweep import recorded_suite, resume_sweep, start_sweep
 from eirkit.runs.values import UNLIMITED
 from eirkit.show.document import Document, Listing, Section
+from eirkit.show.runs.words import answer_in_words, in_words, word_tables
 from eirkit.show.table import Column, Table, counted, share
 
 Row = Mapping[str, Any]
@@ -259,6 +260,8 @@ def _answer(summary: RunSummary) -> str:
         return f"None of {counted(summary.planned, 'run')} is scored."
     rows = sorted((row for row in summary.rows if row["accuracy"] is not None), key=lambda row: -row["accuracy"])
     best, worst = rows[0], rows[-1]
+    if in_words(rows):
+        return answer_in_words(best, worst)
     if len(rows) == 1:
         said = f"{best['model']} answered {share(best['accuracy'])} of the steps correctly"
         return f"{said} with {_condition(best)}, h = {best['h']}."
@@ -296,6 +299,9 @@ def _must_begin_anew(summary: RunSummary) -> bool:
 
 
 def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    if in_words(rows):
+        yield from word_tables(rows)
+        return
     causes = [one for one in CAUSE_MEASURES if any(row["errors"][one.id] for row in rows)]
     columns: dict[Column, Sequence[object]] = {
         Column("scored", "scored", figures=True): [f"{row['scored']}/{row['attempted']}" for row in rows],
@@ -351,7 +357,7 @@ def _remarks(summary: RunSummary) -> Iterator[str]:
             yield f"suspect: {row['model']}, {_condition(row)}, h = {row['h']}: {row['suspect']}; check the adapter"
     for failure in summary.failures:
         yield f"not scored: {failure.runs} of {failure.model}, {failure.workload} ({failure.kind}): {failure.message}"
-    yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None])
+    yield from memory_remarks([row for row in summary.rows if row["memory_system"] is not None and "words" not in row])
     yield from spending_remarks(summary.spending)
     yield from (f"stopped: {line}" for line in summary.stopped)
 

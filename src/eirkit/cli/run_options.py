@@ -78,6 +78,7 @@ def _task_axes() -> tuple[Callable[[Any], Any], ...]:
         option("--slots", type=count, group="Task", help="Values in each record.  [default: 1]"),
         option("--k", type=count, group="Task", help="Values in each answer (stepwise-topk only).  [default: 2]"),
         option("--queries", type=NameList(), group="Task", help="Queries: uniform or zipf (full-lookup only)."),
+        option("--preset", type=NameList(), group="Task", help="Size of worlds (words only), as small+level=3."),
         option("--warm-up", type=count, group="Task", help="Steps at the start that are not scored.  [default: 0]"),
     )
 

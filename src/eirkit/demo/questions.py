@@ -249,7 +249,7 @@ class TextLog:
     def json(self) -> Any:
         raise InputFileError(f"{self.source} is not one document; read its lines")
 
-    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         return ((number, json.loads(line)) for number, line in enumerate(self.text.splitlines(), 1))
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:

@@ -196,9 +196,11 @@ def _is_command(line: str) -> bool:
 
 def _continuation(decision: Decision, said: set[int], tried: bool) -> Continuation:
     missing = set(decision.missing)
-    if missing <= {*decision.fetched, *(r for r, _ in decision.restored)}:
-        return "recovered"
-    if tried or missing & set(decision.fetched):
+    if decision.fetched or decision.restored:
+        if missing <= {*decision.fetched, *(r for r, _ in decision.restored)}:
+            return "recovered"
+        tried = tried or not missing.isdisjoint(decision.fetched)
+    if tried:
         return "stopped"
     if missing & said:
         return "acknowledged"

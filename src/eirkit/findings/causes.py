@@ -9,7 +9,7 @@ at hand → undetermined; else → computation. Every wrong step has one cause a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -42,6 +42,7 @@ UNANSWERED: tuple[Kind, ...] = ("unanswered", "unreached")  # the kinds of the c
 _OWN_CAUSE: dict[str, Cause] = {"unanswered": "not_answered", "unreached": "not_answered", "protocol": "malformed"}
 # Faults of an answer that is not there; an answer with any other fault is there and cannot be read.
 _SILENT = ("unanswered", "declined", "empty", "refused", "filtered")
+_NONE: frozenset[int] = frozenset()
 
 
 @fact
@@ -169,30 +170,32 @@ def score(verdicts: Sequence[Verdict], decisions: Sequence[Decision], *, max_tur
     """Return the numbers of one run from its verdicts."""
     counted = [verdict for verdict in verdicts if verdict.scored]
     consuming = [verdict for verdict in counted if verdict.consumes]
-    causes = Counter(verdict.cause for verdict in counted if verdict.cause is not None)
+    informed = [verdict for verdict in counted if verdict.informed]
+    wrong = [verdict for verdict in counted if verdict.cause is not None]
+    causes = Counter([verdict.cause for verdict in wrong])
     return RunScore(
         steps=len(counted),
-        correct=sum(verdict.correct for verdict in counted),
+        correct=sum([verdict.correct for verdict in counted]),
         consuming=len(consuming),
-        consuming_correct=sum(verdict.correct for verdict in consuming),
-        answered=sum(verdict.answered for verdict in counted),
-        self_consistent=sum(verdict.self_consistent for verdict in counted),
-        missed=sum(verdict.missed for verdict in verdicts),
-        consuming_all=sum(verdict.consumes for verdict in verdicts),
-        missed_references=sum(len(decision.missing) for decision in decisions),
+        consuming_correct=sum([verdict.correct for verdict in consuming]),
+        answered=sum([verdict.answered for verdict in counted]),
+        self_consistent=sum([verdict.self_consistent for verdict in counted]),
+        missed=sum([verdict.missed for verdict in verdicts]),
+        consuming_all=sum([verdict.consumes for verdict in verdicts]),
+        missed_references=sum([len(decision.missing) for decision in decisions if decision.missing]),
         final_correct=bool(verdicts) and verdicts[-1].correct,
         first_miss=next((verdict.t for verdict in verdicts if verdict.missed), None),
         first_error=next((verdict.t for verdict in verdicts if not verdict.correct), None),
         errors={cause: causes[cause] for cause in CAUSES},
-        kinds=Counter(verdict.kind for verdict in counted if verdict.kind is not None),
+        kinds=Counter([verdict.kind for verdict in wrong if verdict.kind is not None]),
         max_turn=max_turn,
-        reads=sum(decision.reads for decision in decisions),
-        recomputations=sum(decision.recomputations for decision in decisions),
-        informed=sum(verdict.informed for verdict in counted),
-        informed_correct=sum(verdict.informed and verdict.correct for verdict in counted),
-        unsure=sum(verdict.unsure for verdict in verdicts),
-        blind=sum(verdict.blind for verdict in counted),
-        unexplained=sum(verdict.unexplained for verdict in counted),
+        reads=sum([decision.reads for decision in decisions]),
+        recomputations=sum([decision.recomputations for decision in decisions]),
+        informed=len(informed),
+        informed_correct=sum([verdict.correct for verdict in informed]),
+        unsure=sum([verdict.unsure for verdict in verdicts]),
+        blind=sum([verdict.blind for verdict in counted]),
+        unexplained=sum([verdict.unexplained for verdict in counted]),
     )
 
 
@@ -225,12 +228,16 @@ class _Judge:
         how = (informed, unsure, blind, unexplained)
         return Verdict(step.t, step.scored, consumes, missed, answered, correct, follows, cause, kind, *how)
 
-    def _lost(self, decision: Decision) -> list[int]:
+    def _lost(self, decision: Decision) -> Sequence[int]:
         """Return the inputs that were unavailable and not restored."""
+        if not decision.restored:
+            return decision.unavailable
         restored = self._restored(decision)
         return [r for r in decision.unavailable if r not in restored]
 
-    def _restored(self, decision: Decision) -> set[int]:
+    def _restored(self, decision: Decision) -> Set[int]:
+        if not decision.restored:
+            return _NONE
         return {r for r, values in decision.restored if values in (self.true[r], self.own.get(r))}
 
     def _explains(self, step: Step, decision: Decision) -> bool:
@@ -285,7 +292,7 @@ class _Judge:
         inputs_correct = [seen.get(r) for r in step.refs] == [self.true[r] for r in step.refs]
         if not inputs_correct and (follows or decision.submitted == self._operate(step, seen)):
             return "cascade", "propagated"
-        if not restored.issuperset(decision.uncertain):
+        if not restored >= set(decision.uncertain):
             return "undetermined", "uncertain"
         if not set(decision.missing) <= {*decision.fetched, *restored}:
             return "computation", "not_fetched"

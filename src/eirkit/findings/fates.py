@@ -195,8 +195,8 @@ def memory_record(
 ) -> dict[str, object]:
     """Return calls, holdings, fates and cost of a run's memory as plain data; None means unknown."""
     used = used or MemoryUsage()
-    writes = [one.latency_seconds for one in consultations if one.call.verb == "write"]
-    searches = [one.latency_seconds for one in consultations if one.call.verb == "search"]
+    writes = [one.latency_seconds for one in consultations if one.call.verb in ("write", "observe")]
+    searches = [one.latency_seconds for one in consultations if one.call.verb in ("search", "recall")]
     return {
         "writes": len(writes),
         "searches": len(searches),

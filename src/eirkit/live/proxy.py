@@ -27,12 +27,12 @@ from eirkit.logs.formats.messages import text_of
 from eirkit.logs.time_limits import time_limit
 
 LARGEST_BODY = 1 << 26  # bytes; a context of a million tokens takes about four million
-MOST_CONVERSATIONS = 64
+MOST_CONVERSATIONS = 128
 PATIENCE_SECONDS = 600  # reasoning models can take minutes before the first byte
 PIECE = 1 << 14
 WATCH_SECONDS = 20.0  # for the analysis of one request, after which it is given up
 GRACE_SECONDS = 0.5  # that a reply waits for the analysis of its request, whose result is one of its headers
-MOST_WATCHED = 64  # requests that are analysed or wait for it at once; further ones are only forwarded
+MOST_WATCHED = 128  # requests that are analysed or wait for it at once; further ones are only forwarded
 LOCAL = ("127.0.0.1", "localhost")
 LOST_HEADER = "X-Eirkit-Lost"
 _OWN_CONNECTION = frozenset({"connection", "host", "keep-alive", "proxy-authorization", "te", "trailer", "upgrade"})

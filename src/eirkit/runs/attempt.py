@@ -11,7 +11,7 @@ from typing import Any
 from eirkit.agents.driver import drive
 from eirkit.agents.memory import MemoryUsage
 from eirkit.agents.memory_calls import usage_of
-from eirkit.agents.model import LENGTH, Model
+from eirkit.agents.model import LENGTH, NO_USAGE, Model
 from eirkit.agents.prompt import Renderer, render
 from eirkit.agents.serving.ledger import exact_sum
 from eirkit.agents.serving.scrubber import Scrubber
@@ -21,12 +21,14 @@ from eirkit.agents.telemetry import Exchange, Trace, event_lines
 from eirkit.errors import ModelError, PluginError, SpendCapReached, StoreError, UsageError, describe
 from eirkit.findings.behaviour import continuations, measure_behaviour
 from eirkit.findings.causes import RunScore, judge, score
-from eirkit.findings.fates import count_fates, memory_record
+from eirkit.findings.fates import FateCounts, count_fates, memory_record
 from eirkit.findings.floor import floor_record, holdings
 from eirkit.records import encode
 from eirkit.runs.cells import Cell, RecoveryProbe, Unrecovered
+from eirkit.runs.conversations import judge_told
 from eirkit.runs.sessions import lost_answer_of, make_session
 from eirkit.runs.store import EVENT_SCHEMA, FinishedRun
+from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Structure
 from eirkit.tasks.task import TaskInstance
@@ -107,13 +109,17 @@ def finished_run(
     if isinstance(context.cell.intervention, RecoveryProbe):
         return _finish_probe(context, task, trace, context.cell.intervention)
     decisions, actions, exchanges = trace.decisions, trace.actions, trace.exchanges
-    verdicts = judge(task, context.workload, decisions, actions)
+    words: dict[str, Any] | None = None
+    if isinstance(task, ToldWorld):
+        verdicts, words = judge_told(context.cell.access, task, trace)
+    else:
+        verdicts = judge(task, context.workload, decisions, actions)
     run = context.cell.run_id(task.spec.seed)
     unrecovered = context.unrecovered.get(task.spec.seed)
     wrong = [[v.t, v.cause, v.kind] for v in verdicts if v.cause is not None]
     last = encode(EVENT_SCHEMA, {"run": run, "type": "verdicts", "wrong": wrong})
     behaviour = _count(continuations(decisions, exchanges, actions).values())
-    if not context.cell.access.is_controlled:
+    if not context.cell.access.is_controlled and words is None:
         behaviour |= asdict(measure_behaviour(graph_of(task), actions, decisions, verdicts))
     record = {
         **_head(context, task, trace),
@@ -128,10 +134,12 @@ def finished_run(
         record["injected"] = [[t, sorted(refs)] for t, refs in sorted(unrecovered.items())]
     if used is not None:
         consultations = trace.consultations
-        lookups = count_fates(decisions, verdicts, consultations)
+        lookups = FateCounts({}, 0, 0) if words else count_fates(decisions, verdicts, consultations)
         limit = None if context.cell.memory_plan is None else context.cell.memory_plan.limit
         more = {"limit": limit, "floor": _floor(context, task, trace, limit)}
         record["memory"] = memory_record(used, consultations, lookups) | more
+    if words is not None:
+        record["words"] = words
     return FinishedRun(record, event_lines(trace, run, texts=context.texts) + last, len(trace.log) + 1)
 
 
@@ -173,7 +181,7 @@ def score_record(scored: RunScore) -> dict[str, Any]:
 def usage_record(trace: Trace, exchanges: Sequence[Exchange]) -> dict[str, Any]:
     """Return the usage of the model and the memory; the cost is unknown if that of any reply is."""
     replies = [exchange.reply for exchange in exchanges]
-    usages = [reply.usage for reply in replies]
+    usages = [reply.usage for reply in replies if reply.usage is not NO_USAGE]  # nothing adds nothing
     return {
         "calls": len(exchanges),
         "cache_hits": sum([usage.from_cache for usage in usages]),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from eirkit.agents.conversing import WHOLE
 from eirkit.agents.model import Batching, ModelOptions
 from eirkit.agents.serving.model_factory import make_model
 from eirkit.errors import EirkitError
@@ -25,6 +26,7 @@ from eirkit.runs.runner import Runner, runner_or_temporary
 from eirkit.runs.values import read_seeds, show_seeds
 from eirkit.tasks.generation import generate_many, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
+from eirkit.tasks.workload import Telling
 
 THRESHOLD = 0.9  # of steps whose inputs were all shown and right
 WINDOWS = (4, 8, 16)
@@ -78,7 +80,10 @@ class Control:
 
     def specs(self, spec: TaskSpec) -> list[TaskSpec]:
         """Return the tasks' specifications: h = m = lookback for each window."""
-        lookup = "query" in prepare(spec).kinds(spec)
+        workload = prepare(spec)
+        if isinstance(workload, Telling):
+            return [spec]
+        lookup = "query" in workload.kinds(spec)
         windows = LOOKUP_WINDOWS if lookup else dict.fromkeys(self.windows)
         return [replace(spec, m=m, lookback=None) for m in windows]
 
@@ -100,7 +105,9 @@ class Control:
         aid = runs.CalculatorAid() if aided else None
         found = []
         for sized in self.specs(spec):
-            access = runs.Access(policy="fifo", h=sized.m)  # every eligible answer is shown
+            told = isinstance(prepare(spec), Telling)
+            # Every eligible answer is shown, or the whole conversation.
+            access = runs.Access(WHOLE, None, h=sized.m) if told else runs.Access(policy="fifo", h=sized.m)
             found.append((runs.Cell(sized.with_seed(0), model, access, options, aid), self.seeds))
         return found
 

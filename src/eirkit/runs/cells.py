@@ -283,6 +283,7 @@ def coordinates(cell: Cell, seeds: int, repeats: int = 1) -> dict[str, Any]:
     return {
         "cell": cell.id,
         "workload": task.workload,
+        **({"preset": task.preset} if task.preset else {}),
         "model": cell.model,
         "condition": access.condition,
         "policy": access.policy,

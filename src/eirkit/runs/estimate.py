@@ -13,9 +13,11 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+from eirkit.agents.conversing import ConversationSession
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Null
 from eirkit.agents.model import ModelOptions
+from eirkit.agents.models.reader import make_reader
 from eirkit.agents.models.reference import make_reference
 from eirkit.agents.serving.ledger import MEMORY, NOTHING
 from eirkit.agents.serving.model_factory import make_model, renderer_of
@@ -232,4 +234,6 @@ async def _try(cell: Cell, seed: int, unrecovered: Unrecovered | None) -> Trace:
     )
     session.renderer = renderer_of(cell.model, cell.options)
     memory = Null() if cell.access.memory is not None else None
-    return await drive(session, make_reference("recoverer", ModelOptions()), memory)
+    told = isinstance(session, ConversationSession)
+    agent = make_reader(ModelOptions()) if told else make_reference("recoverer", ModelOptions())
+    return await drive(session, agent, memory)

@@ -38,12 +38,14 @@ from eirkit.runs.cells import (
     Unrecovered,
     injector,
 )
+from eirkit.runs.conversations import check_told_access, told_session
+from eirkit.tasks.conversations import ToldWorld
 from eirkit.tasks.generation import graph_of
 from eirkit.tasks.policy import Outlook, Retention, Structure, find_policy, policies
 from eirkit.tasks.simulation.plain import structure_of
 from eirkit.tasks.task import TaskInstance
 from eirkit.tasks.view import PublicTask, publish
-from eirkit.tasks.workload import Workload
+from eirkit.tasks.workload import Telling, Workload
 
 CONTEXT_TOKENS = 128  # default of the compaction condition
 
@@ -102,8 +104,11 @@ def default_reads(condition: str) -> int | None:
     return 0 if condition == CONTROLLED else find_condition(condition).reads
 
 
-def check_access(access: Access) -> None:
+def check_access(access: Access, workload: Workload | None = None) -> None:
     """Raise UsageError if the parts of an access contradict each other or name something unknown."""
+    if isinstance(workload, Telling):
+        check_told_access(access)
+        return
     if access.h < 1:
         raise SpecError(f"h = {access.h} is too small to hold a record; use h >= 1")
     if access.is_controlled:
@@ -162,6 +167,8 @@ def make_session(
         structure: the structure of the workload, to avoid computing it for every session of a cell.
         unrecovered: what the arm of a rescue restores; by default everything that is missing.
     """
+    if isinstance(task, ToldWorld):
+        return told_session(access, task, workload)
     if isinstance(intervention, RecoveryProbe):
         return probe_session(task, lost_answer_of(access, intervention, task))
     outlook = Outlook(structure or structure_of(task.spec), task.spec.seed, graph_of(task))

@@ -12,13 +12,14 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from eirkit.errors import InputFileError, UsageError
 from eirkit.event_files import events_path, is_packed, pack, read_block
-from eirkit.records import SEAL, append_records, check_seal, encode, read_records, seal, sync_folder
+from eirkit.records import SEAL, append_records, check_seal, encode, needs_seal, read_records, seal, sync_folder
 from eirkit.runs.journal import LEDGER, is_without_calls
 
 try:
@@ -29,6 +30,7 @@ except ImportError:  # pragma: no cover - Windows has no flock; two writers are 
 RUNS, FAILURES, LOCK = "runs.jsonl", "failures.jsonl", ".lock"
 SUMMARY = "summary.json"  # written last
 EVENT_SCHEMA, RUN_SCHEMA, FAILURE_SCHEMA = "event/1", "run/1", "failure/1"
+LARGEST_RECORD = 1 << 26  # bytes of one line
 UNFORCED_BYTES = 1 << 27  # most events that a power failure could damage; they are verified on resume
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
@@ -142,7 +144,9 @@ def scan_runs(path: Path, start: int = 0, lines: int = 0) -> Iterator[tuple[dict
     end = start
     with path.open("rb") as stream:
         stream.seek(start)
-        for number, line in enumerate(stream, lines + 1):
+        for number, line in enumerate(iter(partial(stream.readline, LARGEST_RECORD), b""), lines + 1):
+            if len(line) == LARGEST_RECORD:
+                raise InputFileError(f"{path}:{number}: longer than {LARGEST_RECORD:,} bytes; restore the file")
             if not line.endswith(b"\n") or b"\0" in line:
                 return  # incomplete: a killed writer, or a page that a power failure left empty
             end += len(line)
@@ -150,17 +154,14 @@ def scan_runs(path: Path, start: int = 0, lines: int = 0) -> Iterator[tuple[dict
 
 
 def decode_run(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """Return the record of a line; `path` and `number` are for the message if it is damaged or was changed.
-
-    Lines of earlier versions have no checksum; they end with the place of their events.
-    """
+    """Return the record of a line; `path` and `number` are for the message if it is damaged or was changed."""
     try:
         record = json.loads(line)
         if record["schema"] != RUN_SCHEMA or not {"run", "events"} <= record.keys():
             raise ValueError
     except (ValueError, TypeError, KeyError):
         raise InputFileError(f"{path}:{number}: not a {RUN_SCHEMA!r} record; restore the file") from None
-    check_seal(line, f"{path}:{number}", is_needed=not line.endswith(b"}}\n"))
+    check_seal(line, f"{path}:{number}", is_needed=needs_seal(line))
     record.pop(SEAL, None)
     return dict(record)
 

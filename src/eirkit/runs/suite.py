@@ -16,6 +16,7 @@ from typing import Any
 from eirkit.agents.model import ModelOptions
 from eirkit.errors import InputFileError, UnknownNameError, UsageError
 from eirkit.runs.cells import CONTROLLED, EXTERNAL, Access, Cell, plan_sha256
+from eirkit.runs.conversations import told_access
 from eirkit.runs.sessions import check_access, default_reads
 from eirkit.runs.values import (
     Reader,
@@ -30,8 +31,8 @@ from eirkit.runs.values import (
     read_text,
     show_seeds,
 )
-from eirkit.tasks.generation import prepare
-from eirkit.tasks.task import TaskSpec
+from eirkit.tasks.generation import find_workload, prepare
+from eirkit.tasks.workload import Telling
 
 MOST_RUNS = 100_000_000
 
@@ -47,6 +48,7 @@ _TASK: dict[str, Reader] = {
     "k": read_count,
     "queries": read_name,
     "warm_up": read_count,
+    "preset": read_name,
 }
 _ACCESS: dict[str, Reader] = {
     "condition": read_name,
@@ -134,8 +136,13 @@ def make_cell(
     """Return the cell with these values and defaults for all others."""
     if "workload" not in values or "model" not in values:
         raise UsageError(f"no {'model' if 'workload' in values else 'workload'} is given; every grid needs one")
-    task = TaskSpec(**{name: values[name] for name in _TASK if name in values})
+    workload = find_workload(values["workload"])
+    task = workload.specify({name: values[name] for name in _TASK if name in values})
     memory = values.get("memory")
+    if isinstance(workload, Telling):
+        given = {name: values[name] for name in _ACCESS if name in values}
+        told = told_access({**given, "memory_settings": (memory_options or {}).get(memory or "", {}), "h": task.m})
+        return Cell(task, values["model"], told, options)
     condition = values.get("condition", CONTROLLED if memory is None else EXTERNAL)
     shared = {name: values[name] for name in _SHARED if name in values}
     access = Access(
@@ -206,8 +213,7 @@ def check_suite(suite: Suite) -> None:
         raise UsageError(f"{len(suite):,} runs are too many; split the suite below {MOST_RUNS:,}")
     seen: set[str] = set()
     for cell, seeds in suite.plan():
-        prepare(cell.task)
-        check_access(cell.access)
+        check_access(cell.access, prepare(cell.task))
         cell.task.with_seed(min(seeds)), cell.task.with_seed(max(seeds))
         if cell.id in seen:
             where = f"{cell.task.workload}, {cell.model}, {cell.access.condition}, h = {cell.access.h}"

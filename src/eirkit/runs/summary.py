@@ -22,6 +22,7 @@ from eirkit.findings.fates import FATES, diagnose, pool_fates
 from eirkit.findings.floor import pool_floors
 from eirkit.findings.statistics import pool
 from eirkit.findings.validity import check_validity
+from eirkit.findings.word_totals import WordTotals
 from eirkit.records import write_document
 from eirkit.runs.cells import Cell, coordinates
 from eirkit.runs.control import ControlVerdict, key_of, open_failures, read_verdicts
@@ -168,6 +169,7 @@ class _CellTotals:
     behaviour: Counter[str] = field(default_factory=Counter)
     constants: set[tuple[int, ...] | None] = field(default_factory=set)
     memory: MemoryTotals = field(default_factory=MemoryTotals)
+    words: WordTotals = field(default_factory=WordTotals)
     unconfirmed: Decimal = NOTHING
     max_tokens: int = 0  # largest limit on the tokens of a reply
 
@@ -178,6 +180,7 @@ class _CellTotals:
         self.refusals.update(record["refusals"])
         self.behaviour.update(record["behaviour"])
         self.memory.add(record.get("memory"), record["usage"].get("attempt", 0))
+        self.words.add(record.get("words"))
         self.constants.add(None if record["constant"] is None else tuple(record["constant"]))
 
     def spend(self, usage: Mapping[str, Any]) -> None:
@@ -214,6 +217,7 @@ class _CellTotals:
             "attempted": len(self.scores) + len(failed),
             "failures": dict(sorted(kinds.items())),
             "memory_system": self.memory.row(failed.values()),
+            **({} if (words := self.words.row()) is None else {"words": words}),
         }
 
     def _suspect(self, accuracy: float | None) -> str | None:
@@ -225,7 +229,7 @@ class _CellTotals:
             (kind,) = self.faults or ("unreached",)
             most = self.refusals.most_common(1)
             return f"every answer failed in the same way ({kind}{f', most often {most[0][0]}' if most else ''})"
-        (only,) = self.constants if len(self.constants) == 1 else (None,)
+        (only,) = self.constants if len(self.constants) == 1 and not self.words.runs else (None,)
         if only is not None and steps >= FEWEST_ANSWERS and accuracy < 0.5:
             return f"every answer is {' '.join(map(str, only))}"
         return None

@@ -14,6 +14,7 @@ from eirkit.findings.measures import (
     RUN_MEASURES,
     SPENDING_MEASURES,
 )
+from eirkit.findings.word_measures import WORD_FATES, WORD_MEASURES
 from eirkit.logs.measures import BREAK_MEASURES, COHORT_MEASURES, LOG_MEASURES, READING_MEASURES
 from eirkit.measures import POOLED, UNITS, Glossary, Measure, MeasureGroup
 from eirkit.show.table import markdown_text
@@ -29,6 +30,8 @@ GLOSSARY = Glossary(
         SPENDING_MEASURES,
         ARM_MEASURES,
         PROBE_MEASURES,
+        WORD_FATES,
+        WORD_MEASURES,
         SIMULATION_MEASURES,
         LOG_MEASURES,
         READING_MEASURES,

@@ -5,6 +5,7 @@ POLICIES = dict.fromkeys(
     ("belady", "fifo", "fixed", "learned", "lfu", "lru", "random", "theory", "unbounded", "window"),
     "eirkit.tasks.policies",
 )
+CONVERSATIONS = {"words": "eirkit.tasks.conversations"}
 WORKLOADS = dict.fromkeys(
     ("full-lookup", "running-max", "stepwise-max", "stepwise-sum", "stepwise-topk", "store-recall"),
     "eirkit.tasks.workloads",

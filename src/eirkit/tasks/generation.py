@@ -13,7 +13,7 @@ from eirkit.eir.demand import DemandCurve
 from eirkit.errors import ContractError, SpecError, UsageError
 from eirkit.seeds import below, words
 from eirkit.tasks.task import ASKING, Kind, Step, TaskInstance, TaskSpec, fingerprint
-from eirkit.tasks.workload import Graph, References, Values, Workload, as_tuples, workloads
+from eirkit.tasks.workload import Graph, References, Telling, Values, Workload, as_tuples, conversations, workloads
 
 BATCH = 1024  # tasks generated together when iterating, as long as they are small; the arrays then stay in cache
 BATCH_CELLS = 1 << 22  # values or references a batch; bounds memory whatever the size of a task
@@ -48,6 +48,9 @@ class TaskBatch:
 
 def generate(spec: TaskSpec) -> TaskInstance:
     """Return the task that the specification determines."""
+    workload = prepare(spec)
+    if isinstance(workload, Telling):
+        return next(workload.tasks(spec, [spec.seed]))
     return generate_batch(spec, [spec.seed]).task(0)
 
 
@@ -75,6 +78,10 @@ def generate_batches(spec: TaskSpec, seeds: Sequence[int], largest: int = BATCH)
 
 def generate_many(spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
     """Yield tasks in the order of the seeds, holding one batch at a time."""
+    workload = prepare(spec)
+    if isinstance(workload, Telling):
+        yield from workload.tasks(spec, seeds)
+        return
     for batch in generate_batches(spec, seeds):
         for row in range(len(batch)):
             yield batch.task(row)
@@ -96,12 +103,17 @@ def from_graph(spec: TaskSpec, graph: Graph) -> TaskInstance:
 
 def prepare(spec: TaskSpec) -> Workload:
     """Return the specification's workload after it has accepted the parameters."""
-    kind = workloads.get(spec.workload)
-    if not (isinstance(kind, type) and issubclass(kind, Workload)):
-        raise UsageError(f"{spec.workload} is not a workload; subclass eirkit.tasks.workload.Workload")
-    workload = kind()
+    workload = find_workload(spec.workload)
     workload.check(spec)
     return workload
+
+
+def find_workload(name: str) -> Workload:
+    """Return the workload with this name or at this `module:Name`."""
+    kind = conversations.get(name) if name in conversations else workloads.get(name)
+    if not (isinstance(kind, type) and issubclass(kind, Workload)):
+        raise UsageError(f"{name} is not a workload; subclass eirkit.tasks.workload.Workload")
+    return kind()
 
 
 def graph_of(task: TaskInstance) -> Graph:

@@ -229,21 +229,24 @@ class Retention:
     def missing(self, references: Iterable[int]) -> tuple[int, ...]:
         """Return the references that are not held, ascending; nothing is touched."""
         slots = self._slots
-        return tuple(sorted([record for record in references if record not in slots]))
+        lost = [record for record in references if record not in slots]
+        return tuple(sorted(lost)) if lost else ()
 
     def touch(self, references: Iterable[int]) -> None:
         """Mark the held records among the references as used, in ascending order."""
+        slots, records = self._slots, self._records
         for record in sorted(references):
-            if (slot := self._slots.get(record)) is not None:
-                held = self._records[slot]
-                self._records[slot] = Record(record, held.inserted, self._tick(), held.uses + 1)
+            if (slot := slots.get(record)) is not None:
+                held = records[slot]
+                records[slot] = Record(record, held.inserted, self._clock, held.uses + 1)
+                self._clock += 1
 
     def admit(self, record: int, step: int) -> int | None:
         """Admit a record that is not held; return the evicted record, which may be the new one, or None."""
         if record in self._slots:
             raise ValueError(f"record {record} is already held; touch it instead")
-        tick = self._tick()
-        newcomer = Record(record, tick, tick, 1)
+        newcomer = Record(record, self._clock, self._clock, 1)
+        self._clock += 1
         if len(self._records) < self.capacity:
             self._slots[record] = len(self._records)
             self._records.append(newcomer)
@@ -268,7 +271,3 @@ class Retention:
             raise ContractError(f"policy {name} chose {victim!r}, which is not a candidate; return a candidate's id")
         self._records[slot] = newcomer
         self._slots[newcomer.id] = slot
-
-    def _tick(self) -> int:
-        self._clock += 1
-        return self._clock - 1

@@ -18,6 +18,8 @@ Payload = tuple[int, ...]  # the values of one record: one per slot, or k of the
 
 LARGEST_TASK = 100_000  # steps; far beyond any experiment, small enough to fit in memory
 LARGEST_WIDTH = 256  # values per record
+_ALPHABETS: tuple[int, ...] = tuple([10**digits for digits in range(10)])  # by the number of digits
+_MOST_TEXTS = 1 << 12  # records of which the text is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class TaskSpec:
     seed: int = 0
     queries: str = "uniform"  # in Full Lookup: uniform, zipf, or zipf-shuffled
     warm_up: int = 0  # leading steps that are not scored
+    preset: str = ""  # of workloads in words: their size and dials
 
     def __post_init__(self) -> None:
         ranges = (("n", self.n, LARGEST_TASK), ("m", self.m, LARGEST_TASK), ("lookback", self.reach, LARGEST_TASK))
@@ -59,13 +62,16 @@ class TaskSpec:
     @property
     def q(self) -> int:
         """The size of the value alphabet."""
-        return int(10**self.digits)
+        return _ALPHABETS[self.digits]
 
     def with_seed(self, seed: int) -> TaskSpec:
         return replace(self, seed=seed)
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "lookback": self.reach}
+        given = {**asdict(self), "lookback": self.reach}
+        if not self.preset:
+            del given["preset"]  # as records of workloads without one have always been
+        return given
 
 
 def without_seed(spec: TaskSpec) -> dict[str, Any]:
@@ -139,18 +145,30 @@ def show_labels(spec: TaskSpec, steps: Iterable[int]) -> list[str]:
 
 def show_record(spec: TaskSpec, t: int, values: Payload) -> str:
     """Return a record as agents see it; all records of a task have the same length."""
-    return _record_text(len(str(spec.n)), spec.digits, t, values)
+    return _texts(spec.n, spec.digits)[t, values]
 
 
 def show_records(spec: TaskSpec, records: Iterable[tuple[int, Payload]]) -> list[str]:
     """Return many records, each as `show_record` does."""
-    width, digits = len(str(spec.n)), spec.digits
-    return [_record_text(width, digits, t, values) for t, values in records]
+    texts = _texts(spec.n, spec.digits)
+    return [texts[record] for record in records]
 
 
-@lru_cache(maxsize=1 << 12)  # a record is shown again at every step while it is held
-def _record_text(width: int, digits: int, t: int, values: Payload) -> str:
-    return f"A_{str(t).zfill(width)} = {show_values(digits, values)}"
+class _RecordTexts(dict[tuple[int, Payload], str]):
+    """The text of records, made once: a record is shown again at every step while it is held."""
+
+    def __init__(self, n: int, digits: int) -> None:
+        self.width, self.digits = len(str(n)), digits
+
+    def __missing__(self, record: tuple[int, Payload]) -> str:
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        t, values = record
+        self[record] = text = f"A_{str(t).zfill(self.width)} = {show_values(self.digits, values)}"
+        return text
+
+
+_texts = lru_cache(maxsize=16)(_RecordTexts)
 
 
 def show_values(digits: int, values: Payload) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
+from eirkit.eir.step_bounds import StepBound
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words
-from eirkit.tasks.task import ASKING, LARGEST_TASK, LARGEST_WIDTH, Kind, Payload, TaskSpec
+from eirkit.tasks.task import ASKING, LARGEST_TASK, LARGEST_WIDTH, Kind, Payload, TaskInstance, TaskSpec
 
 References = NDArray[np.int32]
 
@@ -135,11 +136,17 @@ Graph = tuple[tuple[int, ...], ...]  # references of steps 1 … n of one task
 
 _VERBS = (
     *("operate", "operate_batch", "rule", "canonical", "check", "width", "alphabet"),
-    *("kinds", "references", "stores", "last_use", "demand"),
+    *("kinds", "references", "stores", "last_use", "demand", "bounds"),
 )
 
 workloads: Registry[type[Workload]] = Registry(
     "workload", group="eirkit.workloads", package="eirkit.tasks", table="WORKLOADS"
+)
+
+
+# Workloads told in words, which share the runner with the others and nothing of their steps.
+conversations: Registry[type[Workload]] = Registry(
+    "workload", group="eirkit.conversations", package="eirkit.tasks", table="CONVERSATIONS"
 )
 
 
@@ -179,6 +186,12 @@ class Workload(ABC):
         if wrong := [answer for answer in answers if len(answer) != fresh.shape[1]]:
             raise ContractError(f"{spec.workload} answered {wrong[0]}; return {fresh.shape[1]} values, as width() says")
         return np.array(answers, dtype=np.int64).reshape(fresh.shape)
+
+    def specify(self, values: Mapping[str, Any]) -> TaskSpec:
+        """Return the specification with these parameters and defaults for the others."""
+        if "preset" in values:
+            raise UsageError(f"{values['workload']} has no presets; leave preset out, or use the workload words")
+        return TaskSpec(**values)
 
     def rule(self, spec: TaskSpec) -> str:
         """Return the operator in words, as prompts state it."""
@@ -221,6 +234,27 @@ class Workload(ABC):
         raise UsageError(
             f"no EIR formula is known for {spec.workload!r}; count a small instance with `eirkit eir count`"
         )
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        """Return what memories can reach at each step under uniform inputs; None where a step needs no memory."""
+        raise UsageError(
+            f"no ceiling is known for {spec.workload!r}; give a small instance as a contract to `eirkit eir frontier`"
+        )
+
+
+class Telling(Workload):
+    """Workloads whose tasks are conversations: what is said in words, and questions about it as steps."""
+
+    @abstractmethod
+    def tasks(self, spec: TaskSpec, seeds: Sequence[int]) -> Iterator[TaskInstance]:
+        """Yield the tasks of the seeds, in order."""
+
+    def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
+        raise UsageError(f"answers of {spec.workload} are not computed step by step; use another workload")
+
+    def kinds(self, spec: TaskSpec) -> tuple[Kind, ...]:
+        query: Kind = "query"
+        return (query,) * spec.n
 
 
 class Lookup(Workload):

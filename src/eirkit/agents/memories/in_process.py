@@ -59,6 +59,9 @@ class KeyValue(MemorySystem):
     async def read(self, label: str) -> str | None:
         return self._kept.get(label)
 
+    async def contents(self) -> Sequence[str]:
+        return list(self._kept.values())
+
     async def forget(self, label: str) -> None:
         self._kept.pop(label, None)
 
@@ -88,6 +91,9 @@ class Text(MemorySystem):
 
     async def read(self, label: str) -> str | None:
         return next((line.text for line in reversed(self._lines) if line.label == label), None)
+
+    async def contents(self) -> Sequence[str]:
+        return [line.text for line in self._lines]
 
     async def forget(self, label: str) -> None:
         self._lines = [line for line in self._lines if line.label != label]

@@ -19,7 +19,7 @@ _WORKLOAD = re.compile(r"^WORKLOAD (\S+) n=(\d+) q=(\d+) width=(\d+) k=(\d+)$", 
 _TARGET = re.compile(r"^TARGET A_(\d+) (unknown|=)", re.MULTILINE)
 _RESIDENT = re.compile(r"^RESIDENT(.*)$", re.MULTILINE)
 _READS = re.compile(r"^READS (\d+)$", re.MULTILINE)
-_NODE = re.compile(r"^NODE A_(\d+) input [\w ]+ refs (.+) (?:known|unknown)$", re.MULTILINE)
+_NODE = re.compile(r"^NODE A_(\d+) input (?:(?! refs )[\w ])++ refs (.+) (?:known|unknown)$", re.MULTILINE)
 _RESULT = re.compile(r"^RESULT ([\d ]+)$", re.MULTILINE)
 _COMMAND = re.compile(r"^([A-Z]+)(?: \w+)*(?::|$)", re.MULTILINE)
 _LEFT = re.compile(r"^LEFT actions=\S+ reads=(\S+) recomputations=(\S+)$", re.MULTILINE)
@@ -148,14 +148,14 @@ class Reader:
             return StepPrompt(self._rules, 0, False, False, None, (), read_records(text))
         t, answered, fresh, labels = step
         return StepPrompt(
-            rules=self._rules,
-            t=t,
-            answered=answered,
-            asks=not fresh,
-            input=tuple(map(int, fresh)) if fresh else None,
-            refs=tuple([int(label[2:]) for label in labels]),
-            values=read_records(text, "SEARCH" in commands) if "NEXT" in commands else _referenced(text, labels),
-            result=_read_result(text) if "CALCULATE" in commands else None,
+            self._rules,
+            t,
+            answered,
+            not fresh,
+            tuple(map(int, fresh)) if fresh else None,
+            tuple([int(label[2:]) for label in labels]),
+            read_records(text, "SEARCH" in commands) if "NEXT" in commands else _referenced(text, labels),
+            _read_result(text) if "CALCULATE" in commands else None,
         )
 
 
@@ -178,11 +178,12 @@ def read_records(text: str, best_first: bool = False) -> dict[int, Payload]:
 
 def _referenced(text: str, labels: list[str]) -> dict[int, Payload]:
     """Return the records with these labels, each on its own line, as under Controlled Retention."""
-    found = {}
+    found, lines = {}, f"\n{text}\n"
     for label in labels:
-        _, there, rest = f"\n{text}".rpartition(f"\n{label} = ")
-        if there:
-            found[int(label[2:])] = tuple(map(int, rest.partition("\n")[0].split()))
+        before = f"\n{label} = "
+        if (at := lines.rfind(before)) >= 0:
+            at += len(before)
+            found[int(label[2:])] = tuple(map(int, lines[at : lines.index("\n", at)].split()))
     return found
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eirkit.agents.model import ModelOptions, Reply, Request, Usage, models
+from eirkit.agents.models.reader import make_reader
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.model_factory import refuse_settings
 from eirkit.agents.stores.openai_dialect import JSON_WORDS, SCHEMA_WORDS
@@ -117,9 +118,9 @@ _QUESTIONS: dict[str, Callable[[str], Answer]] = {
 def _section(prompt: str, *names: str) -> str:
     """Return the text between `<NAME>` and `</NAME>` for the first name that occurs."""
     for name in names:
-        found = re.search(rf"<{re.escape(name)}>(.*?)</{re.escape(name)}>", prompt, re.DOTALL)
-        if found is not None:
-            return found[1].strip()
+        start = prompt.find(f"<{name}>") + len(name) + 2
+        if start > len(name) + 1 and (end := prompt.find(f"</{name}>", start)) >= 0:
+            return prompt[start:end].strip()
     return ""
 
 
@@ -247,8 +248,10 @@ def _tokens(characters: int) -> int:
 
 @models.add("scripted")
 def make_scripted(name: str, options: ModelOptions) -> Reference:
-    """Return the scripted model with this name; `extractor` is the only one."""
+    """Return the scripted model with this name."""
+    if name == "reader":
+        return make_reader(options)
     if name != "extractor":
-        raise UnknownNameError("scripted model", name, ("extractor",))
+        raise UnknownNameError("scripted model", name, ("extractor", "reader"))
     refuse_settings("scripted", options, ())
     return Extractor(options)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
+from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber, names_secret
 from eirkit.agents.stores.keeper import GRACE_SECONDS, KILL_SECONDS, NOW, SOCKETS
 from eirkit.agents.stores.line_socket import LineSocket
@@ -243,6 +244,16 @@ class ProcessMemory(MemorySystem):
     async def read(self, label: str) -> str | None:
         found = await self._ask("read", label)
         return None if found is None else self._scrub.text(found)
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        await self._ask("observe", [(one.role, one.content) for one in messages], session, at)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        return [self._scrub.text(text) for text in await self._ask("recall", question, at, limit)]
+
+    async def contents(self) -> Sequence[str] | None:
+        held = await self._ask("contents")
+        return None if held is None else [self._scrub.text(text) for text in held]
 
     async def forget(self, label: str) -> None:
         await self._ask("forget", label)

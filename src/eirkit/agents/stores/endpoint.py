@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
 from eirkit.agents.memory import Item, MemorySystem, MemoryUsage
-from eirkit.agents.model import Model, Reply, Request, ask_model, close_model
+from eirkit.agents.model import Message, Model, Reply, Request, ask_model, close_model
 from eirkit.agents.serving.ledger import MEMORY, PAYER, Payer, exact_sum
 from eirkit.agents.stores.embeddings import Embedding, Vectors
 from eirkit.agents.stores.openai_dialect import (
@@ -258,6 +258,15 @@ class MeteredMemory(MemorySystem):
 
     async def read(self, label: str) -> str | None:
         return await self._through(self.system.read(label))
+
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        await self._through(self.system.observe(messages, session, at))
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        return await self._through(self.system.recall(question, at, limit))
+
+    async def contents(self) -> Sequence[str] | None:
+        return await self._through(self.system.contents())
 
     async def forget(self, label: str) -> None:
         await self._through(self.system.forget(label))

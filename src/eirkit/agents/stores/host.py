@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.memory import Item, MemorySystem, find_memory
-from eirkit.agents.memory_values import check_passages, check_read, check_usage, start_call
+from eirkit.agents.memory_values import check_contents, check_passages, check_read, check_usage, start_call
+from eirkit.agents.model import Message
 from eirkit.agents.stores.keeper import SOCKETS, adopt_orphans
 from eirkit.agents.stores.line_socket import LONGEST_LINE, LineSocket
 from eirkit.agents.stores.memory_facts import ENDPOINT, NOWHERE, facts_of, settings_of
@@ -40,9 +41,14 @@ class Host:
             return getattr(self, verb if verb != "try" else "attempt")(*arguments)
         if verb == "write":
             return await self.call(verb, Item(*arguments))
+        if verb == "observe":
+            messages, *rest = arguments
+            return await self.call(verb, [Message(*one) for one in messages], *rest)
         found = await self.call(verb, *arguments)
-        if verb == "search":
+        if verb in ("search", "recall"):
             return check_passages(found)
+        if verb == "contents":
+            return check_contents(found)
         if verb == "read":
             return check_read(found)
         return asdict(check_usage(found)) if verb == "usage" else None

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from eirkit.agents.memory import OPTIONAL, REQUIRED, Item, MemorySystem, MemoryUsage, MemoryWrapper
-from eirkit.agents.memory_values import check_passages, check_read, start_call
+from eirkit.agents.memory_values import check_contents, check_passages, check_read, start_call
+from eirkit.agents.model import Message
 from eirkit.agents.serving.scrubber import Scrubber
 from eirkit.errors import PluginError, describe
 from eirkit.registry import place_in_user_file
@@ -125,8 +126,21 @@ class AdaptedMemory(MemoryWrapper):
         text = check_read(await self._perform("read", label))
         return None if text is None else self._scrub.text(text)
 
+    async def observe(self, messages: Sequence[Message], session: str, at: str) -> None:
+        await self._perform("observe", messages, session, at)
+
+    async def recall(self, question: str, at: str, limit: int) -> Sequence[str]:
+        return [self._scrub.text(text) for text in check_passages(await self._perform("recall", question, at, limit))]
+
+    async def contents(self) -> Sequence[str] | None:
+        held = check_contents(await self._perform("contents"))
+        return None if held is None else [self._scrub.text(text) for text in held]
+
     async def forget(self, label: str) -> None:
         await self._perform("forget", label)
+
+    async def reopen(self, scope: str) -> None:
+        await self._perform("reopen", scope)
 
     async def usage(self) -> MemoryUsage | None:
         used: MemoryUsage | None = await self._perform("usage")

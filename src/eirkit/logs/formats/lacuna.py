@@ -49,7 +49,7 @@ class Lacuna:
 
     def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
         """Yield the run of each line."""
-        for number, record in document.lines():
+        for number, record in document.lines(sealed=True):
             place = f"{document.source}:{number}"
             if isinstance(record, Exception):
                 yield Skipped(place, str(record))

@@ -27,9 +27,15 @@ def copy(walk: Walk, call: Invocation) -> Flow:
 
 
 def move(walk: Walk, call: Invocation) -> Flow:
-    """`mv` removes one file and writes another."""
-    for path, word in _put_all(walk, call, split_options(call.arguments, "tS", ("--target-directory",))):
+    """`mv` removes one file and writes another; the file is gone even where it is unknown which it became."""
+    options = split_options(call.arguments, "tS", ("--target-directory",))
+    done = _put_all(walk, call, options)
+    for path, word in done:
         _note(walk, call, FileWrite(path, "delete"), word)
+    for word in options.operands[:-1] if not done else ():
+        for path in walk.paths([word]):
+            if _is_file(walk, path) and not is_folder(walk, path):
+                _note(walk, call, FileWrite(path, "delete"), _complaint(walk.output, word, options.operands[-1]))
     return NOTHING
 
 
@@ -79,7 +85,9 @@ def _pairs(walk: Walk, options: ParsedOptions, word: str, goal: str, into: bool)
         deep = options.has("-r", "-R", "-a", "--recursive") and not _is_file(walk, path)
         if inside:
             yield from ((file, _joined(to, file[len(path) + 1 :])) for file in inside)
-        elif path not in walk.state.folders and not deep and (into or _is_file(walk, path, goal)):
+        elif (
+            path not in walk.state.folders and not deep and (into or _is_file(walk, path, goal) or _is_new(walk, goal))
+        ):
             yield path, to
         else:
             walk.state.unresolved += 1
@@ -121,6 +129,11 @@ def _is_file(walk: Walk, path: str, goal: str = "") -> bool:
     if not goal:
         return _has_suffix(path)
     return _has_suffix(goal) or (not _has_suffix(path) and posixpath.basename(path)[:1].isupper())
+
+
+def _is_new(walk: Walk, goal: str) -> bool:
+    """Return whether a path is no folder because the run made the folder that it is in, and not this one."""
+    return posixpath.dirname(goal) in walk.state.folders
 
 
 def _has_suffix(path: str) -> bool:

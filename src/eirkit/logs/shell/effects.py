@@ -12,12 +12,14 @@ from eirkit.logs.shell.git_commands import git
 from eirkit.logs.shell.grammar import parse
 from eirkit.logs.shell.node_commands import NODE
 from eirkit.logs.shell.outputs import reads_of
-from eirkit.logs.shell.powershell_commands import POWERSHELL, as_shell
+from eirkit.logs.shell.powershell_commands import POWERSHELL
 from eirkit.logs.shell.run_commands import RUNNERS
 from eirkit.logs.shell.search_commands import SEARCHERS
 from eirkit.logs.shell.state import Flow, ShellState
 from eirkit.logs.shell.view_commands import VIEWERS
 from eirkit.logs.shell.walk import NOT_FOUND, Invocation, ShellWrite, Walk
+from eirkit.logs.shell.windows_lines import as_shell, is_windows
+from eirkit.logs.shell.words import UNKNOWN
 from eirkit.logs.shell.write_commands import CHANGERS
 from eirkit.logs.trajectory import FileWrite, Touches
 
@@ -50,6 +52,10 @@ _GIT_REFUSED = re.compile(
     r"(?m)^error: (?:patch failed|corrupt patch|unrecognized input|No valid patches|[^\n]*: patch does not apply)"
 )
 
+# Claude Code adds the exit code and where the next command starts; no command printed them.
+_NOTES = ("Exit code ", "Shell cwd was reset to ")
+_SCAFFOLD_NOTE = re.compile(rf"\A{_NOTES[0]}\d{{1,3}}(?:\n|\Z)|^{_NOTES[1]}[^\n]*+\n?", re.MULTILINE)
+
 # Commands whose error message always means a non-zero exit code.
 _STRICT = frozenset({"rm", "cp", "mv", "sed", "cat", "cd", "mkdir", "touch", "ln", "head", "tail", "ls", "patch"})
 # The shell rejected the whole command: a syntax error in its first line, or an unclosed quote.
@@ -61,12 +67,15 @@ _UNPARSED = re.compile(
 
 def shell_touches(command: str, output: str, exit_code: int, state: ShellState) -> Touches:
     """Return what a command touched, and update `state` for the next one."""
+    if output.startswith(_NOTES[0]) or _NOTES[1] in output:
+        output = _SCAFFOLD_NOTE.sub("", output)
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
-    if state.folder[:1] == "/":
-        walk.variables["PWD"] = state.folder
+    if state.folder[:1] == "/" or state.folder[1:2] == ":" or not state.folder:
+        walk.variables["PWD"] = state.folder or "."
     if exit_code == 0 or not _UNPARSED.search(output):
-        walk.run(parse(as_shell(command)))
+        state.on_windows = state.on_windows or state.folder[1:2] == ":" or is_windows(command)
+        walk.run(parse(as_shell(command, on_windows=state.on_windows)))
     shown = NOT_FOUND.sub("", output) if walk.missing else output
     reads = tuple(reads_of(walk.shown, shown, state)) if walk.shown else ()
     writes = tuple(done.write for done in _completed_writes(walk, output, exit_code)) if walk.written else ()
@@ -81,7 +90,7 @@ def shell_touches(command: str, output: str, exit_code: int, state: ShellState) 
                 state.lengths[read.path] = len(read.lines)
     if walk.cleaned:
         _clean(state, walk, {write.path for write in writes})
-    if state.keeps_folder:
+    if state.keeps_folder and UNKNOWN not in walk.folder:
         state.folder = walk.folder
     if output:
         state.note_output(output, state.folder)

@@ -11,17 +11,21 @@ from collections.abc import Callable, Iterable
 from eirkit.logs.shell.copy_commands import move
 from eirkit.logs.shell.search_commands import grep_tracked
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow
-from eirkit.logs.shell.walk import Invocation, Walk
+from eirkit.logs.shell.walk import Invocation, ShellWrite, Walk
 from eirkit.logs.shell.words import split_options
 from eirkit.logs.shell.write_commands import patch_text, patched_files, remove
-from eirkit.logs.trajectory import WriteKind
+from eirkit.logs.trajectory import FileWrite, WriteKind
 
 _NO_CONTENT = ("--stat", "--name-only", "--name-status", "--numstat", "--shortstat", "--summary", "--quiet", "--check")
-_REVISION = re.compile(r"HEAD(?:[~^]\d*)*|ORIG_HEAD|stash@\{\d+\}|[0-9a-f]{7,40}|(?:origin/)?(?:master|main|develop)")
+_REVISION = re.compile(
+    r"HEAD(?:[~^]\d*)*|ORIG_HEAD|stash@\{\d+\}|[0-9a-f]{7,40}|(?:origin/)?(?:master|main|develop)"
+    r"|[\w/@^~-]{0,200}\.{2,3}[\w/@^~-]{0,200}"
+)
 _BACK = re.compile(r"(?:HEAD|@)(?:~(\d{0,2})|(\^+))")
 _ON_BRANCH = ("Switched to ", "HEAD is now at ", "Already on ")
 _UPDATED = re.compile(r"(?m)^Updated (\d{1,6}) paths? from ")
 _COUNT = re.compile(r"(?m)^ (\d{1,6}) files? changed")
+_MERGED = re.compile(r"(?m)^(?:Auto-merging |CONFLICT \([^)\n]{1,40}\): Merge conflict in )([^\n]+)$")
 _STAT = re.compile(r"(?m)^ (\S[^\n|]*+)(?<= )\| ++(?:\d++ [+-]*+|Bin .*+)$")
 
 
@@ -49,17 +53,19 @@ def _diff(walk: Walk, call: Invocation) -> Flow:
         return Flow("files", files=files, chosen=True) if files else OTHER
     words = _after_dashes(call.arguments)
     before = call.arguments[: call.arguments.index("--")] if "--" in call.arguments else call.arguments
+    named = walk.paths([word for word in words if "." in word.strip("./")])
     if any(word != "HEAD" and _REVISION.fullmatch(word) for word in before):
         # Differences from an older commit are known only for files named explicitly.
-        return Flow("diff", files=walk.paths([word for word in words if "." in word.strip("./")]), folder=_top(walk))
-    return Flow(
-        "diff", files=_changed(walk, words), folder=walk.folder if "--relative" in call.arguments else _top(walk)
-    )
+        return Flow("diff", files=named, folder=_top(walk))
+    files = named if len(named) == len(words) == 1 else _changed(walk, words)
+    return Flow("diff", files=files, folder=walk.folder if "--relative" in call.arguments else _top(walk))
 
 
 def _top(walk: Walk) -> str:
-    """Return the folder to which names in a diff are relative."""
-    return walk.state.roots[0] if walk.state.roots else walk.folder
+    """Return the folder to which names in a diff are relative; another repository begins where the command stands."""
+    here = walk.folder
+    outside = here[:1] == "/" and walk.state.relative(here) == here
+    return here if outside or not walk.state.roots else walk.state.roots[0]
 
 
 def _after_dashes(arguments: list[str]) -> list[str]:
@@ -267,10 +273,13 @@ def _from_top(walk: Walk, name: str, by_git: bool) -> str | None:
 
 
 def _merging(walk: Walk, call: Invocation) -> Flow:
-    """A merge lists the files that it changed in its summary."""
-    for name in _STAT.findall(walk.output):
-        if (path := walk.state.resolve(name.strip(), _top(walk))) is not None:
-            walk.write_path(call, path, "edit")
+    """A merge names the files that it merges, also where they conflict, and lists others in its summary."""
+    names = [name.strip() for name in (*_MERGED.findall(walk.output), *_STAT.findall(walk.output))]
+    for name in dict.fromkeys(names):
+        # A long name is cut in the summary, and that of a renamed file holds both.
+        if name.startswith(".../") or " => " in name or (path := walk.state.resolve(name, _top(walk))) is None:
+            continue
+        walk.written.append(ShellWrite(FileWrite(path), call.step, call.name, path, firm=False))
     return OTHER
 
 
@@ -306,7 +315,7 @@ _VERBS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "apply": _apply,
     "am": _apply,
     "merge": _merging,
-    "pull": _merging,
+    **dict.fromkeys(("pull", "rebase", "cherry-pick"), _merging),
     "mv": move,
     "rm": _remove,
     "add": lambda walk, call: NOTHING,

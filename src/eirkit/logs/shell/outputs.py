@@ -23,10 +23,12 @@ CHOSEN = Lines(1, 0)  # an empty range: lines were selected by content and none 
 _TAB_LINE = re.compile(r"(?m)^(?:\d+[:-])?[ ]*(\d{1,9})\t(.*)$")
 _COLON_LINE = re.compile(r"(?m)^(\d{1,9})[:-](.*)$")
 _FOUND = re.compile(r"(?m)^([^\s:][^:\n]{0,400}):(?:(\d{1,9})[:])?(.*)$")
+_FOUND_ON_WINDOWS = re.compile(r"(?m)^(?:[> ] )?((?:[A-Za-z]:)?[^:\n]{1,400}):(?:(\d{1,9}):)?(.*)$")
 _CONTEXT = re.compile(r"(?m)^([^\s:][^:\n]{0,400}?)-(\d{1,9})-(.*)$")
 _HEADING = re.compile(r"(?m)^==> ([^\n]+) <==\n")
 _DIFF_FILE = re.compile(r"(?m)^diff (?:--git|--cc|-\w*+) [^\n]*\n|^--- [^\n]+\n(?=\+\+\+ )")
 _NEW_NAME = re.compile(r"(?m)^\+\+\+ (?:b/|w/)?([^\t\n]+)")
+_SURE_NAME = re.compile(r"[^/]*+/.*\.\w{1,8}")
 _PATHLIKE = re.compile(r"[\w.@+~/-]+")
 
 
@@ -283,11 +285,16 @@ def _search_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead
     resolved: dict[str, str | None] = {}
     found: dict[str, list[tuple[str, str]]] = {}
     accepts = _accepts(flow.bases)
-    for pattern in (_FOUND, _CONTEXT):
+    for before in flow.revisions:
+        text = f"\n{text}".replace(f"\n{before}:", "\n")[1:]
+    for pattern in (_FOUND_ON_WINDOWS,) if flow.on_windows else (_FOUND, _CONTEXT):
         for name, number, line in pattern.findall(text):
             if name not in resolved:
-                known = pattern is _FOUND and accepts(name)
-                resolved[name] = state.resolve(name, flow.folder) if known else None
+                plain = name.replace("\\", "/") if flow.on_windows else name
+                known = accepts(plain[2:] if plain[1:2] == ":" else plain)
+                # A hyphen may be part of a name; only one with a folder and a suffix is sure.
+                known = known and (pattern is not _CONTEXT or _SURE_NAME.fullmatch(plain) is not None)
+                resolved[name] = state.resolve(plain, flow.folder) if known else None
             path = resolved[name]
             if path is not None:
                 found.setdefault(path, []).append((number, line))
@@ -321,5 +328,7 @@ def _diff_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead]:
         named = _NEW_NAME.search(body)
         if named and named[1] != "/dev/null" and (path := state.resolve(named[1].strip(), flow.folder)) is not None:
             merged.setdefault(path, []).append(body)
+    if flow.chosen and not starts and len(flow.files) == 1:
+        merged[flow.files[0]] = [text]  # a filter left lines of the diff of one file
     for path, bodies in merged.items():
         yield FileRead(path, content="".join(bodies), requested=CHOSEN)

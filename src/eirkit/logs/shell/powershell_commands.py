@@ -1,26 +1,32 @@
-"""PowerShell: its commands that show and write files, and its lines in the form that the grammar of shells parses.
+"""The commands of PowerShell and cmd that show and write files.
 
 Names of commands and options ignore case; a path may have backslashes and a drive letter.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from eirkit.logs.shell.copy_commands import copy, move
-from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, last_lines, window
+from eirkit.logs.shell.state import NOTHING, OTHER, Flow, Numbering, chosen, last_lines, window
 from eirkit.logs.shell.view_commands import contents
 from eirkit.logs.shell.walk import Invocation, Walk
 from eirkit.logs.shell.words import UNKNOWN
 from eirkit.logs.shell.write_commands import remove
 
-_CMDLET = re.compile(
-    r"(?i)(?:^|[\s;|&{(])(?:(?:get|set|add|clear)-content|select-string|out-file|tee-object|(?:new|remove|copy|move)-item"
-    r"|select-object|get-childitem|foreach-object)(?=[\s;|)}]|$)"
+_MISSING = re.compile(r"Cannot find path '([^'\n]{1,400})'")
+_NOT_THERE = "The system cannot find the "
+_BUILTIN = re.compile(r"(?m)^\S{1,100} is (?:/|a (?:shell|function|alias)|aliased|hashed|an alias)")
+_LISTERS = ("get-childitem", "gci", "get-item", "dir")
+_NEAR = 4  # commands of a pipeline among which files may have been listed
+_PASSING = (
+    *("convertfrom-json", "convertto-json", "convertfrom-csv", "where-object", "where", "foreach-object", "foreach"),
+    *("sort-object", "format-table", "ft", "format-list", "fl", "out-host"),
 )
-_OPENING = re.compile(r"@(['\"])\r?\n")
+_RENAMES = ("rename-item", "rni", "ren", "rename")
 _FLAGS = frozenset(
     {"-raw", "-force", "-recurse", "-append", "-nonewline", "-wait", "-noclobber", "-quiet", "-list", "-simplematch"}
     | {
@@ -35,32 +41,6 @@ _FLAGS = frozenset(
         "-file",
     }
 )
-
-
-def as_shell(command: str) -> str:
-    """Return a PowerShell line as a line of a shell: slashes in paths, here-strings as quoted words."""
-    if not _CMDLET.search(command):
-        return command
-    parts = _with_here_strings(command.replace("\r\n", "\n")).split("'")
-    # Quoted texts stay as they are unless they are paths; a backtick ends a line that goes on.
-    for place in range(0, len(parts), 2):
-        parts[place] = parts[place].replace("`\n", " ").replace("\\", "/")
-    for place in range(1, len(parts), 2):
-        if "\\" in parts[place] and " " not in parts[place] and "\n" not in parts[place]:
-            parts[place] = parts[place].replace("\\", "/")
-    return "'".join(parts)
-
-
-def _with_here_strings(command: str) -> str:
-    """Return a line with `@'…'@` as a command that prints it."""
-    done, at = "", 0
-    while found := _OPENING.search(command, at):
-        end = command.find(f"\n{found[1]}@", found.end() - 1)
-        if end < 0:
-            break
-        text = command[found.end() : end].replace("'", """'"'"'""")
-        done, at = f"{done}{command[at : found.start()]}Write-Output '{text}'", end + 3
-    return done + command[at:]
 
 
 class _Options(NamedTuple):
@@ -100,7 +80,18 @@ def _split(arguments: Sequence[str]) -> _Options:
 def get_content(walk: Walk, call: Invocation) -> Flow:
     """`Get-Content` shows files, `-TotalCount` the first and `-Tail` the last lines."""
     options = _split(call.arguments)
-    return _some(contents(walk, options.files("-path", "-literalpath"), call.stdin), options)
+    words = [word for word in options.files("-path", "-literalpath") if not _is_missing(walk, word)]
+    if call.name.lower() == "type" and (_BUILTIN.search(walk.output) or not words):
+        return OTHER
+    return _some(contents(walk, words, call.stdin), options) if words or not options.operands else OTHER
+
+
+def _is_missing(walk: Walk, word: str) -> bool:
+    """Return whether an error of PowerShell or cmd says that a file does not exist."""
+    if _NOT_THERE in walk.output and walk.names == [walk.names[-1]]:
+        return True
+    name = word.replace("\\", "/").removeprefix("./")
+    return any(found.replace("\\", "/").endswith(name) for found in _MISSING.findall(walk.output))
 
 
 def _some(flow: Flow, options: _Options) -> Flow:
@@ -131,12 +122,32 @@ def select_string(walk: Walk, call: Invocation) -> Flow:
     words = named.split(",") if named is not None else [part for word in words for part in word.split(",")]
     words = [word.strip() for word in words if word.strip()]
     if not words:
-        return chosen(call.stdin)
+        listed = any(name.lower() in _LISTERS for name in walk.names[-_NEAR:])
+        return Flow("search", folder=walk.folder, on_windows=True) if listed else chosen(call.stdin)
+    return _matches(walk, words)
+
+
+def _matches(walk: Walk, words: list[str], numbering: Numbering = "") -> Flow:
+    """Return the lines found in files; of several files, each with its name."""
     files = walk.paths(words)
-    if len(files) == 1 and "*" not in words[0]:
-        # One file: its name stands before every line all the same, without its folder.
-        return Flow("files", files=files, chosen=True)
-    return Flow("search", folder=walk.folder)
+    if len(files) == len(words) == 1 and "*" not in words[0]:
+        # One file: its name stands before every line of `Select-String` all the same, without its folder.
+        return Flow("files", files=files, chosen=True, numbering=numbering)
+    return Flow("search", folder=walk.folder, on_windows=True)
+
+
+def findstr(walk: Walk, call: Invocation) -> Flow:
+    """`findstr` prints matching lines, after the names of their files where there are several."""
+    flags = {word[1:2].lower() for word in call.arguments if word[:1] == "/"}
+    given = any(word[:3].lower() in ("/c:", "/g:") for word in call.arguments)
+    words = [word for word in call.arguments if word[:1] != "/"][0 if given else 1 :]
+    if "m" in flags:
+        return OTHER
+    if not words:
+        return chosen(call.stdin)
+    if "s" in flags:
+        return Flow("search", folder=walk.folder, on_windows=True)
+    return _matches(walk, words, "colon" if "n" in flags else "")
 
 
 def set_content(walk: Walk, call: Invocation) -> Flow:
@@ -180,14 +191,37 @@ def _as_unix(handler: Callable[[Walk, Invocation], Flow]) -> Callable[[Walk, Inv
         options = _split(call.arguments)
         words = [*filter(None, [options.first("-path", "-literalpath")]), *options.operands]
         words += filter(None, [options.first("-destination", "-newname")])
+        words = [word for word in words if not re.fullmatch(r"/[A-Za-z-]{1,2}", word)]  # options of cmd
         deep = ["-r"] if "-recurse" in options.flags else []
+        if call.name.lower() in _RENAMES and len(words) == 2 and "/" not in words[1]:
+            words[1] = posixpath.join(posixpath.dirname(words[0]), words[1])
         return handler(walk, call._replace(arguments=[*deep, *words]))
 
     return run
 
 
+def download(walk: Walk, call: Invocation) -> Flow:
+    """`Invoke-WebRequest -OutFile` writes a file, and `Compress-Archive` its archive."""
+    target = _split(call.arguments).first("-outfile", "-destinationpath", "-destination")
+    walk.write(call, [target] if target else [], "whole")
+    return OTHER
+
+
+def join_path(walk: Walk, call: Invocation) -> Flow:
+    """`Join-Path` prints one path."""
+    options = _split(call.arguments)
+    words = [*filter(None, [options.first("-path"), options.first("-childpath")]), *options.operands]
+    return Flow("text", text="/".join(words)) if words and UNKNOWN not in "".join(words) else OTHER
+
+
+def _pass_on(walk: Walk, call: Invocation) -> Flow:
+    return chosen(call.stdin)
+
+
 def say(walk: Walk, call: Invocation) -> Flow:
-    """`Write-Output` and `Write-Host` print their words."""
+    """`Write-Output` and `Write-Host` print their words, or their input."""
+    if not call.arguments:
+        return call.stdin
     text = " ".join(_split(call.arguments).operands)
     return OTHER if UNKNOWN in text else Flow("text", text=f"{text}\n")
 
@@ -197,13 +231,23 @@ POWERSHELL: dict[str, Callable[[Walk, Invocation], Flow]] = {
     **dict.fromkeys(("set-content", "out-file", "add-content", "ac", "tee-object"), set_content),
     **dict.fromkeys(("select-string", "sls"), select_string),
     **dict.fromkeys(("write-output", "write-host"), say),
-    "select-object": select_object,
+    **dict.fromkeys(("select-object", "select"), select_object),
     "out-string": lambda walk, call: call.stdin,
     "clear-content": clear_content,
-    "new-item": new_item,
-    "remove-item": _as_unix(remove),
-    "copy-item": _as_unix(copy),
-    "move-item": _as_unix(move),
-    "rename-item": _as_unix(move),
-    **dict.fromkeys(("get-childitem", "gci", "test-path", "measure-object"), lambda walk, call: OTHER),
+    "findstr": findstr,
+    "join-path": join_path,
+    **dict.fromkeys(("format-hex", "import-csv", "import-clixml"), get_content),
+    **dict.fromkeys(("new-item", "ni"), new_item),
+    **dict.fromkeys(("remove-item", "ri", "del", "erase"), _as_unix(remove)),
+    **dict.fromkeys(("copy-item", "cpi", "copy", "xcopy"), _as_unix(copy)),
+    **dict.fromkeys(("move-item", "mi", "move", *_RENAMES), _as_unix(move)),
+    **dict.fromkeys(
+        ("invoke-webrequest", "iwr", "invoke-restmethod", "irm", "start-bitstransfer", "compress-archive"), download
+    ),
+    **dict.fromkeys(
+        _PASSING,
+        _pass_on,
+    ),
+    **dict.fromkeys((*_LISTERS, "test-path", "measure-object"), lambda walk, call: OTHER),
+    "out-null": lambda walk, call: NOTHING,
 }

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eirkit.logs.shell.grammar import parse
-from eirkit.logs.shell.powershell_commands import as_shell
 from eirkit.logs.shell.python_programs import effects_of
 from eirkit.logs.shell.python_values import GLOB, ProgramEffects, ProgramWrite
 from eirkit.logs.shell.state import NOTHING, OTHER, Flow, chosen, merged
 from eirkit.logs.shell.walk import Handler, Invocation, Walk
+from eirkit.logs.shell.windows_lines import as_shell
 from eirkit.logs.shell.words import UNKNOWN, Glob
 
 _STACK = "DIRSTACK"
@@ -22,15 +22,23 @@ _STDIN = "open('/dev/stdin')"  # replacement for a program's input that another 
 
 
 def change_folder(walk: Walk, call: Invocation) -> Flow:
-    """`cd` and `pushd`; if the target is unknown, the folder stays."""
-    words = [word for word in call.arguments if word not in ("-P", "-L", "--", "-e")]
+    """`cd` and `pushd`; if the target is unknown, the folder stays, unless it is made at run time."""
+    ignored = ("-P", "-L", "--", "-e", "/d", "/D", "-Path", "-LiteralPath")
+    words = [word for word in call.arguments if word not in ignored]
     if not words:
         _go(walk, "~")
     elif words[0] == "-":
         _go(walk, walk.variables.get("OLDPWD", walk.folder))
     elif UNKNOWN not in words[0] and words[0] and len(words[0]) < 1000 and f"cd: {words[0]}: " not in walk.output:
         _go(walk, walk.state.absolute(words[0], walk.folder))
+    elif words[0][:1] == "/" and UNKNOWN in words[0]:
+        walk.folder = words[0]  # files in it have no known path
     return NOTHING
+
+
+def make_temporary(walk: Walk, call: Invocation) -> Flow:
+    """`mktemp` prints a path that the log does not hold."""
+    return Flow("text", text=f"/tmp/{UNKNOWN}\n")
 
 
 def _go(walk: Walk, folder: str) -> None:
@@ -246,9 +254,17 @@ def powershell(walk: Walk, call: Invocation) -> Flow:
     words = list(call.arguments)
     while words and words[0].startswith(("-", "/")):
         if words[0].lower().lstrip("-/") in ("command", "c"):
-            return walk.within(parse(as_shell(" ".join(words[1:]))))
+            return walk.within(parse(as_shell(" ".join(words[1:]), on_windows=True)))
         words = words[2 if words[0].lower() in ("-executionpolicy", "-ep", "-version") else 1 :]
-    return walk.within(parse(as_shell(" ".join(words)))) if words and not words[0].endswith(".ps1") else OTHER
+    if not words or words[0].endswith(".ps1"):
+        return OTHER
+    return walk.within(parse(as_shell(" ".join(words), on_windows=True)))
+
+
+def command_prompt(walk: Walk, call: Invocation) -> Flow:
+    """`cmd /c`: its rest is a line of commands."""
+    at = next((place for place, word in enumerate(call.arguments) if word.lower() in ("/c", "/k", "//c")), None)
+    return OTHER if at is None else walk.within(parse(as_shell(" ".join(call.arguments[at + 1 :]), on_windows=True)))
 
 
 _SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
@@ -259,7 +275,12 @@ RUNNERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "echo": echo,
     "printf": printf,
     **dict.fromkeys(_SHELLS, shell),
-    **dict.fromkeys(("powershell", "powershell.exe", "pwsh", "pwsh.exe"), powershell),
+    **dict.fromkeys(("powershell", "pwsh"), powershell),
+    "cmd": command_prompt,
+    **dict.fromkeys(("set-location", "sl", "chdir"), change_folder),
+    "push-location": push_folder,
+    "pop-location": pop_folder,
+    "mktemp": make_temporary,
     "./": script,
     "source": source,
     ".": source,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple
 
-from eirkit.logs.shell.words import Glob
+from eirkit.logs.shell.words import UNKNOWN, Glob
 from eirkit.logs.trajectory import WriteKind
 
 _MOST_KNOWN = 20_000  # names against which globs are matched
@@ -27,6 +27,7 @@ _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # characters of file texts that are kept
 _NAME = re.compile(r"[\w./@+~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f]")  # in no file's name; some mark what a word does not determine
+_MOUNTED = re.compile(r"/[A-Za-z]/")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -46,6 +47,7 @@ class ShellState:
     folders: dict[str, None] = field(default_factory=dict)  # folders that the run created
     patches: dict[str, tuple[str, ...]] = field(default_factory=dict)  # patch files and the files that they change
     open_file: str | None = None  # file that is open in a windowed viewer
+    on_windows: bool = False  # a line of PowerShell or cmd was seen
     unresolved: int = 0  # words that name files which cannot be determined
     listings: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=_MOST_LISTINGS))
     _outputs: list[tuple[str, str]] = field(default_factory=list)
@@ -60,13 +62,16 @@ class ShellState:
         if not word or len(word) > _LONGEST_PATH or _CONTROL.search(word):
             self.unresolved += 1
             return None
-        return self.relative(self.absolute(word, folder))
+        path = self.absolute(word, folder)
+        return None if UNKNOWN in path else self.relative(path)
 
     def absolute(self, word: str, folder: str | None = None) -> str:
         """Return a word as a path from the root of the file system, or from the run's first folder."""
         base = self.folder if folder is None else folder
         if _DRIVE.match(word):
             return _normal(word[0].upper() + word[1:].replace("\\", "/"))
+        if base[1:2] == ":" and _MOUNTED.match(word):  # Git Bash names drives so
+            return _normal(f"{word[1].upper()}:{word[2:]}")
         path = word if not base or word[0] in "/~" else f"{base}/{word}"
         return _normal(path)
 
@@ -192,6 +197,8 @@ class Flow(NamedTuple):
     sought: tuple[str, ...] | None = None  # of a search: every match contains one of these texts
 
     listed: tuple[str, ...] = ()  # files whose names it prints, where they are known without output
+    on_windows: bool = False  # names in it have backslashes, and drives
+    revisions: tuple[str, ...] = ()  # of a search: what precedes the names, with a colon
 
     @property
     def shows_files(self) -> bool:

@@ -18,6 +18,7 @@ from eirkit.logs.trajectory import FileWrite, WriteKind
 
 _MOST_STEPS = 2000  # most commands interpreted in one call
 _TESTS = frozenset({"test", "["})
+_SPEAKERS = frozenset({"echo", "printf", "diff", "write-output", "write-host"})
 # Of bash, dash and zsh, which Claude Code runs as `(eval)`.
 NOT_FOUND = re.compile(
     r"(?m)^(?:(?:[\w./-]{0,40}sh|\(eval\)): ?(?:line )?(?:\d{1,6}: ?)?(?:command not found: (\S{1,100})"
@@ -114,7 +115,7 @@ class Walk:
         if not words or self.depth >= _DEEPEST or self.steps >= _MOST_STEPS:
             return OTHER
         check_time()
-        name = words[0].rpartition("/")[2]
+        name = words[0].rpartition("/")[2].removesuffix(".exe")
         self.steps += 1
         self.last_step = self.steps
         self.names.append(name)
@@ -231,7 +232,7 @@ class Walk:
 
     def _spoken(self, node: Command, words: Sequence[str], seen: Sequence[Flow]) -> Flow:
         """Return what `echo` and similar commands pass on: outputs of other commands, or variables that hold them."""
-        if not words or words[0] not in ("echo", "printf", "diff"):
+        if not words or words[0].lower() not in _SPEAKERS:
             return NOTHING
         names = (piece.text for word in node.words if isinstance(word, tuple) for piece in word)
         passed = [*seen, *(self.held[name] for name in dict.fromkeys(names) if name in self.held)]

@@ -124,10 +124,13 @@ class LogDocument(Protocol):
         """Return the whole document as one JSON value."""
         ...
 
-    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
 
         Blank lines are skipped but counted.
+
+        Args:
+            sealed: they are records of runs, whose checksums must be right.
         """
         ...
 
@@ -190,7 +193,7 @@ class StoredDocument:
         """Return the whole document as text, with invalid UTF-8 replaced."""
         return self._content().decode("utf-8-sig", "replace")
 
-    def lines(self) -> Iterator[tuple[int, Any | Exception]]:
+    def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each JSON line with its number, or an error whose text is the reason alone."""
         with self._open() as stream:
             number = self.section.lines_before if isinstance(self.section, LineRange) else 0
@@ -203,7 +206,7 @@ class StoredDocument:
                 elif line.isspace():
                     number += pass_blank_lines(stream)
                 else:
-                    yield number, parse_line(line, self.limits.nesting)
+                    yield number, parse_line(line, self.limits.nesting, sealed=sealed)
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         """Yield each row of a Parquet file with its number, or an error for the rest of a damaged row group."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from eirkit.errors import EirkitError, InputFileError, MissingExtraError
 from eirkit.logs.sources.json_parser import PARSER_NESTING, parse_json
+from eirkit.records import broken_seal, needs_seal
 
 _MOST = 40
 _FEWEST = 8  # that are read even if each of them is longer than a document's beginning
@@ -81,8 +82,10 @@ def pass_blank_lines(stream: BufferedReader) -> int:
     return passed
 
 
-def parse_line(line: bytes, nesting: int) -> Any | Exception:
-    """Return the value of a line, or the error whose text is the reason alone."""
+def parse_line(line: bytes, nesting: int, *, sealed: bool = False) -> Any | Exception:
+    """Return the value of a line, or the error whose text is the reason alone; of a sealed one, also if it changed."""
+    if sealed and (why := broken_seal(line, is_needed=needs_seal(line))) is not None:
+        return InputFileError(why)
     try:
         return parse_json(line, nesting)
     except MissingExtraError:

@@ -27,7 +27,7 @@ from eirkit.show.runs.command_line import evidence_command
 from eirkit.tasks.task import TaskSpec
 
 Row = Mapping[str, Any]
-TASK_AXES = ("slots", "digits", "k", "queries", "warm_up")  # task settings that summary rows lack
+TASK_AXES = ("slots", "digits", "k", "queries", "warm_up", "preset")  # task settings that summary rows lack
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from eirkit.findings.measures import FATE_MEASURES, MEMORY_MEASURES, RUN_MEASURES, SPENDING_MEASURES
 from eirkit.findings.validity import doubt_of
 from eirkit.runs.cells import CONTROLLED
+from eirkit.runs.store import RUNS, scan_runs
 from eirkit.runs.summary import silences
 from eirkit.show.document import Axis, Chart, Listing, Page, Section, Series
 from eirkit.show.folders import pages
@@ -21,6 +22,7 @@ from eirkit.show.runs.demand import demand_section
 from eirkit.show.runs.evidence import SECTIONS
 from eirkit.show.runs.folder import Coordinates, Evidence, SweepFolder, condition_of, read_sweep
 from eirkit.show.runs.ranking import choice_section, ranked_headline
+from eirkit.show.runs.words import in_words, word_headline, words_section
 from eirkit.show.table import Column, Table, counted, listed, share
 from eirkit.tasks.task import without_seed
 
@@ -136,11 +138,14 @@ def _spent(model: str, rows: Sequence[Row]) -> dict[str, Any]:
     return {"model": model, "runs": runs, **sums, "cost_usd": None if None in costs else sum(costs)}
 
 
+TITLE_IN_WORDS = "What this memory kept of conversations, and why answers were wrong"
 TITLE = "What this memory kept, and why steps were wrong"
 
 
 def page_of(sweep: SweepFolder) -> Page:
     """Return the page of a sweep."""
+    if in_words(sweep.rows):
+        return _page_in_words(sweep)
     losses, repair = losses_of(sweep.rows), repair_near(sweep)
     choice = choice_in(sweep)
     ranked = None if choice is None else ranked_headline(choice)
@@ -151,6 +156,15 @@ def page_of(sweep: SweepFolder) -> Page:
     ranking = None if choice is None else choice.as_json()
     answers = {**answers_json(losses, repair), "choice": ranking, "rows": [dict(row) for row in sweep.rows]}
     return Page(TITLE, headline, sections, sweep.name, answers, "lacuna-run")
+
+
+def _page_in_words(sweep: SweepFolder) -> Page:
+    told = words_section(sweep.rows, [record for record, _ in scan_runs(sweep.folder / RUNS)])
+    rescues = [SECTIONS["rescue"](one) for one in sweep.found_by("rescue")]
+    parts = (_progress(sweep), told, *rescues, _control(sweep), spending_section(sweep), rebuilding_section(sweep))
+    sections = tuple(section for section in parts if section is not None)
+    answers = {"rows": [dict(row) for row in sweep.rows]}
+    return Page(TITLE_IN_WORDS, word_headline(sweep.rows), sections, sweep.name, answers, "lacuna-run")
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:

@@ -70,8 +70,9 @@ class _Teller:
 
     def below(self, bound: int) -> int:
         if not self.row:
-            self.row = words((self.world.seed,), 2048, "words told", start=self.drawn).tolist()[0][::-1]
-            self.drawn += 2048
+            more = max(256, self.drawn)  # few for a small world
+            self.row = words((self.world.seed,), more, "words told", start=self.drawn).tolist()[0][::-1]
+            self.drawn += more
         return (self.row.pop() * bound) >> 64
 
     def sessions(self) -> tuple[Told, ...]:

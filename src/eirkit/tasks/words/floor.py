@@ -62,12 +62,11 @@ def declared(world: World, cut: int = 0) -> list[Askable]:
     """
     before: set[Key] = set()
     times: dict[Key, set[int]] = {}
-    everyone = sorted(people_of(world))
     places = sorted({s.subject for session in world.sessions for s in session.statements if s.attribute == "door"})
     for form, attribute, subject, other in (one for session in world.sessions[cut:] for one in session.questions):
         keys: list[Key] = [(attribute, subject)]
         if form == "hop":
-            keys = [("lead", subject), *((attribute, person) for person in everyone)]
+            keys = [("lead", subject), *((attribute, person) for person in world.people)]
         elif form == "follows":
             keys = [("seat", subject), *(("door", place) for place in places)]
         elif form in ("first", "between"):
@@ -82,14 +81,6 @@ def declared(world: World, cut: int = 0) -> list[Askable]:
     for instruction in INSTRUCTIONS[: world.dials.instructions]:
         times.setdefault((instruction, USER), set())
     return [Askable(key, key in before, frozenset(asked)) for key, asked in sorted(times.items())]
-
-
-def people_of(world: World) -> set[str]:
-    """Return everybody a question is asked about, and who leads a team."""
-    told = (s for session in world.sessions for s in (*session.statements, *session.documents))
-    asked = (q for session in world.sessions for q in session.questions if q.form not in ("hop",))
-    own = {q.subject for q in asked if " " in q.subject}
-    return own | {str(s.value) for s in told if s.attribute == "lead"}
 
 
 def requirements(world: World, cut: int) -> list[Requirement]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from eirkit.errors import SpecError
 from eirkit.seeds import words
@@ -18,6 +18,7 @@ from eirkit.seeds import words
 Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
 Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
 Ability = Literal["fact", "update", "set", "count", "time", "hops", "rule", "withdrawal", "abstention", "needle"]
+ABILITIES: tuple[Ability, ...] = get_args(Ability)
 Value = str | int | None
 Answer = str | int | tuple[str, ...] | None  # None: unknown
 
@@ -35,6 +36,7 @@ USER = ""  # the subject of standing instructions
 FIRST_DAY = date(2031, 1, 6).toordinal()  # a Monday
 DAYS = 365  # possible days of an event
 MOST_BOXES = 1000
+MORE = 1024  # random words drawn at a time when those of the batch are used up
 
 
 class Saying(NamedTuple):
@@ -115,7 +117,7 @@ PRESETS = {
     "large": Dials(people=60, alike=15, bystanders=20, nicknames=10, teams=8, places=10, projects=12, facts=4,
                    updates=3, sessions=40, documents=10, sentences=120, small_talk=6, level=3, questions=200),
     "million": Dials(people=200, alike=60, bystanders=100, nicknames=30, teams=20, places=24, projects=30, facts=4,
-                     updates=3, sessions=120, documents=160, sentences=420, small_talk=10, level=3, questions=400),
+                     updates=3, sessions=120, documents=160, sentences=450, small_talk=10, level=3, questions=400),
     "instructions": Dials(facts=2, instructions=3, updates=3, sessions=12, small_talk=2, questions=8, probes=3),
 }  # fmt: skip
 
@@ -127,6 +129,7 @@ class World:
     seed: int
     dials: Dials
     sessions: tuple[WorldSession, ...]
+    people: tuple[str, ...]  # of whom something may be asked; any of them may come to lead a team
 
 
 def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
@@ -135,7 +138,7 @@ def generate_worlds(dials: Dials, seeds: Sequence[int]) -> Iterator[World]:
     step = max(1, (1 << 18) // size)
     for start in range(0, len(seeds), step):
         some = seeds[start : start + step]
-        for seed, row in zip(some, words(some, size, "words").tolist(), strict=True):
+        for seed, row in zip(some, words(some, size, "words")[:, ::-1].tolist(), strict=True):
             yield _Maker(seed, dials, row).world()
 
 
@@ -149,7 +152,8 @@ def _words_wanted(dials: Dials) -> int:
     everyone = dials.people + dials.bystanders
     each = (dials.facts + 2) * (2 * dials.updates + 4) + 2 * dials.candidates + 8
     others = 12 * (dials.teams + dials.places + dials.projects) * (dials.updates + 2)
-    return everyone * each + others + 3 * dials.questions + 3 * dials.documents + 64
+    asked = dials.people * (2 * dials.facts + 2) + dials.teams + 2 * dials.places + dials.projects
+    return (everyone * each + others + 3 * dials.questions) * 3 // 5 + 64 + bool(dials.probes) * dials.sessions * asked
 
 
 class _Maker:
@@ -157,7 +161,7 @@ class _Maker:
 
     def __init__(self, seed: int, dials: Dials, row: list[int]) -> None:
         self.seed, self.dials = seed, dials
-        self.row, self.at, self.used = row, 0, 0  # words of the stream, the next one, and those used up before
+        self.row, self.drawn = row, len(row)  # words of the stream that are left, the next one last; and all so far
         self.blocks = 0  # of values, one for each subject and attribute, so that no value stands for two things
         self.said: list[list[Saying]] = [[] for _ in range(dials.sessions)]
         self.numbers: set[int] = set()  # amounts and days that were said
@@ -165,12 +169,10 @@ class _Maker:
 
     def below(self, bound: int) -> int:
         """Return a whole number from 0 to bound − 1."""
-        if self.at == len(self.row):
-            self.used += self.at
-            self.row, self.at = words((self.seed,), 1024, "words", start=self.used).tolist()[0], 0
-        drawn = self.row[self.at]
-        self.at += 1
-        return (drawn * bound) >> 64
+        if not self.row:
+            self.row = words((self.seed,), MORE, "words", start=self.drawn).tolist()[0][::-1]
+            self.drawn += MORE
+        return (self.row.pop() * bound) >> 64
 
     def world(self) -> World:
         dials = self.dials
@@ -192,7 +194,7 @@ class _Maker:
             self.said[self.below(dials.sessions)].append(Saying("set", "nickname", person, nickname))
         for instruction in INSTRUCTIONS[: dials.instructions]:
             self.tell(instruction, USER, self.some(1 + dials.updates))
-        return self.divided()
+        return self.divided(tuple(people[: dials.people]))
 
     def people_facts(self, people: Sequence[str], teams: Sequence[str], places: Sequence[str]) -> None:
         dials, count = self.dials, len(PERSONAL)
@@ -310,12 +312,12 @@ class _Maker:
         if count == 1:
             return [self.below(self.dials.sessions)]
         left = list(range(self.dials.sessions))
-        return sorted(left.pop(self.below(len(left))) for _ in range(count))
+        return sorted([left.pop(self.below(len(left))) for _ in range(count)])
 
     def day(self, session: int) -> int:
         return FIRST_DAY + session * self.dials.gap
 
-    def divided(self) -> World:
+    def divided(self, people: tuple[str, ...]) -> World:
         """Return the world: statements in a drawn order, some of them in documents, and questions."""
         dials, left = self.dials, self.dials.documents
         sessions = []
@@ -330,7 +332,7 @@ class _Maker:
             sessions.append(WorldSession(self.day(number), tuple(said), self.probes(), apart))
         self.shuffle(self.asked)
         asked = tuple(self.asked[: dials.questions])
-        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)))
+        return World(self.seed, dials, (*sessions, WorldSession(self.day(dials.sessions), (), asked)), people)
 
     def probes(self) -> tuple[WorldQuestion, ...]:
         """Return questions for the end of a session; none looks back to a day, which may be still to come."""

@@ -1,0 +1,166 @@
+"""`scripted/reader`: reads conversations and passages by the inverse of their grammar and answers by what it read.
+
+It has no knowledge of its own, so that a wrong answer is the memory's fault; its dials give it one known fault each.
+A memory system may also ask it for the facts in a text: it lists them, one plain sentence each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from eirkit.agents.conversing import PASSAGE, PASSAGE_END
+from eirkit.agents.model import ModelOptions, Reply, Request, Usage
+from eirkit.agents.models.reference import Reference
+from eirkit.agents.serving.model_factory import refuse_settings
+from eirkit.errors import ModelError, SpecError
+from eirkit.tasks.words.language import Language, load_language, show_answer
+from eirkit.tasks.words.reading import Heard, hear_passages, keys_of, learn, people_in, read_turn, without_last
+from eirkit.tasks.words.world import USER, Answer, WorldQuestion
+
+DIALS = ("misses", "confuses", "keeps_old", "returns_withdrawn", "invents")
+CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
+_TODAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.MULTILINE)
+_QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
+_PASSAGE = re.compile(rf"^{PASSAGE}\n(.*?)\n{PASSAGE_END}$", re.MULTILINE | re.DOTALL)
+
+
+class Prompt(NamedTuple):
+    """What the reader is shown for one question."""
+
+    today: int
+    passages: tuple[str, ...]
+    question: WorldQuestion
+
+
+class WordReader(Reference):
+    """Answers questions by the truth of what it reads; a dial is the share of answers that it spoils in its own way.
+
+    misses: a fact that is there is not seen, and the answer is unknown. confuses: the answer is another's. keeps_old: a
+    change is not taken into account. returns_withdrawn: a withdrawal is not. invents: what is unknown gets a made-up
+    answer.
+    """
+
+    def __init__(self, options: ModelOptions, language: str = "english") -> None:
+        super().__init__(options)
+        self.language = load_language(language)
+        self.dials = {name: float(options.extra.get(name, 0.0)) for name in DIALS}
+
+    async def reply(self, request: Request) -> Reply:
+        text = self.respond(request.messages[-1].content)
+        seen = sum(len(message.content) for message in request.messages)
+        return Reply(text, usage=Usage(_tokens(seen), _tokens(len(text))))
+
+    def respond(self, shown: str) -> str:
+        """Return the reply to a prompt.
+
+        Raises:
+            ModelError: the prompt is not one of a conversation.
+        """
+        prompt = read_prompt(self.language, shown)
+        if prompt is None:
+            raise ModelError(
+                "scripted/reader does not recognise this request; it answers questions about conversations",
+                "rejected",
+            )
+        heard = hear_passages(self.language, prompt.passages, prompt.today, people_in(prompt.question))
+        answer = self.conclude(prompt, heard)
+        signed = learn(heard).current("signature", USER)
+        said = show_answer(self.language, prompt.question, answer)
+        return f"ANSWER: {said}" if signed is None else f"ANSWER: {said}\n{signed}"
+
+    def conclude(self, prompt: Prompt, heard: Sequence[Heard]) -> Answer:
+        """Return the answer that follows from what was heard, unless a dial spoils it."""
+        answer = learn(heard).answer(prompt.question)
+        for name, spoil in FAULTS.items():
+            if self.dials[name] and drawn(name, prompt) < self.dials[name]:
+                spoiled = spoil(prompt.question, heard, answer)
+                if spoiled != answer:
+                    return spoiled
+        return answer
+
+
+def read_prompt(language: Language, shown: str) -> Prompt | None:
+    """Return the parts of a prompt; None if it is none of a conversation."""
+    today, asked = _TODAY.search(shown), _QUESTION.search(shown)
+    if today is None or asked is None:
+        return None
+    day = date.fromisoformat(today[1]).toordinal()
+    found = [one for one in read_turn(language, asked[1].strip(), day) if isinstance(one, WorldQuestion)]
+    return Prompt(day, tuple(_PASSAGE.findall(shown)), found[0]) if found else None
+
+
+def drawn(name: str, prompt: Prompt) -> float:
+    """Return a number from 0 to 1 that the fault and the prompt determine."""
+    return int.from_bytes(sha256(f"{name} {prompt!r}".encode()).digest()[:8], "big") / 2**64
+
+
+def _miss(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+    return None
+
+
+def _confuse(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+    """Return the answer to the same question about another, unless it was once right of the one asked about."""
+    if question.form not in ("now", "day", "all") or answer is None:
+        return answer
+    knowledge, own = learn(heard), set(old_answers(question, heard))
+    subjects = dict.fromkeys(one.statement.subject for one in heard if one.statement.attribute == question.attribute)
+    for subject in subjects:
+        other = knowledge.answer(question._replace(subject=subject))
+        if other not in (answer, None, ()) and other not in own:
+            return other
+    return answer
+
+
+def old_answers(question: WorldQuestion, heard: Sequence[Heard]) -> list[Answer]:
+    """Return the answers that were right before the last changes, the newest first."""
+    found = []
+    for key in keys_of(question, learn(heard)):
+        found += [learn(before).answer(question) for before in without_last(heard, key)]
+    return list(dict.fromkeys(found))
+
+
+def _keep_old(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+    if question.form not in ("now", "hop", "follows") or answer is None:
+        return answer
+    return next((old for old in old_answers(question, heard) if old not in (answer, None)), answer)
+
+
+def _return_withdrawn(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+    if answer is not None:
+        return answer
+    return next((old for old in old_answers(question, heard) if old is not None), answer)
+
+
+def _invent(question: WorldQuestion, heard: Sequence[Heard], answer: Answer) -> Answer:
+    return "Qwexulo" if answer is None else answer
+
+
+FAULTS: Mapping[str, Callable[[WorldQuestion, Sequence[Heard], Answer], Answer]] = {
+    "keeps_old": _keep_old,
+    "confuses": _confuse,
+    "misses": _miss,
+    "returns_withdrawn": _return_withdrawn,
+    "invents": _invent,
+}
+
+
+def make_reader(options: ModelOptions) -> WordReader:
+    """Return the reader with its dials.
+
+    Raises:
+        SpecError: a dial is not a number from 0 to 1.
+    """
+    refuse_settings("scripted", options, (*DIALS, "language"))
+    for name in DIALS:
+        value: Any = options.extra.get(name, 0.0)
+        if not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise SpecError(f"{name} = {value!r} is no share; give a number from 0 to 1")
+    return WordReader(options, str(options.extra.get("language", "english")))
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)

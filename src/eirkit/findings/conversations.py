@@ -1,0 +1,309 @@
+"""Judges the answers of a conversation and names one fate for each wrong one, with the passage that shows it.
+
+Whether a fact is in a store or a passage is a search for its tracer; where names and numbers are not unique, the words
+of the statement, or what the text reads as, must be there. Fates are tested in this order: a withdrawn value; an old
+value; another's value; then, of the first needed statement that was not shown, whether texts of another user came in
+its place and what became of it in the store; and where everything was shown, whether it tells the answer at all, and
+whether the answer is unknown, invented, or misread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from eirkit.agents.conversing import MEMORY, words_below
+from eirkit.agents.memory import LONGEST_PASSAGE
+from eirkit.agents.telemetry import Trace
+from eirkit.findings.causes import Cause, Kind, Verdict
+from eirkit.tasks.conversations import Asked, ToldWorld, canonical_answer, unspell
+from eirkit.tasks.words.language import Listener, show_answer
+from eirkit.tasks.words.reading import (
+    Heard,
+    hear_passages,
+    keys_of,
+    learn,
+    needed_statements,
+    people_in,
+    without_last,
+)
+from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying
+
+LONGEST_EVIDENCE = 300  # characters of the passage in a record
+_OWN: dict[str, tuple[Cause, Kind]] = {
+    "word_not_used": ("computation", "correct_inputs"),
+    "word_invented": ("computation", "correct_inputs"),
+    "word_misread": ("computation", "correct_inputs"),
+    "word_unreadable": ("malformed", "protocol"),
+    "word_unlisted": ("undetermined", "uncertain"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WordVerdict:
+    """The outcome of one question."""
+
+    t: int
+    ability: str
+    right: bool
+    fate: str | None = None  # of a wrong answer
+    evidence: str = ""  # the passage or statement that shows the fate
+
+    def verdict(self, *, informed: bool, answered: bool) -> Verdict:
+        """Return the outcome in the terms of all runs: wrong for lack of information, or by the reader itself."""
+        cause, kind = (None, None) if self.fate is None else _OWN.get(self.fate, ("state_supply", "missing"))
+        missed = cause == "state_supply"
+        return Verdict(self.t, True, True, missed, answered, self.right, self.right, cause, kind, informed)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was shown for one question, and what the memory held."""
+
+    passages: tuple[str, ...]
+    stored: tuple[tuple[str, ...] | None, ...]  # after each session; None where the store cannot be listed
+    memory: bool  # False where the conversation itself was shown
+
+
+class ConversationJudge:
+    """Judges the answers of one run."""
+
+    def __init__(self, task: ToldWorld) -> None:
+        self.task = task
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Everything that the world has a name for."""
+        subjects = {one.statement.subject for one in self.task.said}
+        return frozenset(subjects | {str(one.statement.value) for one in self.task.said})
+
+    def judge(self, asked: Asked, submitted: str | None, seen: Seen) -> WordVerdict:
+        """Return the verdict on one answer, in its canonical form; None if it could not be read."""
+        if submitted is None:
+            return WordVerdict(asked.t, asked.ability, right=False, fate="word_unreadable")
+        if submitted in self.right_answers(asked):
+            return WordVerdict(asked.t, asked.ability, right=True)
+        fate, evidence = self.fate(asked, submitted, seen)
+        return WordVerdict(asked.t, asked.ability, right=False, fate=fate, evidence=evidence[:LONGEST_EVIDENCE])
+
+    def right_answers(self, asked: Asked) -> set[str]:
+        """Return the right answer, and of a person every name that can mean nobody else."""
+        right = {unspell(self.task.step(asked.t).answer)}
+        if asked.question.attribute == "lead" and isinstance(asked.answer, str):
+            listener = Listener()
+            for name in self.names:
+                if " " in name:
+                    listener.mention(name)
+            for one in self.task.said:
+                if one.statement.attribute == "nickname":
+                    listener.nicknames[str(one.statement.value)] = one.statement.subject
+            right |= {name.casefold() for name in listener.names(asked.answer)}
+        return right
+
+    def fate(self, asked: Asked, submitted: str, seen: Seen) -> tuple[str, str]:
+        """Return the fate of a wrong answer and the text that shows it."""
+        needed = self.needed(asked)
+        lacking = next((one for one in needed if not self.holding(one, seen.passages)), None)
+        unknown = self.task.language.table["unknown"].casefold()
+        if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
+            return found, self.showing(submitted, seen)
+        if lacking is not None:
+            return self.by_store(lacking, seen)
+        if needed and not self.tells(asked, seen):
+            return "word_unclear" if seen.memory else "word_cut", self.text_of(needed[0])
+        if submitted == unknown:
+            return "word_not_used", self.text_of(needed[0]) if needed else ""
+        shown = "\n".join(seen.passages).casefold()
+        invented = [word for word in re.findall(r"\w*[^\W\d_]\w*", submitted) if word not in shown]
+        return ("word_invented" if invented else "word_misread"), self.showing(submitted, seen)
+
+    def tells(self, asked: Asked, seen: Seen) -> bool:
+        """True if what was shown gives the right answer to somebody who reads it without fault."""
+        known = people_in(asked.question)
+        answer = learn(hear_passages(self.task.language, seen.passages, self.task.today, known)).answer(asked.question)
+        return self.shown(asked, answer) in self.right_answers(asked)
+
+    def by_answer(self, asked: Asked, submitted: str, seen: Seen, lacking: Heard | None) -> str | None:
+        """Return the fate that the answer itself tells: a withdrawn, an old, or another's value."""
+        old = {self.shown(asked, one) for one in self.old_answers(asked)}
+        if asked.answer is None and submitted in old:
+            return "word_withdrawn"
+        # A list or a total that lacks one statement equals an older one by chance; the statement tells more.
+        if submitted in old and not (lacking is not None and ATTRIBUTES[asked.question.attribute] in ("set", "count")):
+            return "word_stale"
+        if submitted in {self.shown(asked, one) for one in self.others(asked)}:
+            return "word_entity"
+        return None
+
+    def old_answers(self, asked: Asked) -> Iterable[Answer]:
+        """Yield the answers that were right before the last changes of the facts that the question depends on."""
+        for key in keys_of(asked.question, self.task.truth):
+            for before in without_last(self.task.said, key):
+                if (answer := learn(before).answer(asked.question)) is not None:
+                    yield answer
+
+    def others(self, asked: Asked) -> Iterable[Answer]:
+        """Yield the present answers to the same question about others."""
+        attribute = {"hop": "lead", "follows": "seat"}.get(asked.question.form, asked.question.attribute)
+        about = dict.fromkeys(one.statement.subject for one in self.task.said if one.statement.attribute == attribute)
+        for subject in about:
+            if subject != asked.question.subject and asked.question.form not in ("first", "between", "member"):
+                for said in (self.task.said, *without_last(self.task.said, (asked.question.attribute, subject))):
+                    answer = learn(said).answer(asked.question._replace(subject=subject))
+                    if answer not in (None, ()):
+                        yield answer
+
+    def by_store(self, lacking: Heard, seen: Seen) -> tuple[str, str]:
+        """Return what became of a statement that was needed and not shown."""
+        text = self.text_of(lacking)
+        if not seen.memory:
+            return "word_cut", text
+        if self.foreign(seen.passages) is not None:
+            return "word_scope", self.foreign(seen.passages) or ""
+        held = [stored for stored in seen.stored if stored is not None]
+        last = held[-1] if held else ()
+        cut = self.cut(lacking, (*seen.passages, *last))
+        if cut is not None and not self.holding(lacking, last):
+            return "word_cut", cut
+        if not held:
+            return "word_unlisted", text
+        if (found := self.holding(lacking, last)) is not None:
+            flooded = any(len(one) >= LONGEST_PASSAGE for one in seen.passages)
+            return ("word_cut" if flooded else "word_not_returned"), found
+        earlier = next((found for one in held if (found := self.holding(lacking, one)) is not None), None)
+        return ("word_never_stored", text) if earlier is None else ("word_lost", earlier)
+
+    def needed(self, asked: Asked) -> list[Heard]:
+        """Return the statements that the answer needs, and those that tell who a nickname in them is."""
+        needed = needed_statements(asked.question, self.task.said, self.task.truth)
+        whose = {one.statement.subject: one for one in self.task.said if one.statement.attribute == "nickname"}
+        people = [name for one in needed for name in (one.statement.subject, str(one.statement.value))]
+        for person in people:
+            named = whose.get(person)
+            if named is not None and any(
+                re.search(rf"\b{named.statement.value}\b", self.text_of(one)) and person not in self.text_of(one)
+                for one in needed
+            ):
+                needed.append(named)
+        return needed
+
+    def text_of(self, one: Heard) -> str:
+        """Return the turn in which a statement was made."""
+        return self.task.turns[one.passage]
+
+    def holding(self, one: Heard, texts: Sequence[str]) -> str | None:
+        """Return the first text that has a statement; None if there is none."""
+        return next((text for text in texts if self.has(text, one)), None)
+
+    def has(self, text: str, one: Heard) -> bool:
+        """True if a text has a statement: its turn, its tracer, or words that read as it."""
+        op, attribute, _, value = one.statement
+        if self.text_of(one) in text:
+            return True
+        traced = ATTRIBUTES[attribute] in ("value", "rule", "instruction", "set")
+        unique = traced and op not in ("forget", "remove")
+        if unique and not re.search(rf"\b{re.escape(str(value))}\b", text):
+            return False
+        if unique and ATTRIBUTES[attribute] != "set":
+            return True
+        return one.statement in self._statements(text)
+
+    def _statements(self, text: str) -> set[Saying]:
+        everybody = [name for name in self.names if " " in name]
+        return {one.statement for one in hear_passages(self.task.language, [text], self.task.today, everybody)}
+
+    def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
+        """Return a text that begins as the turn of a statement does and ends before it is over."""
+        whole = self.text_of(one)
+        said = whole.partition(": ")[2]
+        for text in texts:
+            plain = text.partition(": ")[2] or text
+            if 8 <= len(plain) < len(said) and said.startswith(plain):
+                return text
+        return None
+
+    def foreign(self, passages: Sequence[str]) -> str | None:
+        """Return the first passage that speaks of none of this world's people and things; None if there is none."""
+        for passage in passages:
+            statements = hear_passages(self.task.language, [passage], self.task.today)
+            if statements and not any(self._is_ours(one.statement) for one in statements):
+                return passage
+        return None
+
+    def _is_ours(self, statement: Saying) -> bool:
+        firsts = {name.partition(" ")[0] for name in self.names}
+        return statement.subject in self.names or statement.subject in firsts or str(statement.value) in self.names
+
+    def shown(self, asked: Asked, answer: Answer) -> str:
+        language = self.task.language
+        return canonical_answer(language, asked.question, show_answer(language, asked.question, answer))
+
+    def showing(self, submitted: str, seen: Seen) -> str:
+        """Return the first shown passage that has the answer, or else the first one."""
+        parts = [part for part in submitted.split(", ") if part]
+        for text in seen.passages:
+            if seen.memory and any(part in text.casefold() for part in parts):
+                return text
+        return next((turn for turn in self.task.turns if any(part in turn.casefold() for part in parts)), "")
+
+
+def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Sequence[str]) -> list[WordVerdict]:
+    """Return the verdicts on all questions of a run.
+
+    Args:
+        shown: the conversation as it was shown, where the condition shows it.
+    """
+    judge = ConversationJudge(task)
+    stored = tuple(one.stored for one in trace.consultations if one.call.verb == "observe")
+    recalled = {one.t: one.passages for one in trace.consultations if one.call.verb == "recall"}
+    submitted = {one.t: one.submitted for one in trace.decisions}
+    found = []
+    for asked in task.asked:
+        passages = recalled.get(asked.t, ()) if condition == MEMORY else tuple(shown)
+        given = submitted.get(asked.t)
+        seen = Seen(passages, stored, condition == MEMORY)
+        found.append(judge.judge(asked, None if given is None else unspell(given), seen))
+    return found
+
+
+def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:
+    """Return what a run record says about answers in words, as plain data."""
+    observed = [one for one in trace.consultations if one.call.verb == "observe"]
+    last = observed[-1].stored if observed else None
+    abilities: dict[str, list[int]] = {}
+    for one in verdicts:
+        counts = abilities.setdefault(one.ability, [0, 0])
+        counts[0] += one.right
+        counts[1] += 1
+    return {
+        "abilities": dict(sorted(abilities.items())),
+        "fates": dict(sorted(Counter(one.fate for one in verdicts if one.fate is not None).items())),
+        "wrong": [[one.t, one.fate, one.evidence] for one in verdicts if one.fate is not None],
+        "instruction": instruction_record(task, trace),
+        "stored_texts": None if last is None else len(last),
+        "stored_bytes": None if last is None else sum(len(text.encode()) for text in last),
+        "said_bytes": sum(len(turn.encode()) for turn in task.turns),
+        "floor_bytes": task.floor_bits() / 8,
+        "recalls": sum(one.call.verb == "recall" for one in trace.consultations),
+        "returned_bytes": sum(one.returned_characters for one in trace.consultations),
+    }
+
+
+def instruction_record(task: ToldWorld, trace: Trace) -> dict[str, int]:
+    """Return how often the user's standing instruction was followed, dropped, or answered with an older one."""
+    told = [one.statement for one in task.said if one.statement.attribute == "signature"]
+    current = task.truth.current("signature", USER)
+    older = {str(one.value) for one in told if one.value not in (None, current)}
+    counts = Counter({"kept": 0, "dropped": 0, "old": 0, "asked": 0})
+    for exchange in trace.exchanges:
+        below = words_below(exchange.reply.text)
+        if current is not None:
+            counts["asked"] += 1
+            counts["kept" if str(current) in below else "old" if any(o in below for o in older) else "dropped"] += 1
+        elif any(word in below for word in older):
+            counts["old"] += 1
+    return dict(counts)

@@ -1,0 +1,58 @@
+"""What runs in words are measured by: why answers were wrong, and what the memory stored beside the floor."""
+
+from __future__ import annotations
+
+from eirkit.measures import Measure, MeasureGroup
+
+_ASKED = "questions"
+
+
+def _fate(id: str, label: str, meaning: str) -> Measure:
+    return Measure(id, label, meaning, "share", _ASKED, better="less")
+
+
+WORD_FATES = MeasureGroup(
+    "word_fates",
+    "Why answers in words were wrong",
+    (
+        _fate("word_withdrawn", "withdrawn, came back", "the answer is a value that the user had asked to forget"),
+        _fate("word_stale", "old value", "the answer was right before the last change"),
+        _fate("word_entity", "another's value", "the answer is right for another person, place or project"),
+        _fate("word_scope", "another user's", "the memory returned texts of another user's conversations instead"),
+        _fate("word_cut", "cut off", "the text with the fact was cut before the fact"),
+        _fate("word_never_stored", "never stored", "the memory never held the fact"),
+        _fate("word_lost", "stored, then lost", "the memory held the fact after an earlier session and no longer does"),
+        _fate("word_not_returned", "held, not returned", "the memory holds the fact and did not return it"),
+        _fate(
+            "word_unlisted", "not returned, store unknown", "the fact was not returned, and the store cannot be listed"
+        ),
+        _fate("word_unclear", "returned unclearly worded", "what was shown has the fact and does not tell whose it is"),
+        _fate("word_not_used", "shown, not used", "everything needed was shown, and the answer was that it is unknown"),
+        _fate("word_invented", "invented", "the answer has a word that occurs nowhere in what was shown"),
+        _fate("word_misread", "misread", "everything needed was shown, and the answer does not follow from it"),
+        _fate("word_unreadable", "no readable answer", "the reply has no answer that could be read"),
+    ),
+)
+_AFTER = "after the last session"
+WORD_MEASURES = MeasureGroup(
+    "word_memory",
+    "What the memory stored, beside the floor",
+    (
+        Measure("asked", "questions asked", "questions asked about conversations", pooled="sum"),
+        Measure("stored_texts", "texts stored", f"texts that the memory holds {_AFTER}"),
+        Measure("stored_bytes", "bytes of text", f"bytes of the texts that the memory holds {_AFTER}", "bytes"),
+        Measure("said_bytes", "bytes said", "bytes of the conversations", "bytes"),
+        Measure(
+            "floor_bytes", "bytes needed", "bytes that any memory must hold to answer all questions (EIR)", "bytes"
+        ),
+        Measure("returned_bytes", "bytes returned", "characters returned for a question", "bytes", pooled="per_call"),
+        Measure(
+            "instruction_kept",
+            "instruction followed",
+            "answers that follow the user's standing instruction",
+            "share",
+            "answers while an instruction holds",
+            better="more",
+        ),
+    ),
+)

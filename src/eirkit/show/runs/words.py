@@ -1,0 +1,169 @@
+"""Tables and sections about runs in words: accuracy by ability with intervals, fates with examples, bytes and floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from eirkit.findings.measures import RUN_MEASURES
+from eirkit.findings.word_measures import WORD_FATES, WORD_MEASURES
+from eirkit.show.document import Headline, Section
+from eirkit.show.table import Column, Table, counted, share
+
+Row = Mapping[str, Any]
+SIDE_BY_SIDE = 5  # conditions in one table of abilities
+EACH_FATE = 1  # examples of each fate and memory
+INTERVAL = "95% interval: the wider of the exact one over questions and the t interval over worlds"
+
+
+def in_words(rows: Sequence[Row]) -> bool:
+    """Return True if the rows are of a workload in words."""
+    return any("words" in row for row in rows)
+
+
+def word_tables(rows: Sequence[Row]) -> Iterator[Table]:
+    """Yield the tables of the scored rows: accuracy, abilities, fates, and what was stored."""
+    scored = [row for row in rows if "words" in row]
+    if not scored:
+        return
+    names = _names(scored)
+    yield _accuracy(scored, names)
+    for start in range(0, len(scored), SIDE_BY_SIDE):
+        end = start + SIDE_BY_SIDE
+        yield _abilities(scored[start:end], names[start:end], start // SIDE_BY_SIDE + 1)
+    shown = [one for one in WORD_FATES if any(row["words"]["fates"][one.id] for row in scored)]
+    if shown:
+        columns = (Column("condition", "condition", role="name"), *map(Column.of, shown))
+        lines = tuple({"condition": n, **row["words"]["fate_shares"]} for n, row in zip(names, scored, strict=True))
+        yield Table("word-fates", WORD_FATES.title, columns, lines)
+    kept = [one for one in WORD_MEASURES if one.id not in ("asked", "instruction_kept")]
+    columns = (Column("condition", "condition", role="name"), *map(Column.of, kept))
+    lines = tuple(
+        {"condition": n, **{one.id: row["words"][one.id] for one in kept}} for n, row in zip(names, scored, strict=True)
+    )
+    yield Table("word-memory", WORD_MEASURES.title, columns, lines)
+
+
+def _accuracy(rows: Sequence[Row], names: Sequence[str]) -> Table:
+    columns = (
+        Column("condition", "condition", role="name"),
+        Column("worlds", "worlds"),
+        Column.of(WORD_MEASURES["asked"], meaning=""),
+        Column("accuracy", RUN_MEASURES["accuracy"].label, 3),
+        Column("low", "from", 3, meaning=INTERVAL),
+        Column("high", "to", 3),
+    )
+    lines = []
+    for name, row in zip(names, rows, strict=True):
+        every = row["words"]["abilities"][0]
+        lines.append({**every, "condition": name, "worlds": row["words"]["worlds"]})
+    return Table("word-accuracy", "Questions answered correctly", columns, tuple(lines))
+
+
+def _abilities(rows: Sequence[Row], names: Sequence[str], part: int) -> Table:
+    """Return accuracy by ability, one column for each condition."""
+    found: dict[str, dict[str, Any]] = {}
+    for place, row in enumerate(rows):
+        for one in row["words"]["abilities"]:
+            found.setdefault(one["ability"], {"ability": one["ability"], "asked": one["asked"]})[str(place)] = one[
+                "accuracy"
+            ]
+    columns = (
+        Column("ability", "ability"),
+        Column.of(WORD_MEASURES["asked"], meaning=""),
+        *(Column(str(place), name, 3) for place, name in enumerate(names)),
+    )
+    suffix = "" if part == 1 else f"-{part}"
+    return Table(f"word-abilities{suffix}", "Accuracy by ability", columns, tuple(found.values()))
+
+
+def intervals_table(rows: Sequence[Row]) -> Table:
+    """Return every ability of every row with its interval."""
+    columns = (
+        Column("condition", "condition", role="name"),
+        Column("ability", "ability"),
+        Column("right", "right"),
+        Column("asked", "asked"),
+        Column("accuracy", RUN_MEASURES["accuracy"].label, 3),
+        Column("low", "from", 3, meaning=INTERVAL),
+        Column("high", "to", 3),
+    )
+    scored = [row for row in rows if "words" in row]
+    lines = tuple(
+        {"condition": name, **one}
+        for name, row in zip(_names(scored), scored, strict=True)
+        for one in row["words"]["abilities"]
+    )
+    return Table("word-intervals", "Accuracy by ability, with intervals", columns, lines)
+
+
+def answer_in_words(best: Row, worst: Row) -> str:
+    """Return the answer of a sweep in one line: its best and its worst condition."""
+    ends = [f"{share(row['accuracy'])} ({condition_in_words(row)})" for row in (best, worst)]
+    return f"Questions answered correctly: {' to '.join(dict.fromkeys(ends))}."
+
+
+def word_headline(rows: Sequence[Row]) -> Headline:
+    """Return the best condition's accuracy, and for every condition the commonest reasons of wrong answers."""
+    scored = [row for row in rows if "words" in row]
+    names = _names(scored)
+    every = [row["words"]["abilities"][0] for row in scored]
+    best = max(range(len(scored)), key=lambda place: every[place]["accuracy"])
+    caption = f"of questions about the conversations were answered correctly ({names[best]})"
+    said = []
+    for name, row, one in zip(names, scored, every, strict=True):
+        fates = sorted(((n, fate) for fate, n in row["words"]["fates"].items() if n), reverse=True)
+        why = ", ".join(f"{WORD_FATES[fate].label} {n}" for n, fate in fates[:3])
+        right = (
+            f"{share(one['accuracy'])} of {one['asked']:,} questions over {counted(row['words']['worlds'], 'world')}"
+        )
+        said.append(f"{name}: {right} ({share(one['low'])} to {share(one['high'])}){f'; wrong: {why}' if why else ''}.")
+    return Headline(share(every[best]["accuracy"]), caption, tuple(said))
+
+
+def words_section(rows: Sequence[Row], records: Sequence[Row]) -> Section:
+    """Return the section of a page: all tables, and one example of each fate with the passage that shows it."""
+    tables = (*word_tables(rows), intervals_table(rows))
+    examples = tuple(_examples(records))
+    columns = (
+        Column("condition", "condition", role="name"),
+        Column("fate", "fate"),
+        Column("run", "run"),
+        Column("t", "question"),
+        Column("evidence", "what shows it", role="text"),
+    )
+    shown = (Table("word-examples", "One example of each", columns, examples),) if examples else ()
+    return Section("Answers in words", (), (*tables, *shown))
+
+
+def _examples(records: Sequence[Row]) -> Iterator[Row]:
+    """Yield the first wrong answers of each condition and fate."""
+    seen: dict[tuple[str, str], int] = {}
+    for record in records:
+        condition = condition_in_words(record["access"])
+        for t, fate, evidence in record.get("words", {}).get("wrong", ()):
+            key = condition, fate
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] <= EACH_FATE:
+                label = WORD_FATES[fate].label
+                yield {"condition": condition, "fate": label, "run": record["run"], "t": t, "evidence": evidence}
+
+
+def condition_in_words(access: Row) -> str:
+    """Return the name of a condition: its memory system, or how the conversation was shown."""
+    return str(access["memory"] or access["condition"])
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """Return the names of rows: the condition, and the model, preset or settings where several rows share it."""
+    names = [condition_in_words(row) for row in rows]
+    models = {row["model"] for row in rows}
+    presets = {row.get("preset") for row in rows}
+    settings = [", ".join(f"{k}={v}" for k, v in row["memory_settings"].items()) for row in rows]
+    found = []
+    for name, row, told in zip(names, rows, settings, strict=True):
+        more = [row["model"]] if len(models) > 1 else []
+        more += [str(row["preset"])] if len(presets) > 1 else []
+        more += [told] if told and names.count(name) > 1 else []
+        found.append(", ".join([name, *more]))
+    return found

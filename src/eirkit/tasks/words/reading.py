@@ -1,0 +1,183 @@
+"""Reads passages of conversations as somebody who was not there: in any order, with gaps, and with names half known.
+
+A turn is `[2031-01-06] user: …`. What a passage does not say stays unknown: a first name that fits several people, a
+nickname whose owner was not mentioned, an amount added to a stock that was never counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from eirkit.tasks.words.language import Language, Listener, Spoken, read, subject_slot
+from eirkit.tasks.words.truth import Key, Knowledge
+from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
+
+_TURN = re.compile(r"^\[(\d{4}-\d\d-\d\d)\] (?:(user|assistant): )?", re.MULTILINE)
+
+
+class DatedTurn(NamedTuple):
+    """One turn of a passage."""
+
+    day: int | None  # None where the passage does not say
+    text: str
+
+
+class Heard(NamedTuple):
+    """One statement as it was read."""
+
+    statement: Saying
+    day: int
+    passage: int  # from 0
+
+
+def show_turn(day: int, role: str, text: str) -> str:
+    """Return a turn as memories and readers see it."""
+    return f"[{date.fromordinal(day).isoformat()}] {role}: {text}"
+
+
+def split_turns(passage: str) -> list[DatedTurn]:
+    """Return the turns of a passage; what stands before the first date has none."""
+    marks = list(_TURN.finditer(passage))
+    if not marks:
+        return [DatedTurn(None, passage.strip())]
+    head = passage[: marks[0].start()].strip()
+    found = [DatedTurn(None, head)] if head else []
+    for mark, after in zip(marks, [*marks[1:], None], strict=True):
+        text = passage[mark.end() : None if after is None else after.start()].strip()
+        if mark[2] != "assistant":
+            found.append(DatedTurn(date.fromisoformat(mark[1]).toordinal(), text))
+    return found
+
+
+class _Verbatim(Listener):
+    """Leaves every name as it was said."""
+
+    def resolve(self, name: str) -> str:
+        return name
+
+
+@lru_cache(maxsize=1 << 14)  # the same turns are read for every question
+def read_turn(language: Language, text: str, today: int) -> tuple[Spoken, ...]:
+    """Return what a text says, with names as they were said; nothing if it cannot be understood without more."""
+    return tuple(read(language, text, today, _Verbatim()))
+
+
+def hear_passages(language: Language, passages: Sequence[str], today: int, known: Iterable[str] = ()) -> list[Heard]:
+    """Return what passages say, the oldest first, with names resolved as far as the passages allow.
+
+    Args:
+        today: the day on which they are read; days in passages without a date are counted from it.
+        known: people who are known otherwise, such as from the question.
+    """
+    turns = [(turn, number) for number, text in enumerate(passages) for turn in split_turns(text)]
+    turns.sort(key=lambda pair: pair[0].day or 0)
+    raw = [
+        (one, turn.day or 0, number)
+        for turn, number in turns
+        for one in read_turn(language, turn.text, turn.day or today)
+        if isinstance(one, Saying)
+    ]
+    everybody = Listener()
+    for person in (*known, *(one.subject for one, _, _ in raw), *(str(one.value) for one, _, _ in raw)):
+        if " " in person:
+            everybody.mention(person)
+    for one, _, _ in raw:
+        if one.attribute == "nickname":
+            everybody.nicknames[str(one.value)] = one.subject
+    so_far = Listener()
+    found = [Heard(_resolved(one, so_far, everybody), day, number) for one, day, number in raw]
+    return list({(one.statement, one.day): one for one in reversed(found)}.values())[::-1]
+
+
+def _resolved(one: Saying, so_far: Listener, everybody: Listener) -> Saying:
+    """Return a statement with full names: of those mentioned before, as listeners understand it, or of all."""
+
+    def full(name: str) -> str:
+        return so_far.resolve(name) or everybody.resolve(name) or name
+
+    if subject_slot(one.attribute) == "p":
+        one = one._replace(subject=full(one.subject))
+    if one.attribute == "lead":
+        one = one._replace(value=full(str(one.value)))
+    if one.attribute == "nickname":
+        so_far.nicknames[str(one.value)] = one.subject
+    return one
+
+
+@dataclass(slots=True)
+class PartialKnowledge(Knowledge):
+    """Knowledge from passages with gaps."""
+
+    def hear(self, statement: Saying, day: int) -> None:
+        key = statement.attribute, statement.subject
+        if statement.op in ("raise", "lower") and key not in self.counts:
+            return  # the stock was never counted, so the total stays unknown
+        Knowledge.hear(self, statement, day)
+
+
+def learn(heard: Iterable[Heard]) -> PartialKnowledge:
+    """Return what somebody knows who has heard this."""
+    knowledge = PartialKnowledge()
+    for one in heard:
+        knowledge.hear(one.statement, one.day)
+    return knowledge
+
+
+def keys_of(question: WorldQuestion, knowledge: Knowledge) -> list[Key]:
+    """Return the facts that the answer to a question depends on, given what is known."""
+    form, attribute, subject, other = question
+    if form == "hop":
+        lead = knowledge.current("lead", subject)
+        return [("lead", subject), *([] if lead is None else [(attribute, str(lead))])]
+    if form == "follows":
+        place = knowledge.current("seat", subject)
+        return [("seat", subject), *([] if place is None else [("door", str(place))])]
+    if form in ("first", "between"):
+        return [(attribute, subject), (attribute, str(other))]
+    return [(attribute, subject)]
+
+
+def needed_statements(question: WorldQuestion, said: Sequence[Heard], knowledge: Knowledge) -> list[Heard]:
+    """Return the statements without which a question cannot be answered rightly."""
+    needed: list[Heard] = []
+    for key in keys_of(question, knowledge):
+        about = [one for one in said if (one.statement.attribute, one.statement.subject) == key]
+        needed += _deciding(question, about)
+    return needed
+
+
+def _deciding(question: WorldQuestion, about: Sequence[Heard]) -> Sequence[Heard]:
+    """Return those statements about one fact that decide the answer."""
+    if not about:
+        return ()
+    form = ATTRIBUTES[about[0].statement.attribute]
+    if form == "set":
+        return about
+    if form == "count":
+        counted = [at for at, one in enumerate(about) if one.statement.op in ("set", "replace")]
+        return about[counted[-1] if counted else 0 :]
+    if about[-1].statement.op == "forget":
+        return about[-1:]
+    if question.form == "before":
+        return about[-2:]
+    if question.form == "as_of":
+        return [one for one in about if one.day <= int(question.other or 0)][-1:]
+    return about[-1:]
+
+
+def without_last(said: Sequence[Heard], key: Key) -> Iterator[list[Heard]]:
+    """Yield what was said without the last statement about a fact, the last two, and so on."""
+    about = [one for one in said if (one.statement.attribute, one.statement.subject) == key]
+    for dropped in range(1, len(about)):
+        gone = set(map(id, about[-dropped:]))
+        yield [one for one in said if id(one) not in gone]
+
+
+def people_in(question: WorldQuestion) -> list[str]:
+    """Return the people whom a question names."""
+    return [name for name in (question.subject, str(question.other or "")) if " " in name]

@@ -1,0 +1,223 @@
+"""Runs in words: the perfect reader, its dials, memories, resuming, and records that say why answers were wrong."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eirkit.agents.conversing import ConversationSession, read_answer, words_below
+from eirkit.agents.driver import drive, wait_for
+from eirkit.agents.memories.in_process import Bm25
+from eirkit.agents.model import Message, ModelOptions
+from eirkit.agents.models.reader import make_reader
+from eirkit.cli import main
+from eirkit.errors import SpecError, UsageError
+from eirkit.runs.cells import Access
+from eirkit.runs.conversations import check_told_access, judge_told, told_session
+from eirkit.runs.store import scan_runs
+from eirkit.runs.suite import read_suite
+from eirkit.tasks.conversations import ToldWorld, canonical_answer, read_preset, spell, unspell
+from eirkit.tasks.generation import find_workload, generate, generate_many, prepare
+
+WHOLE = Access("whole", None)
+FAULTS = {
+    "misses": {"word_not_used"},
+    "confuses": {"word_entity"},
+    "keeps_old": {"word_stale"},
+    "returns_withdrawn": {"word_withdrawn"},
+    "invents": {"word_invented"},
+}
+
+
+def tasks(preset: str, seeds: range) -> list[ToldWorld]:
+    spec = find_workload("words").specify({"workload": "words", "preset": preset})
+    return [task for task in generate_many(spec, seeds) if isinstance(task, ToldWorld)]
+
+
+def run(task: ToldWorld, access: Access, **dials: float) -> dict[str, Any]:
+    """Return what the record of one run with the reader says about its answers."""
+    session = told_session(access, task, prepare(task.spec))
+    trace = wait_for(drive(session, make_reader(ModelOptions(extra=dials))))
+    return judge_told(access, task, trace)[1]
+
+
+@pytest.mark.parametrize("preset", ["small", "small+level=3", "small+level=1+alike=2+nicknames=3", "standard+level=3"])
+def test_the_perfect_reader_answers_everything_from_the_whole_conversation(preset):
+    asked = 0
+    for task in tasks(preset, range(40 if preset.startswith("small") else 3)):
+        record = run(task, WHOLE)
+        assert record["wrong"] == []
+        assert all(right == n for right, n in record["abilities"].values())
+        assert record["instruction"]["kept"] == record["instruction"]["asked"]
+        assert record["instruction"]["old"] == 0
+        asked += len(task.asked)
+    assert asked > 100
+
+
+@pytest.mark.parametrize("dial", FAULTS)
+def test_a_fault_of_the_reader_is_found_as_that_fault_and_as_no_other(dial):
+    seen: Counter[str] = Counter()
+    for task in tasks("small+updates=2", range(60)):
+        seen.update(run(task, WHOLE, **{dial: 1.0})["fates"])
+    assert set(seen) == FAULTS[dial]
+    assert sum(seen.values()) >= 20
+
+
+def test_a_dial_spoils_the_share_of_answers_that_it_is_set_to():
+    wrong = sum(sum(run(task, WHOLE, misses=0.25)["fates"].values()) for task in tasks("small", range(60)))
+    knowable = sum(one.answer is not None for task in tasks("small", range(60)) for one in task.asked)
+    assert 0.2 < wrong / knowable < 0.3  # five standard deviations of 1,200 draws
+
+
+def test_what_a_truncated_context_lacks_is_cut_and_what_it_shows_is_not():
+    (task,) = tasks("small", range(1))
+    record = run(task, Access("truncated", None, context_tokens=150))
+    assert set(record["fates"]) <= {"word_cut", "word_stale", "word_withdrawn", "word_entity"}
+    assert record["fates"]["word_cut"] > 0
+    for t, fate, evidence in record["wrong"]:
+        if fate == "word_cut":
+            turn = evidence[:300]
+            assert any(one.startswith(turn) for one in task.turns)
+            assert task.turns[-1] != turn, t  # the last turn is within any window
+
+
+def test_a_memory_with_only_write_and_search_gets_each_turn_as_a_record():
+    (task,) = tasks("small", range(1))
+    access = Access("external", None, "bm25")
+    memory = Bm25()
+    wait_for(memory.reset("one"))
+    trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
+    assert tuple(wait_for(memory.contents())) == task.turns
+    stored = [one.stored for one in trace.consultations if one.call.verb == "observe"]
+    assert stored[-1] == task.turns
+    assert [len(one) for one in stored] == sorted(len(one) for one in stored)
+
+
+def test_a_memory_with_its_own_observe_and_recall_is_used_by_them():
+    class Own(Bm25):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls: list[str] = []
+
+        async def observe(self, messages: list[Message], session: str, at: str) -> None:
+            self.calls.append(f"observe {session} {at} {len(messages)}")
+
+        async def recall(self, question: str, at: str, limit: int) -> list[str]:
+            self.calls.append(f"recall {at} {limit}")
+            return []
+
+    (task,) = tasks("small", range(1))
+    memory = Own()
+    wait_for(memory.reset("one"))
+    session = told_session(Access("external", None, "bm25"), task, prepare(task.spec))
+    wait_for(drive(session, make_reader(ModelOptions()), memory))
+    observed = [call for call in memory.calls if call.startswith("observe")]
+    assert observed[0] == f"observe session-1 2031-01-06 {len(task.sessions[0].messages)}"
+    assert len(observed) == len(task.sessions)
+    assert len(memory.calls) == len(task.sessions) + len(task.asked)
+
+
+def eirkit(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """Return what a command prints."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_a_sweep_in_words_can_be_resumed_and_every_part_of_it_shown(tmp_path: Path, capsys):
+    out = str(tmp_path / "runs")
+    grid = ["--workload", "words", "--memory", "text,bm25", "--model", "scripted/reader", "--seeds", "0:2"]
+    rows = json.loads(eirkit(capsys, "lacuna", "run", *grid, "--out", out, "--json"))["rows"]
+    assert [row["memory"] for row in rows] == ["text", "bm25"]
+    assert all(row["control"]["passes"] for row in rows)  # the whole conversation
+    for row in rows:
+        every = row["words"]["abilities"][0]
+        assert every["accuracy"] == pytest.approx(row["accuracy"])
+        assert every["low"] <= every["accuracy"] <= every["high"]
+        assert sum(row["words"]["fates"].values()) == every["asked"] - every["right"]
+    lines = (tmp_path / "runs" / "runs.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "runs" / "runs.jsonl").write_bytes(b"".join(lines[:-1]))
+    again = json.loads(eirkit(capsys, "lacuna", "run", "--resume", out, "--json"))["rows"]
+    assert [row["words"] for row in again] == [row["words"] for row in rows]
+    records = [record for record, _ in scan_runs(tmp_path / "runs" / "runs.jsonl")]
+    assert len(records) == len(lines)
+    for record in records:
+        assert record["task"]["preset"] == "small"
+        assert record["score"]["correct"] + len(record["words"]["wrong"]) == record["score"]["steps"]
+    shown = eirkit(capsys, "report", out, "--out", str(tmp_path / "page.html"))
+    assert "24 questions" in shown or "48 questions" in shown
+    assert "Accuracy by ability" in (tmp_path / "page.html").read_text("utf-8")
+    assert "Accuracy by ability" in eirkit(capsys, "lacuna", "run", "--resume", out)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"n": 5}, "words takes no n"),
+        ({"preset": "huge"}, "no preset named 'huge'"),
+        ({"preset": "small+people"}, "'people' is no dial"),
+        ({"condition": "lru"}, "no condition of conversations named 'lru'"),
+        ({"memory": "oracle"}, "made from labelled records"),
+        ({"panel": "strict", "memory": "bm25"}, "conversations have no panel"),
+        ({"condition": "external"}, "needs a memory system"),
+    ],
+)
+def test_what_conversations_do_not_have_is_refused(given, error):
+    with pytest.raises((UsageError, SpecError), match=error):
+        read_suite({"workload": "words", "model": "scripted/reader", **given})
+
+
+def test_other_workloads_have_no_presets_and_their_records_stay_as_they_were():
+    with pytest.raises(UsageError, match="store-recall has no presets"):
+        read_suite({"workload": "store-recall", "model": "reference/exact", "preset": "small"})
+    assert "preset" not in find_workload("store-recall").specify({"workload": "store-recall"}).as_json()
+
+
+def test_a_seed_gives_the_same_conversation_alone_and_among_others():
+    alone = generate(find_workload("words").specify({"workload": "words"}).with_seed(3))
+    assert alone == tasks("small", range(5))[3]
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer", "below"),
+    [
+        ("ANSWER: Ternax", "Ternax", ""),
+        ("I think so.\nANSWER: Ternax\nNutosket", "Ternax", "Nutosket"),
+        ("**ANSWER:** Ternax.", "Ternax.", ""),
+        ("ANSWER: a\nANSWER: b", "b", ""),
+        ("Ternax", None, ""),
+        ("ANSWER:", None, ""),
+    ],
+)
+def test_answers_are_read_from_replies(reply, answer, below):
+    assert read_answer(reply) == answer
+    assert words_below(reply) == below
+
+
+def test_answers_are_compared_by_what_they_say():
+    (task,) = tasks("small", range(1))
+    question = task.asked[0].question
+    forms = {
+        "all": [("Bab, Aab", "aab, bab"), ("Aab and Bab.", "aab, bab")],
+        "day": [("8 January 2031", "2031-01-08"), ("January 8, 2031", "2031-01-08"), ("2031-01-08", "2031-01-08")],
+        "how_many": [("3", "3"), ("3 of them", "3")],
+        "now": [("“Ternax”.", "ternax"), ("Unknown", "unknown"), ("", "unknown")],
+    }
+    for form, pairs in forms.items():
+        for text, canonical in pairs:
+            assert canonical_answer(task.language, question._replace(form=form, attribute="desk"), text) == canonical
+    assert unspell(spell("8 März")) == "8 März"
+    assert read_preset("small+people=9")[0].people == 9
+
+
+def test_a_session_holds_no_answers():
+    (task,) = tasks("small+questions=40", range(1))
+    session = told_session(WHOLE, task, prepare(task.spec))
+    assert isinstance(session, ConversationSession)
+    assert not any(hasattr(step, "answer") for step in session.talk.task.steps)
+    check_told_access(WHOLE)
