@@ -19,11 +19,11 @@ from eirkit.agents.serving.metered import (
     MAY_BE_BILLED,
     PASSING,
     Metered,
-    ReplyCache,
     make_metered,
     pause_seconds,
 )
 from eirkit.agents.serving.prices import Price
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, UsageError
 from eirkit.runs.journal import LEDGER, SpendJournal
 
