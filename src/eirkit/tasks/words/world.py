@@ -274,9 +274,11 @@ class _Maker:
         for session in later:
             op: Operation = ("raise", "lower", "replace")[self.below(3)]
             amount = self.unused(2, MOST_BOXES // 2)
-            if (op == "lower" and amount > total) or (op == "raise" and total + amount > MOST_BOXES):
+            sum_ = total + amount * (1 if op == "raise" else -1)
+            if not 0 <= sum_ <= MOST_BOXES or sum_ in self.numbers:  # a total that was said would not be new
                 op = "replace"
-            total = amount if op == "replace" else total + amount * (1 if op == "raise" else -1)
+            total = amount if op == "replace" else sum_
+            self.numbers.add(total)
             self.said[session].append(Saying(op, "boxes", place, amount))
         self.asked.append(WorldQuestion("now", "boxes", place))
 
