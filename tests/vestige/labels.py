@@ -1,6 +1,8 @@
 """Commands of recorded runs, labelled by hand one by one: which files each showed, and which files it changed.
 
-`labels.jsonl` names set, run, turn and call with a hash of the command, never its text. What the labels hold:
+`labels.jsonl` and `drawn_labels.jsonl` name set, run, turn and call with a hash of the command, never its text. The
+first holds single commands; the second every action of twenty runs that were drawn by lot, of long runs forty in a row
+(`docs/design/twenty-more-runs.md`). What the labels hold:
 
 - A file is read where the answer shows lines of it: views, matches of a search, diffs, printed sources, an old version.
   Names alone, tracebacks, test reports and warnings are no reads, nor is a file that a script opens and does not show.
@@ -21,6 +23,7 @@ from typing import Literal
 from eirkit.logs.trajectory import Call
 
 LABELS = Path(__file__).with_name("labels.jsonl")
+DRAWN = Path(__file__).with_name("drawn_labels.jsonl")
 
 Half = Literal["build", "held-out"]
 
@@ -34,15 +37,15 @@ class Label:
     turn: int  # from 1
     call: int  # in the turn, from 0
     sha256: str  # of `command_text`, its first 16 digits
-    split: Half
+    split: Half | Literal["drawn"]
     reads: frozenset[str]
     writes: frozenset[str]
     note: str = ""
 
 
-def read_labels() -> tuple[Label, ...]:
-    """Return all labels in the order of the file."""
-    return tuple(_label(json.loads(line)) for line in LABELS.read_text(encoding="utf-8").splitlines())
+def read_labels(path: Path = LABELS) -> tuple[Label, ...]:
+    """Return all labels of a file in its order."""
+    return tuple(_label(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def command_text(call: Call) -> str:

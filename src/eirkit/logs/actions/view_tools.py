@@ -114,7 +114,7 @@ _BARE_LINE = re.compile(r"\d{1,9}[:-]")
 def view(call: Call, state: ShellState) -> Touches:
     """A file shown in whole or in part; a directory shows names only."""
     path = path_of(call, state)
-    if path is None or shows_nothing(call):
+    if path is None or path == "." or shows_nothing(call):
         return NOTHING_TOUCHED
     seen = view_of(call)
     if not seen.text.strip():
@@ -178,13 +178,13 @@ def search(call: Call, state: ShellState) -> Touches:
     if named is not None and _is_file(named, call.output, state):
         flow = Flow("files", files=tuple(state.resolve_all([named])), chosen=True, numbering="colon")
     else:
-        flow = Flow("search", folder=state.folder)
+        flow = Flow("search", folder=state.folder, on_windows=state.folder[1:2] == ":" and "\\" in call.output)
     return Touches(tuple(reads_of([flow], call.output, state)) if flow.files or flow.kind == "search" else ())
 
 
 def _is_file(named: str, output: str, state: ShellState) -> bool:
     """Return whether a search covered one file, by its name, by lines without a name, or because it was seen before."""
-    if "." in named.rpartition("/")[2].strip(".") or _BARE_LINE.match(output):
+    if "." in named.replace("\\", "/").rpartition("/")[2].strip(".") or _BARE_LINE.match(output):
         return True
     return state.resolve(named) in state.shown
 

@@ -52,9 +52,9 @@ _GIT_REFUSED = re.compile(
     r"(?m)^error: (?:patch failed|corrupt patch|unrecognized input|No valid patches|[^\n]*: patch does not apply)"
 )
 
-# Claude Code adds where the next command starts; no command printed it.
-_NOTE = "Shell cwd was reset to "
-_SCAFFOLD_NOTE = re.compile(rf"(?m)^{_NOTE}[^\n]*+\n?")
+# Claude Code adds the exit code and where the next command starts; no command printed them.
+_NOTES = ("Exit code ", "Shell cwd was reset to ")
+_SCAFFOLD_NOTE = re.compile(rf"\A{_NOTES[0]}\d{{1,3}}(?:\n|\Z)|^{_NOTES[1]}[^\n]*+\n?", re.MULTILINE)
 
 # Commands whose error message always means a non-zero exit code.
 _STRICT = frozenset({"rm", "cp", "mv", "sed", "cat", "cd", "mkdir", "touch", "ln", "head", "tail", "ls", "patch"})
@@ -67,12 +67,12 @@ _UNPARSED = re.compile(
 
 def shell_touches(command: str, output: str, exit_code: int, state: ShellState) -> Touches:
     """Return what a command touched, and update `state` for the next one."""
-    if _NOTE in output:
+    if output.startswith(_NOTES[0]) or _NOTES[1] in output:
         output = _SCAFFOLD_NOTE.sub("", output)
     walk = Walk(state, COMMANDS, output, exit_code)
     folder = state.folder
-    if state.folder[:1] == "/":
-        walk.variables["PWD"] = state.folder
+    if state.folder[:1] == "/" or state.folder[1:2] == ":" or not state.folder:
+        walk.variables["PWD"] = state.folder or "."
     if exit_code == 0 or not _UNPARSED.search(output):
         state.on_windows = state.on_windows or state.folder[1:2] == ":" or is_windows(command)
         walk.run(parse(as_shell(command, on_windows=state.on_windows)))

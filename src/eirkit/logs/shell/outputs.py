@@ -28,6 +28,7 @@ _CONTEXT = re.compile(r"(?m)^([^\s:][^:\n]{0,400}?)-(\d{1,9})-(.*)$")
 _HEADING = re.compile(r"(?m)^==> ([^\n]+) <==\n")
 _DIFF_FILE = re.compile(r"(?m)^diff (?:--git|--cc|-\w*+) [^\n]*\n|^--- [^\n]+\n(?=\+\+\+ )")
 _NEW_NAME = re.compile(r"(?m)^\+\+\+ (?:b/|w/)?([^\t\n]+)")
+_SURE_NAME = re.compile(r"[^/]*+/.*\.\w{1,8}")
 _PATHLIKE = re.compile(r"[\w.@+~/-]+")
 
 
@@ -290,7 +291,9 @@ def _search_reads(flow: Flow, text: str, state: ShellState) -> Iterator[FileRead
         for name, number, line in pattern.findall(text):
             if name not in resolved:
                 plain = name.replace("\\", "/") if flow.on_windows else name
-                known = pattern is not _CONTEXT and accepts(plain[2:] if plain[1:2] == ":" else plain)
+                known = accepts(plain[2:] if plain[1:2] == ":" else plain)
+                # A hyphen may be part of a name; only one with a folder and a suffix is sure.
+                known = known and (pattern is not _CONTEXT or _SURE_NAME.fullmatch(plain) is not None)
                 resolved[name] = state.resolve(plain, flow.folder) if known else None
             path = resolved[name]
             if path is not None:

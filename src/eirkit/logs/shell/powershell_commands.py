@@ -207,12 +207,21 @@ def download(walk: Walk, call: Invocation) -> Flow:
     return OTHER
 
 
+def join_path(walk: Walk, call: Invocation) -> Flow:
+    """`Join-Path` prints one path."""
+    options = _split(call.arguments)
+    words = [*filter(None, [options.first("-path"), options.first("-childpath")]), *options.operands]
+    return Flow("text", text="/".join(words)) if words and UNKNOWN not in "".join(words) else OTHER
+
+
 def _pass_on(walk: Walk, call: Invocation) -> Flow:
     return chosen(call.stdin)
 
 
 def say(walk: Walk, call: Invocation) -> Flow:
-    """`Write-Output` and `Write-Host` print their words."""
+    """`Write-Output` and `Write-Host` print their words, or their input."""
+    if not call.arguments:
+        return call.stdin
     text = " ".join(_split(call.arguments).operands)
     return OTHER if UNKNOWN in text else Flow("text", text=f"{text}\n")
 
@@ -226,7 +235,8 @@ POWERSHELL: dict[str, Callable[[Walk, Invocation], Flow]] = {
     "out-string": lambda walk, call: call.stdin,
     "clear-content": clear_content,
     "findstr": findstr,
-    "format-hex": get_content,
+    "join-path": join_path,
+    **dict.fromkeys(("format-hex", "import-csv", "import-clixml"), get_content),
     **dict.fromkeys(("new-item", "ni"), new_item),
     **dict.fromkeys(("remove-item", "ri", "del", "erase"), _as_unix(remove)),
     **dict.fromkeys(("copy-item", "cpi", "copy", "xcopy"), _as_unix(copy)),

@@ -263,7 +263,7 @@ def powershell(walk: Walk, call: Invocation) -> Flow:
 
 def command_prompt(walk: Walk, call: Invocation) -> Flow:
     """`cmd /c`: its rest is a line of commands."""
-    at = next((place for place, word in enumerate(call.arguments) if word.lower() in ("/c", "/k")), None)
+    at = next((place for place, word in enumerate(call.arguments) if word.lower() in ("/c", "/k", "//c")), None)
     return OTHER if at is None else walk.within(parse(as_shell(" ".join(call.arguments[at + 1 :]), on_windows=True)))
 
 

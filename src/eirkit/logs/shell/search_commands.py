@@ -98,7 +98,8 @@ def _searched(
     named = options.has("-H", "--with-filename")
     plain = [word for word in operands if not isinstance(word, Glob) and UNKNOWN not in word]
     alone = len(plain) == 1 and len(operands) == 1
-    if alone and not named and (not recursive or _looks_like_file(plain[0])):
+    is_folder = alone and f"\n{plain[0].rstrip('/')}/" in f"\n{walk.output}"  # names of files in it precede lines
+    if alone and not named and not is_folder and (not recursive or _looks_like_file(plain[0])):
         numbering = "colon" if options.has("-n", "--line-number") else ""
         files = walk.paths(plain)
         flow = Flow("files", files=files, chosen=True, numbering=numbering, sought=sought)  # type: ignore[arg-type]
@@ -107,6 +108,8 @@ def _searched(
         files = () if recursive else walk.paths(plain)
         return Flow("files", files=files, chosen=True, sought=sought) if files else OTHER
     bases = tuple(operands) if len(plain) == len(operands) else ()
+    if walk.state.on_windows and "\\" in walk.output:
+        return Flow("search", folder=walk.folder, on_windows=True)
     return Flow("search", folder=walk.folder, bases=bases, sought=sought)
 
 

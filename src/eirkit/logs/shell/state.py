@@ -27,6 +27,7 @@ _LONGEST_GLOB = 200
 _KEPT_CHARACTERS = 1 << 23  # characters of file texts that are kept
 _NAME = re.compile(r"[\w./@+~-]+")
 _CONTROL = re.compile(r"[\x00-\x1f]")  # in no file's name; some mark what a word does not determine
+_MOUNTED = re.compile(r"/[A-Za-z]/")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 
 
@@ -69,6 +70,8 @@ class ShellState:
         base = self.folder if folder is None else folder
         if _DRIVE.match(word):
             return _normal(word[0].upper() + word[1:].replace("\\", "/"))
+        if base[1:2] == ":" and _MOUNTED.match(word):  # Git Bash names drives so
+            return _normal(f"{word[1].upper()}:{word[2:]}")
         path = word if not base or word[0] in "/~" else f"{base}/{word}"
         return _normal(path)
 

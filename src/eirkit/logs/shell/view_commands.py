@@ -57,6 +57,9 @@ _AWK_SPAN = re.compile(rf"\s*+NR\s*+==\s*+(\d{{1,9}})\s*+,\s*+NR\s*+==\s*+(\d{{1
 _AWK_SHOWS_NOTHING = re.compile(r"print\s++(?:NR|FILENAME|length)\b")
 
 
+_PAGER_VALUES = {"bat": "rl", "batcat": "rl", "less": "p", "more": "p", "pygmentize": "lfO"}
+
+
 def contents(walk: Walk, operands: list[str], stdin: Flow) -> Flow:
     """Return the stream of the files that operands name, or of the input if there are none."""
     named = [word for word in operands if word != "-"]
@@ -82,7 +85,7 @@ def _each(walk: Walk, flow: Flow, operands: list[str], first: int, last: int | N
 def cat(walk: Walk, call: Invocation) -> Flow:
     """`cat` and pagers."""
     options = split_options(
-        call.arguments, "" if call.name == "cat" else "pr", ("--line-range", "--language", "--style")
+        call.arguments, _PAGER_VALUES.get(call.name, ""), ("--line-range", "--language", "--style", "--theme")
     )
     flow = contents(walk, options.operands, call.stdin)
     if call.name == "cat" and options.has("-n", "--number"):

@@ -102,7 +102,7 @@ def _assignment(found: re.Match[str]) -> str:
 
 def _file_class(found: re.Match[str]) -> str:
     """Return what `[IO.File]::ReadAllText(name)` and its like do as a command."""
-    name = found[2].partition(",")[0].strip().rstrip(")")
+    name = found[2].partition(",")[0].partition(")")[0].strip()
     verb = "Get" if found[1].startswith("Read") else "Add" if found[1].startswith("Append") else "Set"
     return f"{verb}-Content {name}" if found[1].startswith(("Read", "Append", "Write")) else found[0]
 

@@ -17,6 +17,8 @@ from eirkit.logs.trajectory import WriteKind
 _HEADER = re.compile(
     r"(?m)^(?:\+\+\+ ([^\t\n]+)|--- ([^\t\n]+)|\*\*\* (Add|Update|Delete) File: ([^\n]+)|\*\*\* Move to: ([^\n]+))"
 )
+_RUBY_READS = re.compile(r"""\b(?:File|IO)\.(?:read|readlines|foreach)[( ]['"]([^'"#\n]{1,400})['"]""")
+_PLIST_CHANGES = frozenset({"-replace", "-insert", "-remove", "-convert"})
 _KINDS: dict[str, WriteKind] = {"Add": "whole", "Update": "edit", "Delete": "delete"}
 
 
@@ -158,7 +160,8 @@ def perl(walk: Walk, call: Invocation) -> Flow:
     if edits:
         edit_in_place(walk, call, operands)
         return NOTHING
-    files = walk.paths(operands)
+    shown = [name for name in _RUBY_READS.findall(" ".join(call.arguments)) if call.name == "ruby"]
+    files = walk.paths([*operands, *shown])
     return Flow("files", files=files, chosen=True) if files else call.stdin
 
 
@@ -268,6 +271,31 @@ def fetch(walk: Walk, call: Invocation) -> Flow:
     return OTHER
 
 
+def property_list(walk: Walk, call: Invocation) -> Flow:
+    """`plutil` and `PlistBuddy` of macOS print a property list, or change it."""
+    words = call.arguments
+    asked = _after(words, "-c").lower()
+    if asked.startswith(("set", "add", "delete")) or not _PLIST_CHANGES.isdisjoint(words):
+        target = _after(words, "-o") or words[-1]
+        walk.write(call, [target] if target != "-" else [])
+        return OTHER
+    shows = asked.startswith("print") or "-p" in words or "-extract" in words
+    return Flow("files", files=walk.paths(words[-1:]), chosen=True) if shows else OTHER
+
+
+def _after(words: list[str], option: str) -> str:
+    return words[words.index(option) + 1] if option in words[:-1] else ""
+
+
+def convert_text(walk: Walk, call: Invocation) -> Flow:
+    """`textutil -convert` of macOS writes the file after `-output`, or one beside its file."""
+    words = call.arguments
+    suffix, target = _after(words, "-convert"), _after(words, "-output")
+    if suffix and "-stdout" not in words:
+        walk.write(call, [target or f"{words[-1].rpartition('.')[0]}.{suffix}"], "whole")
+    return OTHER
+
+
 def truncate(walk: Walk, call: Invocation) -> Flow:
     """`truncate`, `shred`, `dos2unix` and similar commands."""
     walk.write(call, split_options(call.arguments, "sr").operands)
@@ -294,7 +322,9 @@ CHANGERS: dict[str, Callable[[Walk, Invocation], Flow]] = {
     **ARCHIVERS,
     "tee": tee,
     "sponge": tee,
-    "cp": copy,
+    **dict.fromkeys(("cp", "ditto"), copy),
+    **dict.fromkeys(("plutil", "PlistBuddy"), property_list),
+    "textutil": convert_text,
     "install": copy,
     "ln": copy,
     "mv": move,
