@@ -24,7 +24,7 @@ class StandingRule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class InstructionState:
     """What the user has said about one aspect of answers, up to some moment."""
 
     attribute: str
@@ -40,7 +40,7 @@ def kept(rule: StandingRule, answer: str) -> bool:
     return wanted in (words[-1:] if rule.attribute == "signature" else words[:1])
 
 
-def judge(standing: Standing, answer: str, seen: str | None) -> Verdict:
+def judge(standing: InstructionState, answer: str, seen: str | None) -> Verdict:
     """Return what became of an instruction in one answer.
 
     Args:
@@ -58,7 +58,7 @@ def judge(standing: Standing, answer: str, seen: str | None) -> Verdict:
     return "ignored" if re.search(rf"\b{re.escape(current.value)}\b", seen, re.IGNORECASE) else "dropped"
 
 
-def standing_at_answers(world: World) -> Iterator[tuple[Standing, ...]]:
+def standing_at_answers(world: World) -> Iterator[tuple[InstructionState, ...]]:
     """Yield for each question of a world, in the order of asking, the instructions given before it."""
     rules: dict[str, list[StandingRule | None]] = {}
     for session in world.sessions:
@@ -67,7 +67,7 @@ def standing_at_answers(world: World) -> Iterator[tuple[Standing, ...]]:
                 said = None if op == "forget" else StandingRule(attribute, str(value))
                 rules.setdefault(attribute, []).append(said)
         now = tuple(
-            Standing(attribute, told[-1], tuple(rule for rule in told[:-1] if rule is not None))
+            InstructionState(attribute, told[-1], tuple(rule for rule in told[:-1] if rule is not None))
             for attribute, told in sorted(rules.items())
         )
         yield from (now for _ in session.questions)
