@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.eir.demand import ClassCount, DemandCurve, select_cuts
+from eirkit.eir.step_bounds import StepBound
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words
@@ -135,7 +136,7 @@ Graph = tuple[tuple[int, ...], ...]  # references of steps 1 … n of one task
 
 _VERBS = (
     *("operate", "operate_batch", "rule", "canonical", "check", "width", "alphabet"),
-    *("kinds", "references", "stores", "last_use", "demand"),
+    *("kinds", "references", "stores", "last_use", "demand", "bounds"),
 )
 
 workloads: Registry[type[Workload]] = Registry(
@@ -232,6 +233,12 @@ class Workload(ABC):
         """Return EIR after each step under this workload's contract."""
         raise UsageError(
             f"no EIR formula is known for {spec.workload!r}; count a small instance with `eirkit eir count`"
+        )
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        """Return what memories can reach at each step under uniform inputs; None where a step needs no memory."""
+        raise UsageError(
+            f"no ceiling is known for {spec.workload!r}; give a small instance as a contract to `eirkit eir frontier`"
         )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
-from math import comb
+from math import comb, log2
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.eir.demand import DemandCurve, full_lookup, running_maximum, stepwise_sum, store_recall
+from eirkit.eir.demand import DemandCurve, full_lookup, recallable, running_maximum, stepwise_sum, store_recall
 from eirkit.eir.frontier import demand_of_frontiers
+from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, StepBound, UniformRecords, WeightedRecords
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.seeds import below, words
 from eirkit.tasks.task import Kind, Payload, TaskSpec
@@ -48,6 +50,10 @@ class StoreRecall(Lookup):
             lambda t: store_recall(spec.q, spec.n, spec.reach, t),
             "closed form: Store–Recall, every value that the next recall may ask for",
         )
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        stored = (len(recallable(spec.n, spec.reach, t - 1)) for t in range(1, spec.n + 1))
+        return [UniformRecords(w, 1, spec.q, spec.slots) if w and t % 2 == 0 else None for t, w in enumerate(stored, 1)]
 
 
 DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
@@ -96,6 +102,14 @@ class FullLookup(Lookup):
             "closed form: Full Lookup, every stored label while a query remains",
         )
 
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        # A shuffled popularity is unknown when the memory is written, so each query is uniform to it.
+        step: StepBound = UniformRecords(spec.m, 1, spec.q, spec.slots)
+        if spec.queries == "zipf":
+            total = sum(1 / label for label in range(1, spec.m + 1))
+            step = WeightedRecords(tuple(1 / label / total for label in range(1, spec.m + 1)), self.alphabet(spec))
+        return [None] * spec.m + [step] * (spec.n - spec.m)
+
 
 @lru_cache(maxsize=16)
 def _zipf_steps(m: int) -> NDArray[np.uint64]:
@@ -137,6 +151,10 @@ class StepwiseSum(Workload):
             "closed form: Stepwise Sum, every eligible residue must survive",
         )
 
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        windows = (min(t, spec.reach) for t in range(spec.n))
+        return [UniformRecords(w, min(spec.fan_in, w), spec.q, spec.slots) if w else None for w in windows]
+
 
 class Maximum(Workload):
     """The operator that both maximum workloads share."""
@@ -164,6 +182,9 @@ class StepwiseMaximum(Maximum):
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return demand_of_frontiers(graph, spec.reach, spec.fan_in, 1, spec.q, cuts, copies=spec.slots)
 
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        return _local_maxima(spec, graph, log2(self.alphabet(spec)), 1)
+
 
 @workloads.add("running-max")
 class RunningMaximum(Maximum):
@@ -183,6 +204,11 @@ class RunningMaximum(Maximum):
         return curve_of(
             spec, cuts, lambda t: running_maximum(spec.q, spec.n, t), "closed form: Running Maximum, one value survives"
         )
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        if spec.slots > 1:  # a memory that keeps all slots may need more; the ceiling of one slot holds for all
+            return _local_maxima(replace(spec, fan_in=1, lookback=1), graph, log2(self.alphabet(spec)), 1)
+        return [ChainedMaximum(spec.q, t) if t else None for t in range(spec.n)]
 
 
 @workloads.add("stepwise-topk")
@@ -223,3 +249,19 @@ class StepwiseTopK(Workload):
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return demand_of_frontiers(graph, spec.reach, spec.fan_in, spec.k, spec.q, cuts)
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        return _local_maxima(spec, graph, log2(self.alphabet(spec)), spec.k)
+
+
+def _local_maxima(spec: TaskSpec, graph: Graph, record_bits: float, width: int) -> list[StepBound | None]:
+    """Return bounds for steps that compare `width` fresh values with those behind their references."""
+    behind: list[set[int]] = []  # the steps whose inputs each answer depends on
+    found: list[StepBound | None] = []
+    for t, refs in enumerate(graph, 1):
+        cone = set().union(*(behind[r - 1] for r in refs)) if refs else set[int]()
+        window = min(t - 1, spec.reach)
+        single = ChainedMaximum(spec.q, width * len(cone), width)
+        found.append(LocalMaximum(single, window, len(refs), record_bits) if refs else None)
+        behind.append({*cone, t})
+    return found
