@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Recording, formats
 from tests.vestige.formats import test_claude_code, test_codex, test_gemini_cli, test_inspect, test_tau
-from tests.vestige.formats.samples import openhands_events
+from tests.vestige.formats.samples import amp, cline, kimi_code, openhands_events, trae_agent
 from tests.vestige.formats.test_atif import agent, call, said, trajectory
 from tests.vestige.formats.test_harbor import ATIF
 
@@ -65,6 +65,12 @@ ANSWER = {"type": "tool_result", "tool_use_id": "c", "content": "one"}
 RESULT = {"task_name": "t", "trial_name": "t__1", "verifier_result": {"rewards": {"reward": 1}}}
 # By the name of the format; words behind it tell two kinds apart.
 SOUND: dict[str, tuple[Writer, Any]] = {
+    "amp": (json_file, amp.THREAD),
+    "cline": (json_file, cline.SESSION),
+    "cline as tags": (json_file, cline.TAGGED),
+    "kimi-code": (json_lines, kimi_code.LINES),
+    "kimi-code of kimi-cli": (json_lines, kimi_code.OLDER),
+    "trae-agent": (json_file, trae_agent.TRAJECTORY),
     "atif": (
         json_file,
         trajectory(

@@ -78,7 +78,6 @@ class MemberRange:
 
 Section: TypeAlias = LineRange | RowRange | MemberRange
 
-
 NAMED = 100  # damaged parts of one document that are reported one by one; the rest is counted
 
 
@@ -124,6 +123,9 @@ class LogDocument(Protocol):
     def json(self) -> Any:
         """Return the whole document as one JSON value."""
         ...
+
+    def text(self) -> str:
+        """Return the whole document as text, with invalid UTF-8 replaced."""
 
     def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
@@ -218,9 +220,8 @@ class StoredDocument:
 
     def members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive; none for anything else."""
-        return (
-            _within(self.section, self.all_members()) if isinstance(self.section, MemberRange) else self.all_members()
-        )
+        found = self.all_members()
+        return _within(self.section, found) if isinstance(self.section, MemberRange) else found
 
     def all_members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive, whatever section of it this is."""
