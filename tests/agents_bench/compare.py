@@ -60,8 +60,8 @@ def compare(agent: Agent, folder: Path) -> Comparison:
         tuple(tuple(sorted(step.shows)) for step in steps),
         tuple(tuple(sorted({write.path for write in turn.writes})) for turn in turns),
         tuple(step.writes for step in steps),
-        _kept(run),
-        _held(_texts(_next_request(folder, run))),
+        _kept(run) if agent.compacts else None,
+        _held(_texts(_next_request(folder, run))) if agent.compacts else {},
     )
 
 

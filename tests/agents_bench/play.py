@@ -30,7 +30,10 @@ _SET_FLAGS, _UP, _RUNNING = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNI
 def play(agent: Agent, packages: Path, folder: Path) -> None:
     """Play the session of an agent in a new folder, in a network namespace."""
     words = [sys.executable, "-m", "tests.agents_bench.play", agent.name, str(packages), str(folder), _INSIDE]
-    completed(["unshare", "--map-root-user", "--net", *words], check=True)
+    # A process namespace, too: what an agent leaves running, such as a daemon, ends with the session.
+    completed(
+        ["unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", *words], check=True
+    )
 
 
 def can_play() -> bool:

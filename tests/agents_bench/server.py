@@ -24,7 +24,8 @@ SUMMARY = (
 )
 _ASKS = re.compile(
     r"CONTEXT CHECKPOINT COMPACTION|compaction_trigger|create a detailed summary|detailed prompt for continuing|"
-    r"anchored summary|[Ss]ummarize (?:the|this) conversation|generate a (?:new )?<state_snapshot>"
+    r"anchored summary|Create a handoff summary|[Ss]ummarize (?:the|this) conversation|"
+    r"generate a (?:new )?<state_snapshot>"
 )
 _SUMMARISES = re.compile(r"state_snapshot|compact|summar", re.IGNORECASE)
 

@@ -45,7 +45,7 @@ def test_a_memory_system_conforms_or_is_found_out(name):
         with pytest.raises(AssertionError, match=EXCUSED[name]):
             check_memory(kind, seconds=0.2 if name == "broken-late" else SECONDS)
     else:
-        assert len(check_memory(kind, seconds=SECONDS).held) == 9
+        assert len(check_memory(kind, seconds=SECONDS).held) == 18
 
 
 def test_a_system_without_a_verb_is_named():
@@ -55,7 +55,7 @@ def test_a_system_without_a_verb_is_named():
     with pytest.raises(AssertionError, match=r"it has no reset, write, .*the verbs it needs") as caught:
         check_memory(Half)  # type: ignore[arg-type]
     assert str(caught.value).count("it has no") == 1, "one mistake is told once"
-    assert "9 requirements fail for it" in str(caught.value)
+    assert "18 requirements fail for it" in str(caught.value)
 
 
 class FourVerbs:
@@ -96,7 +96,7 @@ class ThreadBound(FourVerbs):
 
 @pytest.mark.parametrize("kind", [FourVerbs, ThreadBound])
 def test_four_plain_functions_are_a_memory_system(kind):
-    assert len(check_memory(kind).held) == 9
+    assert len(check_memory(kind).held) == 18
 
 
 def test_a_plain_function_that_hangs_is_late_and_nothing_waits_for_it():
@@ -128,7 +128,7 @@ def test_a_verb_may_return_something_to_wait_for():
         def flush(self) -> Coroutine[Any, Any, None]:
             return super().flush()
 
-    assert len(check_memory(Handing).held) == 9
+    assert len(check_memory(Handing).held) == 18
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,68 @@ def test_a_cap_of_any_size_wastes_at_most_one_run(tmp_path, connections):
         assert resume_sweep(folder, funds=SpendingLimits(total * 9)).complete
 
 
+def _limit(received: Received) -> int:
+    return int(received.body.get("max_completion_tokens") or received.body["max_tokens"])
+
+
+def billed(tally: list[Decimal], received: Received) -> Answer:
+    """Answer well with 5 to 65 tokens, or as many as allowed, count a token for four characters, and keep the bill."""
+    good = answers_as("calculator")(received)
+    messages, limit = received.body["messages"], _limit(received)
+    wanted = 5 + 30 * (sum(map(ord, messages[-1]["content"])) % 3)
+    tokens = sum(len(one["content"]) for one in messages) // 4 + 8, min(wanted, limit)
+    body = {**json.loads(good.body), "usage": {"prompt_tokens": tokens[0], "completion_tokens": tokens[1]}}
+    if wanted > limit:
+        body["choices"][0] = {**body["choices"][0], "finish_reason": "length"}
+    tally.append((tokens[0] * 100 + tokens[1] * 400) / Decimal(1_000_000))
+    return replace(good, body=json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_at_the_usual_limit_on_tokens_no_more_than_one_run_stays_unbought(tmp_path, connections):
+    """A call may cost more than a whole run at most, so that the last of a cap buys calls with a lower limit."""
+    (prices := tmp_path / "prices.toml").write_text(PRICES.replace("1000,", "100,", 1).replace("1000,", "400,"))
+    tasks = {"workload": "stepwise-sum", "n": 12, "m": 4, "h": 4, "seeds": "0:4", "model": "openai/any"}
+    tally: list[Decimal] = []
+    with ModelServer(lambda received: billed(tally, received)) as server:
+        wanted = read_suite({**tasks, "model_options": {"base_url": server.url, "connections": connections}})
+        start_sweep(wanted, tmp_path / "whole", SpendingLimits(prices=prices))
+        runs, _ = by_attempt(tmp_path / "whole")
+        total, dearest = sum(runs), max(runs)
+        assert dearest < Decimal(400 * 1024) / 1_000_000, "less than a reply of 1,024 tokens"
+        for percent in (9, 23, 30, 52, 61, 77, 99):
+            tally.clear()
+            cap, folder = total * percent / 100, tmp_path / f"{percent}"
+            start_sweep(wanted, folder, SpendingLimits(cap, prices))
+            finished, _ = by_attempt(folder)
+            assert sum(tally) == read_journal(folder).spending.total_usd <= cap
+            assert cap - sum(finished) <= dearest
+            right = {record["run"]: record["score"] for record, _ in scan_runs(tmp_path / "whole" / RUNS)}
+            assert all(record["score"] == right[record["run"]] for record, _ in scan_runs(folder / RUNS))
+
+
+def test_a_reply_that_the_rest_of_a_cap_cuts_is_no_answer(tmp_path):
+    """The first reply is longer than what the cap buys: it is paid for, and neither an answer nor a fault of a step."""
+    (prices := tmp_path / "prices.toml").write_text(PRICES.replace("1000,", "100,", 1).replace("1000,", "400,"))
+    tasks = {"workload": "stepwise-sum", "n": 12, "m": 4, "h": 4, "seeds": "0", "model": "openai/any"}
+    tally: list[Decimal] = []
+
+    def long(received: Received) -> Answer:
+        answer = billed(tally, received)
+        body = json.loads(answer.body)
+        limit = _limit(received)
+        body["usage"]["completion_tokens"], body["choices"][0]["finish_reason"] = limit, "length"
+        tally[-1] = (body["usage"]["prompt_tokens"] * 100 + limit * 400) / Decimal(1_000_000)
+        return replace(answer, body=json.dumps(body).encode())
+
+    with ModelServer(long) as server:
+        wanted = read_suite({**tasks, "model_options": {"base_url": server.url}})
+        found = start_sweep(wanted, tmp_path / "out", SpendingLimits(Decimal("0.1"), prices))
+    assert (len(tally), found.scored, found.failures) == (1, 0, ())
+    assert 0 < sum(tally) == read_journal(tmp_path / "out").spending.total_usd <= Decimal("0.1")
+    assert "raise the cap" in found.stopped[0]
+
+
 def test_two_models_share_what_is_left_and_waste_one_run_between_them(tmp_path):
     (prices := tmp_path / "prices.toml").write_text(PRICES.replace("openai/any", "openai/*"))
     with ModelServer(uneven) as server:

@@ -19,11 +19,11 @@ from eirkit.agents.serving.metered import (
     MAY_BE_BILLED,
     PASSING,
     Metered,
-    ReplyCache,
     make_metered,
     pause_seconds,
 )
 from eirkit.agents.serving.prices import Price
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import InfrastructureError, ModelError, PluginError, SpendCapReached, UsageError
 from eirkit.runs.journal import LEDGER, SpendJournal
 
@@ -54,6 +54,7 @@ class Scripted:
     busiest: int = 0
     seconds: float = 0.0
     closed: int = 0
+    obeys: bool = False  # whether it keeps to limits on tokens
 
     async def reply(self, request):
         self.asked += 1
@@ -64,6 +65,8 @@ class Scripted:
         finally:
             self.at_once -= 1
         given = self.script[min(self.asked, len(self.script)) - 1]
+        if self.obeys and given.usage.output_tokens > request.max_tokens:
+            return replace(given, usage=replace(given.usage, output_tokens=request.max_tokens), finish="length")
         if isinstance(given, BaseException):
             raise given
         return given
@@ -224,11 +227,14 @@ def test_a_cancelled_call_counts_against_the_cap():
 
 def test_the_cap_stops_before_it_is_exceeded():
     most = PRICE.most_usd(REQUEST)
-    model = metered(PAID, price=PRICE, ledger=Ledger(cap_usd=most + Decimal("3.5") * PAID_USD))
-    assert len(ask(model, 4)) == 4
+    cap = most + Decimal("3.5") * PAID_USD
+    model = metered(PAID, price=PRICE, ledger=Ledger(cap_usd=cap))
     with pytest.raises(SpendCapReached, match="raise the cap and resume"):
-        ask(model)
-    assert (model.model.asked, model.tally.calls, model.tally.failures) == (4, 4, 0)
+        ask(model, 20)
+    # The last calls get what is left: a call needs 1.3 of its cost, because its prompt may be denser, and uncached.
+    calls = int(cap / PAID_USD)
+    assert (model.model.asked, model.tally.calls, model.tally.failures) == (calls, calls, 0)
+    assert model.ledger.spent_usd == calls * PAID_USD <= cap
 
 
 def test_a_resumed_sweep_remembers_what_it_spent():
@@ -288,6 +294,7 @@ def test_no_order_of_events_exceeds_the_cap(usages, cap, connections):
     script = [Reply("x", usage=Usage(max(1, i), o, cost_usd=None)) for i, o in usages]
     ledger = Ledger(cap_usd=cap)
     model = metered(*script, price=PRICE, ledger=ledger, connections=connections)
+    model.model.obeys = True
 
     async def run():
         return await asyncio.gather(*(model.reply(REQUEST) for _ in range(len(usages))), return_exceptions=True)
@@ -295,17 +302,22 @@ def test_no_order_of_events_exceeds_the_cap(usages, cap, connections):
     outcomes = asyncio.run(run())
     replies = [o for o in outcomes if isinstance(o, Reply)]
     assert all(isinstance(o, (Reply, SpendCapReached)) for o in outcomes)
-    assert ledger.spent_usd <= exact_usd(cap)
-    assert ledger.spent_usd == sum(exact_usd(r.usage.cost_usd) for r in replies)
+    # Above the cap is at most what prompts have that are much denser than those before them, and that is told.
+    assert ledger.spent_usd <= exact_usd(cap) + ledger.spending.over_usd
+    dearest = max(i for i, _ in usages) / Decimal(1_000_000)
+    assert ledger.spending.over_usd <= dearest
+    assert ledger.spent_usd >= sum(exact_usd(r.usage.cost_usd) for r in replies)
+    assert ledger.held_usd == 0
 
 
 def test_two_models_share_one_cap():
     ledger = Ledger(cap_usd=PRICE.most_usd(REQUEST) + Decimal("1.5") * PAID_USD)
     first, second = (metered(PAID, price=PRICE, ledger=ledger) for _ in range(2))
-    ask(first)
-    ask(second)
+    for model in (first, second, first, second):
+        ask(model)
     with pytest.raises(SpendCapReached):
         ask(first)
+    assert ledger.spent_usd == 4 * PAID_USD
 
 
 def test_the_same_question_is_paid_once(tmp_path):

@@ -25,7 +25,7 @@ from eirkit.agents.model import (
     reply_key,
     reply_record,
 )
-from eirkit.agents.serving.metered import ReplyCache
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.errors import InfrastructureError, InputFileError
 from tests.processes import PATIENCE_SECONDS, running
 
@@ -129,7 +129,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from eirkit.agents.model import Reply
-from eirkit.agents.serving.metered import ReplyCache
+from eirkit.agents.serving.reply_cache import ReplyCache
 cache = ReplyCache(Path(sys.argv[1]))
 for i in range(200):
     assert cache.put(f"{i:064x}", Reply(sys.argv[2])).text in "abc"

@@ -22,7 +22,7 @@ def test_a_setting_that_it_does_not_have_is_refused():
 @needs("graphiti")
 @pytest.mark.slow
 def test_it_conforms():
-    assert held("graphiti") == 9
+    assert held("graphiti") == 18
 
 
 @needs("graphiti")

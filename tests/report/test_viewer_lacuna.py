@@ -14,7 +14,9 @@ from eirkit.agents.model import Message, Request, prompt_hash
 from eirkit.errors import InputFileError
 from eirkit.findings.causes import Verdict
 from eirkit.records import read_document
+from eirkit.runs import store
 from eirkit.runs.store import RUNS, read_events, scan_runs
+from eirkit.show.viewer import run_index
 from eirkit.show.viewer.folders import find_places, place_at
 from eirkit.show.viewer.lacuna_run import spread_of
 from eirkit.show.viewer.logs import LogFolders
@@ -199,6 +201,21 @@ def test_an_index_that_grows_is_the_index_of_the_whole(root, tmp_path):
     (tmp_path / RUNS).write_bytes(whole[:2001])  # a dead writer's last runs were removed
     index.refresh()
     assert len(index) == whole[:2001].count(b"\n")
+
+
+def test_a_line_longer_than_any_record_hides_no_other(root, tmp_path, monkeypatch):
+    """It is passed over in pieces and counted; commands that need every record refuse it with its number."""
+    lines = (root / "sweep" / RUNS).read_bytes().splitlines(keepends=True)
+    longest = 2 * max(map(len, lines))
+    monkeypatch.setattr(run_index, "LARGEST_LINE", longest)
+    monkeypatch.setattr(store, "LARGEST_RECORD", longest)
+    (tmp_path / RUNS).write_bytes(b"".join([*lines[:2], b"x" * 5 * longest + b"\n", *lines[2:]]))
+    index = RunIndex(tmp_path)
+    while not index.complete:
+        index.refresh()
+    assert (len(index), index.skipped) == (len(lines), 1)
+    with pytest.raises(InputFileError, match=rf"{RUNS}:3: longer than {longest:,} bytes; restore the file"):
+        records(tmp_path)
 
 
 def test_reading_is_done_in_slices(root):

@@ -13,6 +13,7 @@ from eirkit.errors import InputFileError
 from eirkit.logs.corpus.reader import read_corpus
 from eirkit.logs.tables import read_rows, run_ids
 from eirkit.logs.trajectory import Recording
+from eirkit.show.viewer import routes
 from eirkit.show.viewer.logs import LINE_CHARACTERS, LogFolders, lines_around, place_of
 from eirkit.show.viewer.routes import LONGEST, Viewer, more_of, shorten
 from eirkit.show.viewer.vestige_run import TABLES, AnalysisTables
@@ -233,3 +234,22 @@ def test_a_long_text_is_had_piece_by_piece():
 
 def test_a_turn_without_words_of_its_own_has_no_place():
     assert place_of("nothing here", (), 1) is None
+
+
+def test_a_log_that_takes_long_costs_its_own_page_alone(root, tmp_path, monkeypatch):
+    """No turn of it is found in its text, so that each is searched for in all of it."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    turns = [{"role": "assistant", "content": f"words of turn {number}"} for number in range(4000)]
+    escaped = json.dumps({"run_id": "slow", "messages": [{"role": "user", "content": "Begin."}, *turns]})
+    escaped = escaped.replace("words of", "".join(f"\\u{ord(one):04x}" for one in "words of"))
+    (logs / "slow.jsonl").write_text(escaped.replace(" ", " " * 40) + "\n")
+    write_log(logs, "other.jsonl")
+    make_analysis(tmp_path / "analysis", logs)
+    shown = viewer(tmp_path, "logs")
+    quick, slow = sorted(run_ids(tmp_path / "analysis"), key=lambda name: "slow" in name)
+    monkeypatch.setattr(routes, "PAGE_SECONDS", 0.02)
+    with pytest.raises(InputFileError, match=r"this log takes more than 0.02 s of processor time; leave it out"):
+        ask(shown, "/api/source", at="analysis", run=slow, turn=4000)
+    monkeypatch.undo()
+    assert ask(shown, "/api/source", at="analysis", run=quick, turn=1)["lines"]

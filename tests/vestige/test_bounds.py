@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import thread_time
 
 import pytest
 
 from eirkit.errors import InputFileError
-from eirkit.logs.corpus import analysis
+from eirkit.logs.corpus import analysis, reader
 from eirkit.logs.corpus.analysis import Analysis, measured
 from eirkit.logs.corpus.reader import read_corpus
-from eirkit.logs.sources.documents import Skipped
-from eirkit.logs.time_limits import check_time, time_limit
+from eirkit.logs.sources.documents import LogDocument, Skipped
+from eirkit.logs.time_limits import LOOK_SECONDS, check_time, time_limit
 from eirkit.logs.tokens import estimating_counter
+from eirkit.logs.trajectory import Recording, formats
 from tests.fuzz_slow import OPTIONS, SLOWEST_CPU_SECONDS, SlowCase, cpu_seconds, drawn, units
 from tests.timing import UNITS_IN_A_SECOND, cost
 
@@ -81,3 +83,72 @@ def test_a_limit_holds_in_its_thread_alone_and_an_outer_one_holds_inside() -> No
             check_time()
     check_time()
     assert passed == [None]
+
+
+def endless() -> None:
+    while True:
+        try:
+            sum(range(1000))
+        except Exception:  # noqa: BLE001 - as a reader of damaged logs may
+            continue
+
+
+def after_an_inner_limit(work: Callable[[], None]) -> None:
+    with time_limit(1000, "inner"):
+        pass
+    work()
+
+
+def test_what_never_comes_to_a_check_is_interrupted_and_nothing_after_it() -> None:
+    """Neither handlers of errors nor an end inside the limit keep the interrupt, and none arrives later."""
+
+    with pytest.raises(InputFileError, match=r"that takes more than 0.05 s"), time_limit(0.05, "that"):
+        endless()
+    start = thread_time()
+    while thread_time() - start < 3 * LOOK_SECONDS:
+        sum(range(1000))
+    with pytest.raises(InputFileError, match=r"outer takes more than"), time_limit(0.05, "outer"):
+        after_an_inner_limit(endless)
+
+
+def test_a_thread_is_interrupted_by_its_own_clock_alone() -> None:
+    """One that waits is not late, whatever others do meanwhile."""
+    begun, late = threading.Event(), []
+
+    def wait() -> None:
+        with time_limit(0.2, "waiting"):
+            begun.wait()
+            late.append(False)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    with pytest.raises(InputFileError, match="working takes more than"), time_limit(0.3, "working"):
+        endless()
+    begun.set()
+    thread.join()
+    assert late == [False]
+
+
+@formats.add("endless")
+class Endless:
+    """A format whose reader never finishes one of its records."""
+
+    def recognises(self, document: LogDocument) -> int:
+        return 0
+
+    def read(self, document: LogDocument) -> Iterator[Recording | Skipped]:
+        yield Skipped(f"{document.source}:1", "no run; leave it out")
+        while True:
+            sum(range(1000))
+
+
+def test_a_reader_that_never_finishes_is_given_up_and_the_next_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "RECORD_SECONDS", 0.1)
+    paths = [log(tmp_path / name, 2) for name in ("a.jsonl", "b.jsonl")]
+    first, late, second, again = read_corpus(paths, format="endless")
+    assert [one.reason for one in (late, again)] == [
+        "reading one run takes more than 0.1 s of processor time; leave it out or shorten it"
+    ] * 2
+    assert (first.source, second.source) == ("a.jsonl:1", "b.jsonl:1")

@@ -154,6 +154,10 @@ class MemorySystem(ABC):
         """Remove a record; needed to limit the system to a number of records."""
         raise UsageError(f"{type(self).__name__} cannot remove a record; {signature_of('forget')!r} is missing")
 
+    async def reopen(self, scope: str) -> None:
+        """Open a scope that was written before `teardown`; only for systems whose store outlives it."""
+        raise UsageError(f"{type(self).__name__} keeps nothing after teardown; {signature_of('reopen')!r} is missing")
+
     async def usage(self) -> MemoryUsage | None:
         """Return what is held; None if unknown."""
         return None
@@ -203,6 +207,9 @@ class MemoryWrapper(MemorySystem):
     async def forget(self, label: str) -> None:
         await self.system.forget(label)
 
+    async def reopen(self, scope: str) -> None:
+        await self.system.reopen(scope)
+
     async def usage(self) -> MemoryUsage | None:
         return await self.system.usage()
 
@@ -211,7 +218,7 @@ class MemoryWrapper(MemorySystem):
 
 
 REQUIRED = ("reset", "write", "search", "read")
-OPTIONAL = ("setup", "flush", "usage", "forget", "teardown", "observe", "recall", "contents")
+OPTIONAL = ("setup", "flush", "usage", "forget", "reopen", "teardown", "observe", "recall", "contents")
 # Attributes that declared requirements before `Requirements`; they are refused with a hint.
 _FORMER = {"packages": "packages", "installs": "installs", "node_installs": "node", "asks": "endpoint"}
 
@@ -225,6 +232,11 @@ def missing_verbs(kind: type) -> list[str]:
 def can_forget(kind: type) -> bool:
     """True if a memory system can remove a record."""
     return getattr(kind, "forget", MemorySystem.forget) is not MemorySystem.forget
+
+
+def can_reopen(kind: type) -> bool:
+    """True if what a memory system holds outlives `teardown`."""
+    return getattr(kind, "reopen", MemorySystem.reopen) is not MemorySystem.reopen
 
 
 def requirements_of(kind: type, settings: Mapping[str, Any] | None = None) -> Requirements:

@@ -231,7 +231,7 @@ class TextLog:
     """A log in memory: JSON lines of ours, which need no lenient parser."""
 
     source: str
-    text: str
+    content: str
     parent: Path | None = None
 
     @property
@@ -240,7 +240,7 @@ class TextLog:
 
     @property
     def head(self) -> bytes:
-        return self.text.encode()[: 1 << 16]
+        return self.content.encode()[: 1 << 16]
 
     @property
     def first_records(self) -> Sequence[Mapping[str, Any]]:
@@ -249,8 +249,11 @@ class TextLog:
     def json(self) -> Any:
         raise InputFileError(f"{self.source} is not one document; read its lines")
 
+    def text(self) -> str:
+        return self.content
+
     def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
-        return ((number, json.loads(line)) for number, line in enumerate(self.text.splitlines(), 1))
+        return ((number, json.loads(line)) for number, line in enumerate(self.content.splitlines(), 1))
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any] | Exception]]:
         return iter(())

@@ -102,7 +102,7 @@ _HEADING = re.compile(
 _TITLE = re.compile(
     r"\A(?:Here's the result of running `cat -n` on [^\n]*\n|\[File: [^\n]*\n(?:\(\d+ more lines above\)\n)?)"
 )
-_NUMBERED = re.compile(r"(?m)^ {0,12}L?(\d{1,9})(?:\t|→|\| ?|: ?)(.*)$")
+_NUMBERED = re.compile(r"(?m)^ {0,12}L?(\d{1,9})(?:\t|→| ?\| ?|: ?)(.*)$")
 _MAPPED = re.compile(r"(?m)^ {0,5}(\d{1,9}) (?!\.\.\. eliding lines )(.*)$")
 
 

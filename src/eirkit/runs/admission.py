@@ -82,7 +82,7 @@ class Admission:
         bound, seen = self._bound(context, seed), self._seen.get(_kind(context.cell))
         if seen is None:
             return NOTHING
-        return seen.least * bound.run_usd + bound.call_usd if bound.is_known else seen.least
+        return seen.least * bound.run_usd if bound.is_known else seen.least
 
     def _bound(self, context: CellContext, seed: int) -> _Bound:
         cell = context.cell

@@ -11,9 +11,10 @@ from pathlib import Path
 from eirkit.agents.model import Model, ModelOptions, canonical, close_model
 from eirkit.agents.models.reference import Reference
 from eirkit.agents.serving.ledger import Ledger
-from eirkit.agents.serving.metered import Metered, ReplyCache
+from eirkit.agents.serving.metered import Metered
 from eirkit.agents.serving.model_factory import make_model, preflight, split_model
 from eirkit.agents.serving.prices import Price, PriceList, load_prices
+from eirkit.agents.serving.reply_cache import ReplyCache
 from eirkit.agents.stores.memory_factory import EXTRACTOR, MODEL, make_memory
 from eirkit.errors import PluginError
 from eirkit.runs.cells import Cell, RunPlan

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from eirkit.agents.model import Usage
-from eirkit.agents.serving.ledger import AGENT, NOTHING, Hold, Ledger, Spending, exact_usd
+from eirkit.agents.serving.ledger import AGENT, NOTHING, CallSizes, Hold, Ledger, Spending, exact_usd
 from eirkit.agents.serving.prices import Price
 from eirkit.errors import InfrastructureError, InputFileError
 from eirkit.records import RecordWriter, read_records
@@ -142,6 +142,7 @@ def _read_attempt(found: Journal, record: Mapping[str, Any]) -> None:
 def _read_hold(found: Journal, record: Mapping[str, Any]) -> None:
     factor = Decimal(record.get("factor", 1))
     hold = Hold(record["call"], record["model"], Decimal(record["usd"]), record.get("chars", 0), factor)
+    hold = replace(hold, is_rest=bool(record.get("rest")))
     found.holds[hold.number] = (hold, record.get("attempt"), record.get("by", AGENT))
     found.calls = max(found.calls, hold.number)
 
@@ -150,6 +151,9 @@ def _read_end(found: Journal, record: Mapping[str, Any]) -> None:
     hold, attempt, by = found.holds.pop(record["call"])
     usd, unconfirmed = Decimal(record["usd"]), Decimal(record.get("unconfirmed_usd", 0))
     found.spending.settle(hold, usd, unconfirmed)
+    if "input_tokens" in record:
+        sizes = found.spending.sizes.setdefault(hold.model, CallSizes())
+        sizes.add(hold.chars, record["input_tokens"], record["output_tokens"])
     if attempt is None:
         return
     own = found.attempts[attempt]
@@ -280,6 +284,8 @@ def _entries(hold: Hold, part: str) -> list[dict[str, Any]]:
         entry["chars"] = hold.chars
     if hold.factor != 1:
         entry["factor"] = str(hold.factor)
+    if hold.is_rest:
+        entry["rest"] = True
     if hold.payer is None:
         return [entry]
     account, by = hold.payer.account, hold.payer.by

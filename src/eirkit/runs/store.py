@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,6 +30,7 @@ except ImportError:  # pragma: no cover - Windows has no flock; two writers are 
 RUNS, FAILURES, LOCK = "runs.jsonl", "failures.jsonl", ".lock"
 SUMMARY = "summary.json"  # written last
 EVENT_SCHEMA, RUN_SCHEMA, FAILURE_SCHEMA = "event/1", "run/1", "failure/1"
+LARGEST_RECORD = 1 << 26  # bytes of one line
 UNFORCED_BYTES = 1 << 27  # most events that a power failure could damage; they are verified on resume
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
@@ -142,7 +144,9 @@ def scan_runs(path: Path, start: int = 0, lines: int = 0) -> Iterator[tuple[dict
     end = start
     with path.open("rb") as stream:
         stream.seek(start)
-        for number, line in enumerate(stream, lines + 1):
+        for number, line in enumerate(iter(partial(stream.readline, LARGEST_RECORD), b""), lines + 1):
+            if len(line) == LARGEST_RECORD:
+                raise InputFileError(f"{path}:{number}: longer than {LARGEST_RECORD:,} bytes; restore the file")
             if not line.endswith(b"\n") or b"\0" in line:
                 return  # incomplete: a killed writer, or a page that a power failure left empty
             end += len(line)

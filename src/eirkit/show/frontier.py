@@ -1,14 +1,17 @@
-"""Shows what memories of a contract can reach: how often each size can be right, and how many bits an error costs."""
+"""Shows what memories of a contract or a task can reach: how often each size is right, and what an error costs."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from shlex import quote
 from typing import Any
 
 from eirkit.eir.lossy import Frontier, FrontierPoint, StateInterval, capacities
 from eirkit.show.document import Axis, Chart, Document, Section, Series, facts
 from eirkit.show.table import Cell, Column, Table
+from eirkit.tasks.frontier import TaskFrontier, TaskPoint
+from eirkit.tasks.task import TaskInstance, TaskSpec, without_seed
 
 EXACT = "exact: every partition of the histories into as many groups as there are states"
 BOUNDED = "certified: an encoder from below; covering and rate–distortion duals over all decoders from above"
@@ -24,7 +27,7 @@ def frontier_document(
     chart = _chart(contract, points)
     items: list[Chart | Table] = [*([chart] if len(points) > 2 else []), _table(points)]
     if capacity is not None:
-        data["capacity"] = {"bits": capacity, **_point(found.point(_states(capacity)))}
+        data["capacity"] = {**_point(found.point(_states(capacity))), "bits": capacity}
     if groups and capacity is not None:
         encoder = found.encoder(_states(capacity))
         members = [(code, str(x)) for code, x in zip(encoder.codes, found.table.histories, strict=True)]
@@ -41,6 +44,81 @@ def frontier_document(
     title = f"How right a memory can be: {contract}"
     sections = (Section("", (), (*items, how)),)
     return Document("eir-frontier", title, _answer(data), data, sections, next=then), chart
+
+
+def task_frontier_document(
+    task: TaskInstance, found: TaskFrontier, error: float, capacity: float | None
+) -> tuple[Document, Chart]:
+    """Return the document about a generated task, and its chart."""
+    spec = task.spec
+    grid = [found.point(h * found.record_bits) for h in range(found.records + 1)]
+    low, high = found.bits_for(error)
+    data: dict[str, Any] = {
+        **without_seed(spec),
+        "seed": spec.seed,
+        "q": spec.q,
+        "fingerprint": task.fingerprint,
+        "asking_steps": found.asking,
+        "free_steps": found.free,
+        "record_bits": found.record_bits,
+        "enough_bits": found.enough_bits,
+        "error": error,
+        "bits_lower": low,
+        "bits_upper": high,
+        "method": found.method,
+        "rows": [{"records": h, **asdict(point)} for h, point in enumerate(grid)],
+    }
+    answer = []
+    if capacity is not None:
+        point = found.point(capacity)
+        data["capacity"] = asdict(point)
+        answer.append(
+            f"With {capacity:g} bits no memory is right at more than {point.upper:.3f} of the {found.asking} steps "
+            f"that refer to earlier ones; keeping what fits reaches {point.kept:.3f}."
+        )
+    answer.append(
+        f"At most {error:g} wrong answers take at least {low:.1f} bits, and {high:.1f} are enough; "
+        f"{found.enough_bits:.1f} bits are always enough."
+    )
+    chart = _task_chart(spec.workload, grid)
+    how = facts("method", "How it was computed", {"ceiling": found.method, "steps": _steps(found)})
+    then = f"eirkit eir curve {quote(spec.workload)}"
+    title = f"How right a memory can be: {spec.workload}"
+    sections = (Section("", (), (*([chart] if len(grid) > 2 else []), _task_table(spec, grid), how)),)
+    return Document("eir-frontier", title, tuple(answer), data, sections, next=then), chart
+
+
+def _steps(found: TaskFrontier) -> str:
+    free = f"; {found.free} more are right without memory" if found.free else ""
+    return f"{found.asking} scored steps that refer to earlier ones{free}"
+
+
+def _task_chart(workload: str, grid: list[TaskPoint]) -> Chart:
+    bits = tuple(point.bits for point in grid)
+    series = (
+        Series("no memory exceeds", "line", bits, tuple(point.upper for point in grid), dashed=True),
+        Series("some memory reaches", "line", bits, tuple(point.exists for point in grid), dashed=True),
+        Series("keeping what fits", "line", bits, tuple(point.kept for point in grid)),
+    )
+    axes = Axis("bits held"), Axis("right answers", low=0.0, high=1.0, percent=True)
+    return Chart("frontier", f"What a memory can reach: {workload}", f"All from {bits[-1]:.1f} bits on.", *axes, series)
+
+
+def _task_table(spec: TaskSpec, grid: list[TaskPoint]) -> Table:
+    columns = (
+        Column("records", "records"),
+        Column("bits", "bits", 1),
+        Column("kept", "keeping them"),
+        Column("exists", "some memory"),
+        Column("upper", "at most"),
+    )
+    rows: list[dict[str, Cell]] = [{"records": h, **asdict(point)} for h, point in enumerate(grid)]
+    title = f"{spec.workload}: right answers at steps that refer to earlier ones"
+    note = (
+        "Keeping them: as many whole records as fit. Some memory: one exists that is right so often. "
+        "At most: no memory is right more often."
+    )
+    return Table("frontier-rows", title, columns, tuple(rows), note)
 
 
 def _states(bits: float) -> int:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
-from math import comb
+from math import comb, log2
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eirkit.eir.demand import DemandCurve, full_lookup, running_maximum, stepwise_sum, store_recall
+from eirkit.eir.demand import DemandCurve, full_lookup, recallable, running_maximum, stepwise_sum, store_recall
 from eirkit.eir.frontier import demand_of_frontiers
+from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, StepBound, UniformRecords, WeightedRecords
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.seeds import below, words
+from eirkit.tasks.online import Draw
 from eirkit.tasks.task import Kind, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, curve_of, workloads
 
@@ -48,6 +51,14 @@ class StoreRecall(Lookup):
             lambda t: store_recall(spec.q, spec.n, spec.reach, t),
             "closed form: Store–Recall, every value that the next recall may ask for",
         )
+
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        stored = (len(recallable(spec.n, spec.reach, t - 1)) if t % 2 == 0 else 0 for t in range(1, spec.n + 1))
+        return [Draw(records) if records else None for records in stored]
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        draws = self.draws(spec)
+        return [UniformRecords(draw.available, 1, spec.q, spec.slots) if draw else None for draw in draws]
 
 
 DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
@@ -96,6 +107,23 @@ class FullLookup(Lookup):
             "closed form: Full Lookup, every stored label while a query remains",
         )
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        # Under a shuffled popularity queries tell which records are popular, so that is taken as known.
+        law = () if spec.queries == "uniform" else _zipf(spec.m)
+        return [None] * spec.m + [Draw(spec.m, weights=law)] * (spec.n - spec.m)
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        # A shuffled popularity is unknown when the memory is written, so each query is uniform to it.
+        step: StepBound = UniformRecords(spec.m, 1, spec.q, spec.slots)
+        if spec.queries == "zipf":
+            step = WeightedRecords(_zipf(spec.m), self.alphabet(spec))
+        return [None] * spec.m + [step] * (spec.n - spec.m)
+
+
+def _zipf(m: int) -> tuple[float, ...]:
+    total = sum(1 / label for label in range(1, m + 1))
+    return tuple(1 / label / total for label in range(1, m + 1))
+
 
 @lru_cache(maxsize=16)
 def _zipf_steps(m: int) -> NDArray[np.uint64]:
@@ -137,6 +165,10 @@ class StepwiseSum(Workload):
             "closed form: Stepwise Sum, every eligible residue must survive",
         )
 
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        draws = self.draws(spec)
+        return [UniformRecords(draw.available, draw.drawn, spec.q, spec.slots) if draw else None for draw in draws]
+
 
 class Maximum(Workload):
     """The operator that both maximum workloads share."""
@@ -164,6 +196,9 @@ class StepwiseMaximum(Maximum):
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return demand_of_frontiers(graph, spec.reach, spec.fan_in, 1, spec.q, cuts, copies=spec.slots)
 
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        return _local_maxima(spec, graph, log2(self.alphabet(spec)), 1)
+
 
 @workloads.add("running-max")
 class RunningMaximum(Maximum):
@@ -179,10 +214,18 @@ class RunningMaximum(Maximum):
     def last_use(self, spec: TaskSpec, t: int) -> int:
         return t + 1 if t < spec.n else 0
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        return [Draw(1) if t else None for t in range(spec.n)]
+
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return curve_of(
             spec, cuts, lambda t: running_maximum(spec.q, spec.n, t), "closed form: Running Maximum, one value survives"
         )
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        if spec.slots > 1:  # a memory that keeps all slots may need more; the ceiling of one slot holds for all
+            return _local_maxima(replace(spec, fan_in=1, lookback=1), graph, log2(self.alphabet(spec)), 1)
+        return [ChainedMaximum(spec.q, t) if t else None for t in range(spec.n)]
 
 
 @workloads.add("stepwise-topk")
@@ -223,3 +266,19 @@ class StepwiseTopK(Workload):
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return demand_of_frontiers(graph, spec.reach, spec.fan_in, spec.k, spec.q, cuts)
+
+    def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
+        return _local_maxima(spec, graph, log2(self.alphabet(spec)), spec.k)
+
+
+def _local_maxima(spec: TaskSpec, graph: Graph, record_bits: float, width: int) -> list[StepBound | None]:
+    """Return bounds for steps that compare `width` fresh values with those behind their references."""
+    behind: list[set[int]] = []  # the steps whose inputs each answer depends on
+    found: list[StepBound | None] = []
+    for t, refs in enumerate(graph, 1):
+        cone = set().union(*(behind[r - 1] for r in refs)) if refs else set[int]()
+        window = min(t - 1, spec.reach)
+        single = ChainedMaximum(spec.q, width * len(cone), width)
+        found.append(LocalMaximum(single, window, len(refs), record_bits) if refs else None)
+        behind.append({*cone, t})
+    return found

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
-from eirkit.logs.trajectory import KeptContext, Lines, Recording
+from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with
-from tests.vestige.formats.samples import write_sample
+from tests.vestige.formats.samples import sample_files, write_sample
 from tests.vestige.formats.test_codex import META, item, line, said
 
 
@@ -23,11 +24,15 @@ SNAPSHOT = "<state_snapshot>a.py was mended</state_snapshot>"
 QWEN = KeptContext("history", (SNAPSHOT, "a.py:\nx = 1\ny = 2"), (), (3,), True, False, 97_608, 3_789)
 COPILOT = KeptContext("removed", turns=(2,), is_complete=True, tokens_before=97_728, tokens_after=12_461)
 GOOSE = KeptContext("history", ("a.py was mended.", "Your context was compacted.", "go on"), is_complete=True)
+KIMI = KeptContext("history", ("Mend a.py",), is_complete=True, tokens_before=97_020, tokens_after=3_000)
 AGENTS = {
     "qwen-code": ("", "0.24.4", QWEN),
     "copilot-cli": ("", "1.0.102", COPILOT),
     "goose": ("sessions.db", "", GOOSE),
     "opencode": ("opencode.db", "1.18.33", KeptContext("history", is_complete=True)),
+    "kimi-code": ("wire", "", KIMI),
+    "cline": ("l1", "3.0.65", None),
+    "amp": ("", "0.0.1790", None),
 }
 
 
@@ -42,10 +47,10 @@ def test_a_session_tells_what_was_read_written_and_kept(name: str, tmp_path: Pat
         ("a.py", "x = 1", "x = 2")
     ]
     assert [call.exit_code for turn in run.turns for call in turn.calls if "t.py" in str(call.arguments)] == [1]
-    assert [turn.kept for turn in run.turns if turn.broken] == [kept]
+    assert [turn.kept for turn in run.turns if turn.broken] == ([kept] if kept else [])
 
 
-@pytest.mark.parametrize("name", ["qwen-code", "copilot-cli", "opencode"])
+@pytest.mark.parametrize("name", ["qwen-code", "copilot-cli", "opencode", "kimi-code", "cline", "amp"])
 def test_a_view_of_some_lines_is_of_those_lines(name: str, tmp_path: Path) -> None:
     run = session(name, tmp_path, AGENTS[name][0])
     (read,) = interpret(run, len).turns[0].reads
@@ -213,3 +218,114 @@ def test_messages_of_blocks_tell_what_was_read_and_written(
     assert run.prompt == "Mend a.py"
     assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1")]
     assert [write.path for turn in turns for write in turn.writes] == writes
+
+
+def test_sub_agents_of_kimi_code_have_files_of_their_own(tmp_path: Path) -> None:
+    paths = {path.parent.name: path for path in write_sample("kimi-code", tmp_path)}
+    child = only_run("kimi-code", paths["agent-0"])
+    assert (child.run_id, child.task_id, child.root) == ("session_k1/agent-0", "session_k1", "/repo")
+    assert child.details["parent_run"] == "session_k1"
+    older = only_run("kimi-code", paths["k2"])
+    assert [read.path for turn in interpret(older, len).turns for read in turn.reads] == ["a.py"]
+    assert [write.added for turn in interpret(older, len).turns for write in turn.writes] == ["x = 2"]
+    assert (older.window, older.turns[0].usage) == (100_000, LoggedUsage(2_000, 20, 100))
+    assert [turn.kept for turn in older.turns if turn.broken] == [KeptContext("size")]
+
+
+def test_events_of_a_sub_agent_in_the_file_of_its_parent_are_a_run_of_their_own(tmp_path: Path) -> None:
+    def told(kind: str, **payload: object) -> dict[str, object]:
+        return {"timestamp": 1.0, "message": {"type": kind, "payload": payload}}
+
+    def inner(kind: str, **payload: object) -> dict[str, object]:
+        return told("SubagentEvent", parent_tool_call_id="c1", event={"type": kind, "payload": payload})
+
+    task = {"name": "Task", "arguments": "{}"}
+    cat = {"name": "Shell", "arguments": '{"command": "cat b.py"}'}
+    lines = [
+        told("TurnBegin", user_input="Go"),
+        told("StepBegin", n=1),
+        told("ToolCall", id="c1", function=task),
+        inner("StepBegin", n=1),
+        inner("ToolCall", id="c9", function=cat),
+        inner("ToolResult", tool_call_id="c9", return_value={"is_error": False, "output": "z = 1"}),
+        told("ToolResult", tool_call_id="c1", return_value={"is_error": False, "output": "Seen."}),
+    ]
+    main, child = read_with("kimi-code", as_lines(tmp_path / "k3" / "wire.jsonl", lines))
+    assert isinstance(main, Recording)
+    assert isinstance(child, Recording)
+    assert [call.output for turn in main.turns for call in turn.calls] == ["Seen."]
+    assert (child.run_id, child.details["parent_run"]) == ("k3/c1", "k3")
+    assert [read.path for turn in interpret(child, len).turns for read in turn.reads] == ["b.py"]
+
+
+def test_clines_older_history_calls_tools_as_tags(tmp_path: Path) -> None:
+    path = next(path for path in write_sample("cline", tmp_path) if path.name.startswith("api_"))
+    run = only_run("cline", path)
+    turns = interpret(run, len).turns
+    assert (run.run_id, run.prompt) == ("1700000000000", "Mend a.py")
+    assert [(read.path, read.content) for turn in turns for read in turn.reads] == [
+        ("a.py", "x = 1"),
+        ("b.py", "y = 1"),
+    ]
+    assert [(write.path, write.content) for turn in turns for write in turn.writes] == [("a.py", "x = 2")]
+
+
+def test_a_call_of_several_files_and_commands_is_a_call_for_each(tmp_path: Path) -> None:
+    def block(id: str, tool: str, **given: object) -> dict[str, object]:
+        return {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": tool, "input": given}]}
+
+    def told(id: str, *shown: str) -> dict[str, object]:
+        results = [{"query": "q", "result": text, "success": True} for text in shown]
+        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": results}]}
+
+    messages = [
+        block("c1", "read_files", files=[{"path": "/r/a.py"}, {"path": "/r/b.py", "start_line": None}]),
+        told("c1", "1 | x = 1", "1 | y = 1"),
+        block("c2", "run_commands", commands=["cat /r/c.py", "true"]),
+        told("c2", "z = 1", ""),
+        block("c3", "editor", path="/r/new.py", new_text="n = 1"),
+    ]
+    path = tmp_path / "s.messages.json"
+    path.write_text(json.dumps({"sessionId": "s", "messages": messages}))
+    turns = interpret(only_run("cline", path), len).turns
+    assert [[read.path for read in turn.reads] for turn in turns] == [["/r/a.py", "/r/b.py"], ["/r/c.py"], []]
+    assert [(write.path, write.content) for turn in turns for write in turn.writes] == [("/r/new.py", "n = 1")]
+
+
+def test_trae_agents_steps_are_turns(tmp_path: Path) -> None:
+    run = session("trae-agent", tmp_path)
+    turns = interpret(run, len).turns
+    (read,) = turns[0].reads
+    assert (read.requested, read.lines) == (Lines(2, 3), {2: "x = 1", 3: "y = 2"})
+    assert [(write.removed, write.added) for turn in turns for write in turn.writes] == [("x = 1", "x = 2")]
+    assert [turn.usage for turn in run.turns][:2] == [LoggedUsage(2_000, 20, 1_900), LoggedUsage(2_000, 20)]
+    assert (run.prompt, run.resolved, run.turns[2].calls[0].failed) == ("Mend a.py", None, True)
+
+
+def test_a_reply_of_aider_reads_the_files_that_joined_the_chat_or_changed(tmp_path: Path) -> None:
+    run = session("aider", tmp_path)
+    turns = interpret(run, len).turns
+    assert [[read.path for read in turn.reads] for turn in turns] == [["a.py"], ["a.py"], ["b.py"]]
+    assert {read.content for turn in turns for read in turn.reads} == {None}  # the history does not show them
+    assert [(write.path, write.removed, write.added) for turn in turns for write in turn.writes] == [
+        ("a.py", "x = 1\n", "x = 2\n")
+    ]
+    assert (run.model, run.agent_version) == ("openai/fake-model", "0.86.2")
+    assert run.turns[0].usage == LoggedUsage(2_000, 20, 1_500)
+
+
+@pytest.mark.parametrize(("name", "file"), [("langsmith", "runs"), ("langfuse", "obs"), ("langfuse", "trace")])
+def test_exported_traces_tell_calls_results_and_usage(name: str, file: str, tmp_path: Path) -> None:
+    run = session(name, tmp_path, file)
+    turns = interpret(run, len).turns
+    assert (run.model, run.prompt) == ("gpt-5", "Mend a.py")
+    assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1")]
+    assert [(write.removed, write.added) for turn in turns for write in turn.writes] == [("x = 1", "x = 2")]
+    assert run.turns[0].usage == LoggedUsage(2_000, 20, 100)
+    assert [turn.text for turn in run.turns] == ["", "", "Done."]
+
+
+def test_rows_of_a_trace_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
+    rows = json.loads(f"[{','.join(sample_files('langsmith')['runs.jsonl'].decode().splitlines())}]")
+    run = only_run("langsmith", as_lines(tmp_path / "runs.jsonl", rows[::-1]))
+    assert [turn.text for turn in run.turns] == ["", "", "Done."]

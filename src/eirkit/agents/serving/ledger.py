@@ -3,6 +3,9 @@
 Every call first holds the most that it may cost. The sum of what is spent and held never exceeds the cap, except by
 what a provider bills above the declared maximum of a call, which is counted apart and raises later holds of that model.
 
+Near the cap, where that maximum no longer fits, calls are made one at a time, and each may have all that is left: its
+limit on tokens is lowered to what that buys, so that little of a cap stays unspent.
+
 Under a cap, runs that have begun come before others: a run starts only if the runs before it keep enough to finish, and
 only the oldest run may use what is set aside for others. So one run at most is cut short when the cap is reached,
 unless several at once cost more than was set aside for them.
@@ -99,6 +102,21 @@ class Hold:
     factor: Decimal = Decimal(1)  # by which it exceeds the declared maximum, because the provider did
     payer: Payer | None = None
     is_written: bool = False
+    is_rest: bool = False  # all that the cap leaves, which is less than the declared maximum
+
+
+@dataclass(slots=True)
+class CallSizes:
+    """How long the calls of a model were so far."""
+
+    calls: int = 0
+    output_tokens: int = 0  # in all
+    tokens_per_char: float = 0.0  # of the densest prompt
+
+    def add(self, chars: int, input_tokens: int, output_tokens: int) -> None:
+        self.calls += 1
+        self.output_tokens += output_tokens
+        self.tokens_per_char = max(self.tokens_per_char, input_tokens / max(1, chars))
 
 
 @dataclass(slots=True)
@@ -112,6 +130,7 @@ class Spending:
     over_usd: Decimal = NOTHING  # part of billed_usd: above the declared maximum of its call
     over_calls: int = 0
     factors: dict[str, Decimal] = field(default_factory=dict)  # by model: the largest bill, in declared maxima
+    sizes: dict[str, CallSizes] = field(default_factory=dict)  # by model
 
     @property
     def total_usd(self) -> Decimal:
@@ -124,6 +143,8 @@ class Spending:
         if hold.usd and usd > hold.usd:
             self.over_usd += usd - hold.usd
             self.over_calls += 1
+            if hold.is_rest:
+                return
             factor = (usd * hold.factor / hold.usd).quantize(_HUNDREDTH, ROUND_CEILING)
             self.factors[hold.model] = max(self.factors.get(hold.model, factor), factor)
 
@@ -191,8 +212,14 @@ class Ledger:
         assert self.cap_usd is not None
         return self.cap_usd - self.spent_usd - self.held_usd
 
-    async def hold(self, most_usd: Decimal, model: str = "", chars: int = 0) -> Hold:
+    async def hold(
+        self, most_usd: Decimal, model: str = "", chars: int = 0, least: Callable[[], Decimal] | None = None
+    ) -> Hold:
         """Reserve the maximum cost of a call; wait if calls in flight or older runs may leave enough.
+
+        Args:
+            least: returns what the call needs at least; then it gets the rest of the cap if that is no less, unless
+                its provider has billed above a declared maximum before.
 
         Raises:
             SpendCapReached: the call could exceed the cap; nothing is reserved.
@@ -202,16 +229,26 @@ class Ledger:
         account = payer.account if payer is not None and payer.account.attempt in self._running else None
         while self.cap_usd is not None and not self._fits(most_usd * factor, account):
             if not self._in_flight and (account is None or self._is_oldest(account)):
+                if least is not None and factor == 1 and least() <= (rest := self.left_usd()):
+                    return self._reserve(Hold(next(self._calls), model, rest, chars, payer=payer, is_rest=True))
                 self._exhausted = self.reached("call may cost", most_usd * factor)
                 raise self._exhausted
             await self._changed.wait()
             factor = self.spending.factors.get(model, Decimal(1))
-        hold = self._begin(Hold(next(self._calls), model, most_usd * factor, chars, factor, payer))
+        return self._reserve(Hold(next(self._calls), model, most_usd * factor, chars, factor, payer))
+
+    def _reserve(self, hold: Hold) -> Hold:
+        hold = self._begin(hold)
         self._in_flight += 1
         self.held_usd += hold.usd
-        if payer is not None:
-            payer.account.held_usd += hold.usd
+        if hold.payer is not None:
+            hold.payer.account.held_usd += hold.usd
         return hold
+
+    def exhaust(self, error: SpendCapReached) -> SpendCapReached:
+        """Begin no further run, and return the error."""
+        self._exhausted = error
+        return error
 
     def _fits(self, most_usd: Decimal, account: RunAccount | None) -> bool:
         left = self.left_usd() - most_usd
@@ -242,6 +279,9 @@ class Ledger:
             usage: of the reply, if there was one.
         """
         self.spending.settle(hold, usd, unconfirmed_usd)
+        if usage is not None:
+            sizes = self.spending.sizes.setdefault(hold.model, CallSizes())
+            sizes.add(hold.chars, usage.input_tokens, usage.output_tokens)
         self._in_flight -= 1
         self.held_usd -= hold.usd
         if hold.payer is not None:

@@ -1,7 +1,5 @@
 """Wraps any model with a reply cache, connection limit, retries, time limit, cost accounting and spend cap.
 
-Processes and threads may share the file. The first reply stored under a key is kept.
-
 Back-off follows a fixed schedule without jitter, so that runs are reproducible. A reply takes at
 most `(retries + 1) · (timeout + longest wait)`.
 """
@@ -9,15 +7,11 @@ most `(retries + 1) · (timeout + longest wait)`.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import sqlite3
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
+from math import ceil
 from typing import Any, Protocol
 
 from eirkit.agents.model import (
@@ -33,104 +27,15 @@ from eirkit.agents.model import (
     Usage,
     attribute_to,
     close_model,
-    read_reply_record,
     reply_key,
-    reply_record,
 )
 from eirkit.agents.protocol import set_aside
-from eirkit.agents.serving.ledger import NOTHING, Ledger, ModelSpend, exact_usd
+from eirkit.agents.serving.ledger import NOTHING, CallSizes, Hold, Ledger, ModelSpend, exact_usd
 from eirkit.agents.serving.model_factory import make_model, runs_at_once
-from eirkit.agents.serving.prices import Price, PriceList, load_prices
-from eirkit.errors import InfrastructureError, InputFileError, ModelError, SpendCapReached, UsageError
+from eirkit.agents.serving.prices import MILLION, Price, PriceList, load_prices, most_tokens
+from eirkit.agents.serving.reply_cache import ReplyCache
+from eirkit.errors import InfrastructureError, ModelError, SpendCapReached, UsageError
 from eirkit.registry import call
-
-VERSION = 1
-WAIT_SECONDS = 30.0  # for another writer; each holds the file for well under a millisecond
-_APPLICATION = 0x65697231  # SQLite's application_id, which identifies our files
-
-
-class ReplyCache:
-    """Stores replies by the hash of the request."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._connection: sqlite3.Connection | None = None
-        self._process = 0
-        self._lock = threading.Lock()
-
-    def get(self, key: str) -> Reply | None:
-        """Return the reply under a key."""
-        with self._lock:
-            row = self._open().execute("SELECT reply FROM replies WHERE key = ?", (bytes.fromhex(key),)).fetchone()
-        if row is None:
-            return None
-        try:
-            return read_reply_record(json.loads(row[0]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputFileError(f"{self.path} contains a damaged reply; delete the file") from error
-
-    def put(self, key: str, reply: Reply) -> Reply:
-        """Store a reply unless there is one already, and return the stored one.
-
-        Raises:
-            InfrastructureError: the disk is full or another writer holds the lock.
-        """
-        text = json.dumps(reply_record(reply), allow_nan=False)  # ASCII: lone surrogates survive as escapes
-        try:
-            with self._lock, self._open() as connection:
-                statement = "INSERT OR IGNORE INTO replies (key, reply) VALUES (?, ?)"
-                stored = connection.execute(statement, (bytes.fromhex(key), text)).rowcount
-        except sqlite3.OperationalError as error:
-            raise InfrastructureError(f"{self.path}: {error}; free disk space or close other writers") from error
-        return reply if stored else (self.get(key) or reply)
-
-    def __len__(self) -> int:
-        with self._lock:
-            return int(self._open().execute("SELECT COUNT(*) FROM replies").fetchone()[0])
-
-    def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        # A connection must not be shared across a fork: the child opens its own.
-        if self._connection is None or self._process != os.getpid():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                self._connection = _connect(self.path)
-            except sqlite3.Error as error:
-                raise InputFileError(f"{self.path} cannot be used as a reply cache ({error}); name another") from error
-            self._process = os.getpid()
-        return self._connection
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=WAIT_SECONDS, check_same_thread=False)
-    try:
-        _refuse_foreign(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not block each other
-        connection.execute("PRAGMA synchronous = NORMAL")  # a power failure may lose the last replies, never the file
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")  # another process may be creating the table
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("CREATE TABLE IF NOT EXISTS replies (key BLOB PRIMARY KEY, reply TEXT) WITHOUT ROWID")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse any other database before anything is written to it."""
-    asked = ("SELECT COUNT(*) FROM sqlite_schema", "PRAGMA application_id", "PRAGMA user_version")
-    tables, application, made_by = (connection.execute(question).fetchone()[0] for question in asked)
-    if tables and (application, made_by) != (_APPLICATION, VERSION):
-        raise InputFileError(f"{path} is not a reply cache of version {VERSION}; name another file")
-
 
 PASSING = {"rate-limit", "server", "timeout", "unreachable", "dropped", "malformed"}  # kinds that are retried
 MAY_BE_BILLED = {"timeout", "dropped", "malformed", "too-large"}  # kinds for which the provider may charge
@@ -144,6 +49,10 @@ def pause_seconds(failure: ModelError, retry: int) -> float:
     if failure.retry_after_seconds:
         return failure.retry_after_seconds
     return min(_LONGEST_PAUSE, _FIRST_PAUSE.get(failure.kind, _USUAL_PAUSE) * 2.0**retry)
+
+
+_SHORT_REPLY = 16  # tokens of a reply, before a model has given one
+_DENSER = 1.1  # by how much a prompt may be denser than any before it
 
 
 class Clock(Protocol):
@@ -262,9 +171,21 @@ class Metered(ModelWrapper):
         return ModelError(f"{tries}{failure}", failure.kind, failure.retry_after_seconds)
 
     async def _attempt(self, request: Request) -> Reply | ModelError:
-        """Return the reply or the failure; the ledger is settled in any case, also on cancellation."""
+        """Return the reply or the failure; the ledger is settled in any case, also on cancellation.
+
+        Raises:
+            SpendCapReached: also if what the cap left did not buy the whole reply.
+        """
         most = self._most_usd(request)
-        held = await self.ledger.hold(most, self.name, sum(len(one.content) for one in request.messages))
+        held = await self.ledger.hold(most, self.name, _chars(request), lambda: self._least_usd(request))
+        if held.is_rest:
+            most, request = held.usd, self._lowered(request, held.usd)
+        outcome = await self._call(request, held, most)
+        if held.is_rest and _is_lost(outcome):
+            raise self.ledger.exhaust(self.ledger.reached("call may cost", self._most_usd(request)))
+        return outcome
+
+    async def _call(self, request: Request, held: Hold, most: Decimal) -> Reply | ModelError:
         usage: Usage | None = None
         taken = ModelSpend(unconfirmed_usd=most)  # until a reply arrives, assume that the request is billed
         started = self.clock.now()
@@ -299,6 +220,25 @@ class Metered(ModelWrapper):
                 f"{self.name} holds, so the cap cannot be enforced; add the price of longer prompts to a price file"
             )
         return most or NOTHING
+
+    def _least_usd(self, request: Request) -> Decimal:
+        """Return what a call needs at least: a prompt as dense as any so far, and a reply of average length."""
+        if self.price is None:
+            return NOTHING
+        tokens = self._prompt_tokens(request) * max(self.price.input, self.price.cached)
+        seen = self.ledger.spending.sizes.get(self.name, CallSizes(1, _SHORT_REPLY))
+        return (tokens + ceil(seen.output_tokens / seen.calls) * self.price.output) / MILLION
+
+    def _prompt_tokens(self, request: Request) -> int:
+        """Return how many tokens a prompt has at most, by the densest so far; before there is one, by its bytes."""
+        seen, most = self.ledger.spending.sizes.get(self.name), most_tokens(request)
+        return most if seen is None else min(most, ceil(_chars(request) * seen.tokens_per_char * _DENSER))
+
+    def _lowered(self, request: Request, usd: Decimal) -> Request:
+        """Return a request whose limit on tokens an amount can pay for."""
+        assert self.price is not None
+        limit = self.price.affordable_tokens(usd, self._prompt_tokens(request))
+        return replace(request, max_tokens=max(1, min(self.options.limit(request), limit)))
 
     def _complete(self, reply: Reply, request: Request, seconds: float) -> Reply:
         """Return the reply with its cost, its time, its limit, and what the model thought aloud set apart."""
@@ -350,6 +290,15 @@ def cut_while_reasoning(reply: Reply) -> bool:
     """True if a reply reached its limit on tokens and some of them were reasoning, or nothing else came."""
     shown = reply.text.strip() or reply.calls
     return reply.finish == LENGTH and bool(reply.reasoning or reply.usage.reasoning_tokens or not shown)
+
+
+def _chars(request: Request) -> int:
+    return sum(len(one.content) for one in request.messages)
+
+
+def _is_lost(outcome: Reply | ModelError) -> bool:
+    """True if a lowered limit cut a reply or was refused; a reply that ended by itself is what it would have been."""
+    return outcome.kind == "rejected" if isinstance(outcome, ModelError) else outcome.finish == LENGTH
 
 
 def _is_passing(failure: ModelError) -> bool:

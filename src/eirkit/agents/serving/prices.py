@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from eirkit.agents.model import USUAL_TOKENS, Request, Usage
+from eirkit.agents.model import RAISED_TOKENS, USUAL_TOKENS, Request, Usage
 from eirkit.errors import InputFileError
 
 BUILT_IN = Path(__file__).with_name("prices.toml")
@@ -48,15 +48,16 @@ class Price:
 
         None if its prompt may be too long for the price.
         """
-        texts = [
-            *(m.content for m in request.messages),
-            *(f"{t.name}{t.description}{t.parameters}" for t in request.tools),
-        ]
-        tokens = sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
+        tokens = most_tokens(request)
         if not self.is_free() and not self.covers(tokens):
             return None
         limit = request.max_tokens or USUAL_TOKENS
         return (tokens * max(self.input, self.cached) + limit * self.output) / MILLION
+
+    def affordable_tokens(self, usd: Decimal, input_tokens: int) -> int:
+        """Return how many output tokens an amount buys beside a prompt of this length; one without a price: many."""
+        left = usd * MILLION - input_tokens * max(self.input, self.cached)
+        return int(left / self.output) if self.output else RAISED_TOKENS
 
     def is_free(self) -> bool:
         return self.input == self.output == self.cached == 0
@@ -64,6 +65,13 @@ class Price:
     def covers(self, input_tokens: float) -> bool:
         """True if the price holds for a prompt of this length."""
         return self.up_to_tokens is None or input_tokens <= self.up_to_tokens
+
+
+def most_tokens(request: Request) -> int:
+    """Return an upper bound on the tokens of a prompt."""
+    tools = (f"{t.name}{t.description}{t.parameters}" for t in request.tools)
+    texts = [*(m.content for m in request.messages), *tools]
+    return sum(len(text.encode("utf-8", "replace")) + 32 for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,6 +139,9 @@ class AdaptedMemory(MemoryWrapper):
     async def forget(self, label: str) -> None:
         await self._perform("forget", label)
 
+    async def reopen(self, scope: str) -> None:
+        await self._perform("reopen", scope)
+
     async def usage(self) -> MemoryUsage | None:
         used: MemoryUsage | None = await self._perform("usage")
         return used

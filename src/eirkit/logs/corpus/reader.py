@@ -26,6 +26,7 @@ from eirkit.logs.sources.documents import NAMED, ReadLimits, Skipped, StoredDocu
 from eirkit.logs.sources.remote import Location, Remote
 from eirkit.logs.sources.streams import as_label
 from eirkit.logs.tables import FILE, is_analysis
+from eirkit.logs.time_limits import RECORD_SECONDS, limited
 from eirkit.logs.trajectory import FolderFormat, Format, Recording, formats
 from eirkit.registry import call
 
@@ -266,7 +267,7 @@ def _runs(
     """Yield the runs of a document, the first of its damaged parts, and the number of the others."""
     tally = section or DocumentTally()
     try:
-        for item in reader.read(document):
+        for item in limited(reader.read(document), RECORD_SECONDS, "reading one run"):
             tally.add(isinstance(item, Recording))
             if isinstance(item, Recording) or tally.skipped <= NAMED:
                 yield item

@@ -1,8 +1,11 @@
 """The built-in log formats: name and module of each, imported when the name is first used."""
 
 PLUGINS = {
+    "aider": "eirkit.logs.formats.sessions.aider",
+    "amp": "eirkit.logs.formats.sessions.threads",
     "atif": "eirkit.logs.formats.atif",
     "claude-code": "eirkit.logs.formats.sessions.claude_code",
+    "cline": "eirkit.logs.formats.sessions.threads",
     "codex": "eirkit.logs.formats.sessions.codex",
     "codex-exec": "eirkit.logs.formats.sessions.printed",
     "copilot-cli": "eirkit.logs.formats.sessions.copilot_cli",
@@ -12,7 +15,10 @@ PLUGINS = {
     "goose": "eirkit.logs.formats.sessions.goose",
     "harbor": "eirkit.logs.formats.harbor",
     "inspect": "eirkit.logs.formats.inspect",
+    "kimi-code": "eirkit.logs.formats.sessions.kimi_code",
     "lacuna": "eirkit.logs.formats.lacuna",
+    "langfuse": "eirkit.logs.formats.trace_rows",
+    "langsmith": "eirkit.logs.formats.trace_rows",
     "message-rows": "eirkit.logs.formats.message_rows",
     "mini-swe-agent": "eirkit.logs.formats.mini_swe_agent",
     "opencode": "eirkit.logs.formats.sessions.opencode",
@@ -25,4 +31,5 @@ PLUGINS = {
     "swe-agent": "eirkit.logs.formats.swe_agent",
     "tau-bench": "eirkit.logs.formats.tau_bench",
     "tau2-bench": "eirkit.logs.formats.tau_bench",
+    "trae-agent": "eirkit.logs.formats.sessions.trae",
 }

@@ -92,6 +92,11 @@ class RunBuilder:
         return self._turns[-1].usage if self._turns else None
 
     @property
+    def said(self) -> str:
+        """What the agent wrote in the last turn."""
+        return "\n".join(self._turns[-1].texts) if self._turns else ""
+
+    @property
     def prompt(self) -> str:
         """What was said before the first turn."""
         return "\n\n".join(filter(None, self._prompt))
@@ -276,7 +281,7 @@ def whole_document(document: LogDocument) -> Mapping[str, Any] | Skipped:
 
 
 def read_one_run(
-    document: LogDocument, make: Callable[[Mapping[str, Any], LogDocument], Recording]
+    document: LogDocument, make: Callable[[Mapping[str, Any], LogDocument], Recording | Skipped]
 ) -> Iterator[Recording | Skipped]:
     """Yield the run in a JSON object, or why there is none."""
     content = whole_document(document)

@@ -74,7 +74,9 @@ class Walk:
         self.guards: dict[int, int] = {}  # steps that run only if an earlier one succeeded
         self.depth = 0
         self.missing = (
-            frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output)) if output else frozenset()
+            frozenset(found[1] or found[2] for found in NOT_FOUND.finditer(output))
+            if "not found" in output
+            else frozenset()
         )
         self.unmatched = frozenset(_NO_MATCHES.findall(output)) if "no matches found" in output else frozenset()
         self.is_over = False

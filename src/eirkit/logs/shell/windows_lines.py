@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 _CMDLET = re.compile(
     r"(?i)(?:^|[\s;|&{(])(?:(?:get|set|add|clear)-content|select-string|out-(?:file|null|string)|tee-object"
     r"|(?:new|remove|copy|move|rename|get)-item|(?:select|where|foreach|sort|measure)-object|get-childitem|test-path"
     r"|(?:set|push|pop)-location|invoke-(?:webrequest|restmethod)|convert(?:from|to)-json|write-(?:output|host))"
     r"(?=[\s;|)}]|$)"
+)
+_NOUN = re.compile(  # of each of them; what begins with a fixed character is fast to look for
+    r"(?i)-(?:content|string|file|null|object|item|childitem|path|location|webrequest|restmethod|json|output|host)"
 )
 _FILE_CLASS = re.compile(r"(?i)\[(?:System\.)?IO\.File\]::(\w{1,20})\(([^\n;|]{0,2000})")
 _PLACE = re.compile(r"(?:^|[\s=,;(])[\"']?(?:[A-Za-z]:\\(?!\\)|\.{1,2}\\\w)")
@@ -46,11 +50,18 @@ _CALLED = re.compile(r"(?:^|(?<=[;\n|{(]))&(?= )")
 _BLANKS = re.compile(r"(?<=[;\n|{(])[ \t]+|[ \t]+(?=[ \t])")
 
 
+@lru_cache(maxsize=16)  # asked twice about each command
 def is_windows(command: str) -> bool:
     """Return whether a line can only be one of PowerShell or cmd."""
-    if "\\" not in command and "-" not in command and "[" not in command:
-        return False
-    return any(sign.search(command) for sign in (_CMDLET, _PLACE, _DOS, _FILE_CLASS))
+    # Every command of every log comes here, so each sign is looked for only where a part of it occurs.
+    if "\\" in command:
+        if (":\\" in command or ".\\" in command) and _PLACE.search(command):
+            return True
+        if _DOS.search(command):
+            return True
+    if _NOUN.search(command) and _CMDLET.search(command):
+        return True
+    return "[" in command and _FILE_CLASS.search(command) is not None
 
 
 def as_shell(command: str, *, on_windows: bool = False) -> str:

@@ -29,6 +29,7 @@ from eirkit.logs.sources.streams import (
     as_label,
     cause_of,
     open_file,
+    open_slice,
     open_unpacked,
     read_bounded,
     why_not_a_file,
@@ -77,7 +78,6 @@ class MemberRange:
 
 Section: TypeAlias = LineRange | RowRange | MemberRange
 
-
 NAMED = 100  # damaged parts of one document that are reported one by one; the rest is counted
 
 
@@ -123,6 +123,9 @@ class LogDocument(Protocol):
     def json(self) -> Any:
         """Return the whole document as one JSON value."""
         ...
+
+    def text(self) -> str:
+        """Return the whole document as text, with invalid UTF-8 replaced."""
 
     def lines(self, *, sealed: bool = False) -> Iterator[tuple[int, Any | Exception]]:
         """Yield each line's JSON value with its number, or an error whose text is the reason alone.
@@ -217,9 +220,8 @@ class StoredDocument:
 
     def members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive; none for anything else."""
-        return (
-            _within(self.section, self.all_members()) if isinstance(self.section, MemberRange) else self.all_members()
-        )
+        found = self.all_members()
+        return _within(self.section, found) if isinstance(self.section, MemberRange) else found
 
     def all_members(self) -> Sequence[StoredDocument]:
         """Return the documents inside an archive, whatever section of it this is."""
@@ -298,9 +300,7 @@ def open_lines(
     whole = open_document(path, limits, source)
 
     def open_span() -> IO[bytes]:
-        with open_file(path, whole.source) as stream:
-            stream.seek(span.start)
-            return BytesIO(stream.read(span.stop - span.start))
+        return open_slice(open_file(path, whole.source), span.start, span.stop)
 
     return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span)
 

@@ -16,6 +16,7 @@ from typing import Any
 from eirkit.errors import EirkitError, InputFileError, UsageError
 from eirkit.findings.causes import RunScore
 from eirkit.logs.demand.gold_patches import GoldPatches
+from eirkit.logs.time_limits import time_limit
 from eirkit.show.logs.advice import advice_rows
 from eirkit.show.viewer.folders import ViewedFolder, abstract, changed_at, find_places, place_at, stamp
 from eirkit.show.viewer.lacuna_run import LacunaRun, pressure_lines
@@ -27,6 +28,7 @@ from eirkit.show.viewer.tables import Query, RowTable, alike, as_json, heat
 from eirkit.show.viewer.vestige_run import AnalysisTables, run_document
 
 LONGEST = 20_000  # characters of one text in one answer
+PAGE_SECONDS = 60.0  # of processor time for what one request reads of a run or a log
 
 
 def shorten(value: Any, part: str = "") -> Any:
@@ -164,8 +166,9 @@ class Viewer:
             document["has_logs"] = bool(self.logs.roots)
             return document
         run = self._lacuna(place, one_of(asked, "run"))
-        others = siblings(self._index(place, read=False), run.record)
-        return {**run.document(), "words": own_words(run.record), "siblings": others}
+        with time_limit(PAGE_SECONDS, "this run"):
+            others = siblings(self._index(place, read=False), run.record)
+            return {**run.document(), "words": own_words(run.record), "siblings": others}
 
     def step(self, asked: Asked) -> dict[str, Any]:
         """Return one step of a lacuna run: its exchanges, how its error arose and spread, and its cone."""
@@ -173,7 +176,9 @@ class Viewer:
 
     def pressure(self, asked: Asked) -> dict[str, Any]:
         """Return EIR and capacity over a lacuna run."""
-        return pressure_lines(self._lacuna(self._place(asked), one_of(asked, "run")))
+        run = self._lacuna(self._place(asked), one_of(asked, "run"))
+        with time_limit(PAGE_SECONDS, "this run"):
+            return pressure_lines(run)
 
     def turn(self, asked: Asked) -> dict[str, Any]:
         """Return one turn of a recorded run, as its log has it."""
@@ -182,12 +187,13 @@ class Viewer:
     def source(self, asked: Asked) -> dict[str, Any]:
         """Return the lines of a log around a turn or an offset."""
         row = self._row(asked)
-        text = self.logs.text(row)
-        if "offset" in asked:
-            offset = min(number_of(asked, "offset", 0), len(text))
-        else:
-            offset = place_of(text, self.logs.recording(row).turns, number_of(asked, "turn", 1)) or 0
-        return {**lines_around(text, offset), "source": row["source"], "offset": offset}
+        with time_limit(PAGE_SECONDS, "this log"):
+            text = self.logs.text(row)
+            if "offset" in asked:
+                offset = min(number_of(asked, "offset", 0), len(text))
+            else:
+                offset = place_of(text, self.logs.recording(row).turns, number_of(asked, "turn", 1)) or 0
+            return {**lines_around(text, offset), "source": row["source"], "offset": offset}
 
     def text(self, asked: Asked) -> dict[str, Any]:
         """Return more of a long text."""
@@ -196,21 +202,13 @@ class Viewer:
 
     def _step(self, asked: Asked) -> dict[str, Any]:
         run, t = self._lacuna(self._place(asked), one_of(asked, "run")), number_of(asked, "t", 1)
-        if not 1 <= t <= len(run.graph):
-            raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
-        events = [event for event in run.events if "t" in event and run.step_of(event) == t]
-        said = [exchange for exchange in run.exchanges if run.step_of(exchange) == t]
-        return {
-            "t": t,
-            "exchanges": said,
-            "inexact": "" if all(one["exact"] for one in said) else run.replayed.reason,
-            "actions": [event for event in events if event["type"] == "action"],
-            "memory": [event for event in events if event["type"] == "memory"],
-            **run.around(t),
-        }
+        with time_limit(PAGE_SECONDS, "this run"):
+            return _step_document(run, t)
 
     def _turn(self, asked: Asked) -> dict[str, Any]:
-        return turn_document(self.logs, self._row(asked), number_of(asked, "turn", 1))
+        row = self._row(asked)
+        with time_limit(PAGE_SECONDS, "this log"):
+            return turn_document(self.logs, row, number_of(asked, "turn", 1))
 
     def _row(self, asked: Asked) -> dict[str, Any]:
         place = self._place(asked)
@@ -262,6 +260,21 @@ class Viewer:
             if len(self._runs) > KEPT:
                 self._runs.popitem(last=False)
         return run
+
+
+def _step_document(run: SpokenRun, t: int) -> dict[str, Any]:
+    if not 1 <= t <= len(run.graph):
+        raise InputFileError(f"the task has {len(run.graph)} steps, and none numbered {t}; choose another")
+    events = [event for event in run.events if "t" in event and run.step_of(event) == t]
+    said = [exchange for exchange in run.exchanges if run.step_of(exchange) == t]
+    return {
+        "t": t,
+        "exchanges": said,
+        "inexact": "" if all(one["exact"] for one in said) else run.replayed.reason,
+        "actions": [event for event in events if event["type"] == "action"],
+        "memory": [event for event in events if event["type"] == "memory"],
+        **run.around(t),
+    }
 
 
 def _columns(table: RowTable) -> dict[str, Any]:

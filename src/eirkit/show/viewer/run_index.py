@@ -11,12 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 from eirkit.errors import EirkitError, InputFileError
 from eirkit.experiments.rescue import RescueSetup
 from eirkit.findings.causes import RunScore, read_score
 from eirkit.findings.measures import ARM_MEASURES, CAUSE_MEASURES, RUN_MEASURES, SPENDING_MEASURES
+from eirkit.logs.time_limits import RECORD_SECONDS, time_limit
 from eirkit.runs.cells import Access, cell_of
 from eirkit.runs.store import RUNS, decode_run
 from eirkit.show.viewer.tables import Field, ListColumns, RowTable, label, telling
@@ -163,12 +164,24 @@ class RunIndex:
         with path.open("rb") as stream:
             stream.seek(self._end)
             while line := stream.readline(LARGEST_LINE):
+                if len(line) == LARGEST_LINE:
+                    self._pass_over(line, stream)
+                    continue
                 if not line.endswith(b"\n"):
                     self.size = self._end  # the line is still being written, or its writer was killed
                     return
                 self._take(line, path)
                 if monotonic() > deadline:
                     return
+
+    def _pass_over(self, line: bytes, stream: IO[bytes]) -> None:
+        """Skip a line that is longer than any record."""
+        size = len(line)
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(LARGEST_LINE)
+            size += len(line)
+        self.skipped += 1
+        self._end += size
 
     def _take(self, line: bytes, path: Path) -> None:
         """Add the run of one line; a line that is not a valid run is counted and skipped."""
@@ -188,7 +201,8 @@ class RunIndex:
             self._end += len(line)
 
     def _add(self, record: Mapping[str, Any], size: int) -> None:
-        score = self.score(record)
+        with time_limit(RECORD_SECONDS, "a run"):
+            score = self.score(record)
         row = row_of(record, score)
         if not isinstance(row["run"], str) or any(isinstance(cell, (dict, list)) for cell in row.values()):
             raise InputFileError(f"{self.folder / RUNS}: a run's settings are no plain values; restore the file")

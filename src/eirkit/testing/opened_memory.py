@@ -1,0 +1,126 @@
+"""A memory system under test: made anew, opened and closed, with the calls that conformance suites make."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from typing import Any
+
+from eirkit.agents.memory import Item, MemorySystem, MemoryWrapper, can_forget, can_reopen, missing_verbs
+from eirkit.agents.memory_calls import call_with_timeout, read_stored
+from eirkit.agents.memory_values import check_passages
+from eirkit.agents.stores.child_process import ProcessMemory
+from eirkit.agents.stores.endpoint import MeteredMemory
+from eirkit.agents.stores.memory_adapter import adapt
+from eirkit.errors import UsageError, describe
+
+RECORDS = 8  # written by most requirements; few, because some systems call a model for each
+LIMIT = 5  # passages requested
+
+Factory = Callable[[], Any]  # returns a MemorySystem, or whatever has its methods
+
+
+class OpenedMemory:
+    """A system between `setup` and `teardown`."""
+
+    def __init__(self, system: Factory, seconds: float) -> None:
+        self.memory, self.seconds = new_memory(system), seconds
+
+    async def __aenter__(self) -> OpenedMemory:
+        try:
+            await call_with_timeout(self.seconds, "setup", self.memory.setup)
+        except BaseException as error:
+            await self.__aexit__(type(error), error)
+            raise
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        # After a failure, errors while closing a partly opened system are not the finding.
+        with suppress(Exception) if any(error) else nullcontext():
+            await call_with_timeout(self.seconds, "teardown", self.memory.teardown)
+
+    @property
+    def can_forget(self) -> bool:
+        plugin = _plugin(self.memory)
+        return plugin.can_forget if isinstance(plugin, ProcessMemory) else can_forget(type(plugin))
+
+    @property
+    def is_queued(self) -> bool:
+        """True if calls reach it one at a time, because it runs in a process of its own."""
+        return isinstance(_plugin(self.memory), ProcessMemory)
+
+    @property
+    def can_reopen(self) -> bool:
+        return can_reopen(type(_plugin(self.memory)))
+
+    async def reset(self, scope: str) -> None:
+        await call_with_timeout(self.seconds, "reset", self.memory.reset, scope)
+
+    async def write(self, *items: Item, flush: bool = True) -> None:
+        """Write records, then wait until they can be found."""
+        for item in items:
+            await call_with_timeout(self.seconds, "write", self.memory.write, item)
+        if flush:
+            await self.flush()
+
+    async def flush(self) -> None:
+        await call_with_timeout(self.seconds, "flush", self.memory.flush)
+        await asyncio.sleep(min(float(getattr(_plugin(self.memory), "delay_seconds", 0.0)), self.seconds))
+
+    async def forget(self, label: str) -> None:
+        await call_with_timeout(self.seconds, "forget", self.memory.forget, label)
+        await self.flush()
+
+    async def restart(self, scope: str) -> None:
+        """Close the system and open its scope again."""
+        await call_with_timeout(self.seconds, "teardown", self.memory.teardown)
+        await call_with_timeout(self.seconds, "setup", self.memory.setup)
+        await call_with_timeout(self.seconds, "reopen", self.memory.reopen, scope)
+
+    async def fill(self, scope: str, first: int = 1) -> list[Item]:
+        """Write a few records into a new scope and return them."""
+        await self.reset(scope)
+        items = [Item(f"A_{t}", f"A_{t:02} = {1000 + 7 * t}") for t in range(first, first + RECORDS)]
+        await self.write(*items)
+        return items
+
+    async def find(self, item: Item) -> list[str]:
+        label = item.text.partition(" = ")[0]
+        return await self.search(label)
+
+    async def read(self, label: str) -> str | None:
+        return await read_stored(self.memory, label, self.seconds)
+
+    async def search(self, query: str) -> list[str]:
+        return check_passages(await call_with_timeout(self.seconds, "search", self.memory.search, query, LIMIT))
+
+
+def new_memory(system: Factory) -> MemorySystem:
+    """Return a new system whose methods are all present and awaitable."""
+    if isinstance(system, type) and (lacking := missing_verbs(system)):
+        raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
+    made = _called(system)
+    if isinstance(made, type):
+        raise UsageError("the function returned a class instead of a system; give the class itself")
+    if lacking := missing_verbs(type(made)):
+        raise UsageError(f"it has no {', '.join(lacking)}; see docs/add-a-memory.md for the verbs it needs")
+    return adapt(made)
+
+
+def _called(system: Factory) -> Any:
+    try:
+        return system()
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        name = getattr(system, "__name__", "Name")
+        raise UsageError(
+            f"it needs arguments ({describe(error)}); give a function, check_memory(lambda: {name}(…))"
+        ) from error
+
+
+def _plugin(memory: MemorySystem) -> object:
+    while isinstance(memory, MemoryWrapper | MeteredMemory):
+        memory = memory.system
+    return memory
