@@ -22,6 +22,7 @@ from eirkit.eir.step_bounds import StepBound
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words
+from eirkit.tasks.online import Draw
 from eirkit.tasks.task import ASKING, LARGEST_TASK, LARGEST_WIDTH, Kind, Payload, TaskInstance, TaskSpec
 
 References = NDArray[np.int32]
@@ -136,7 +137,7 @@ Graph = tuple[tuple[int, ...], ...]  # references of steps 1 … n of one task
 
 _VERBS = (
     *("operate", "operate_batch", "rule", "canonical", "check", "width", "alphabet"),
-    *("kinds", "references", "stores", "last_use", "demand", "bounds"),
+    *("kinds", "references", "stores", "last_use", "demand", "bounds", "draws"),
 )
 
 workloads: Registry[type[Workload]] = Registry(
@@ -234,6 +235,18 @@ class Workload(ABC):
         raise UsageError(
             f"no EIR formula is known for {spec.workload!r}; count a small instance with `eirkit eir count`"
         )
+
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        """Return how each step draws its references, given all that happened before; None where it draws none.
+
+        A workload with references of its own must say so itself; until it does, no bound on policies is known for it.
+        """
+        if type(self).references is not Workload.references:
+            raise UsageError(
+                f"how {spec.workload!r} draws its references is not stated; define draws() beside references()"
+            )
+        windows = (min(t, spec.reach) for t in range(spec.n))
+        return [Draw(window, min(spec.fan_in, window)) if window else None for window in windows]
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         """Return what memories can reach at each step under uniform inputs; None where a step needs no memory."""

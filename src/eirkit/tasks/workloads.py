@@ -17,6 +17,7 @@ from eirkit.eir.frontier import demand_of_frontiers
 from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, StepBound, UniformRecords, WeightedRecords
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.seeds import below, words
+from eirkit.tasks.online import Draw
 from eirkit.tasks.task import Kind, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, curve_of, workloads
 
@@ -51,9 +52,13 @@ class StoreRecall(Lookup):
             "closed form: Store–Recall, every value that the next recall may ask for",
         )
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        stored = (len(recallable(spec.n, spec.reach, t - 1)) if t % 2 == 0 else 0 for t in range(1, spec.n + 1))
+        return [Draw(records) if records else None for records in stored]
+
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
-        stored = (len(recallable(spec.n, spec.reach, t - 1)) for t in range(1, spec.n + 1))
-        return [UniformRecords(w, 1, spec.q, spec.slots) if w and t % 2 == 0 else None for t, w in enumerate(stored, 1)]
+        draws = self.draws(spec)
+        return [UniformRecords(draw.available, 1, spec.q, spec.slots) if draw else None for draw in draws]
 
 
 DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
@@ -102,13 +107,22 @@ class FullLookup(Lookup):
             "closed form: Full Lookup, every stored label while a query remains",
         )
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        # Under a shuffled popularity queries tell which records are popular, so that is taken as known.
+        law = () if spec.queries == "uniform" else _zipf(spec.m)
+        return [None] * spec.m + [Draw(spec.m, weights=law)] * (spec.n - spec.m)
+
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         # A shuffled popularity is unknown when the memory is written, so each query is uniform to it.
         step: StepBound = UniformRecords(spec.m, 1, spec.q, spec.slots)
         if spec.queries == "zipf":
-            total = sum(1 / label for label in range(1, spec.m + 1))
-            step = WeightedRecords(tuple(1 / label / total for label in range(1, spec.m + 1)), self.alphabet(spec))
+            step = WeightedRecords(_zipf(spec.m), self.alphabet(spec))
         return [None] * spec.m + [step] * (spec.n - spec.m)
+
+
+def _zipf(m: int) -> tuple[float, ...]:
+    total = sum(1 / label for label in range(1, m + 1))
+    return tuple(1 / label / total for label in range(1, m + 1))
 
 
 @lru_cache(maxsize=16)
@@ -152,8 +166,8 @@ class StepwiseSum(Workload):
         )
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
-        windows = (min(t, spec.reach) for t in range(spec.n))
-        return [UniformRecords(w, min(spec.fan_in, w), spec.q, spec.slots) if w else None for w in windows]
+        draws = self.draws(spec)
+        return [UniformRecords(draw.available, draw.drawn, spec.q, spec.slots) if draw else None for draw in draws]
 
 
 class Maximum(Workload):
@@ -199,6 +213,9 @@ class RunningMaximum(Maximum):
 
     def last_use(self, spec: TaskSpec, t: int) -> int:
         return t + 1 if t < spec.n else 0
+
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        return [Draw(1) if t else None for t in range(spec.n)]
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return curve_of(
