@@ -156,7 +156,8 @@ def _next(setup: RescueSetup, found: Rescue) -> str:
 
 TOLD_NOTE = (
     "control: nothing is added; oracle: the sentences that state what is asked; sham: true sentences about "
-    "others, of about the same length; stale: what was said of the same facts before; old values: answers that were right once"
+    "others, of about the same length; stale: what was said of the same facts before; old values: answers that were "
+    "right once"
 )
 
 
