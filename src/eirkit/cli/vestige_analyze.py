@@ -279,7 +279,7 @@ def _in_vain(document: Mapping[str, Any]) -> str:
     if document["dead_read_share"] is None:
         return "unknown: no goal file was touched"
     vain = READING_MEASURES["dead_read_share"]
-    whose = "" if document["covered_runs"] == document["runs"] else f" of {vain.of}"
+    whose = "" if document["judged_read_tokens"] == document["read_tokens"] else f" of {vain.of}"
     return f"{document['dead_read_share']:.1%}{whose} ({document['dead_read_covered_tokens']:,} tokens): {vain.meaning}"
 
 

@@ -11,7 +11,7 @@ from eirkit.logs.actions.touches import interpret
 from eirkit.logs.formats.sessions.codex_scripts import CodexScript, ScriptCall, calls_in
 from eirkit.logs.trajectory import KeptContext, Lines, LoggedUsage, Recording
 from tests.vestige.formats.logs import as_lines, only_run, read_with
-from tests.vestige.formats.samples import write_sample
+from tests.vestige.formats.samples import sample_files, write_sample
 from tests.vestige.formats.test_codex import META, item, line, said
 
 
@@ -312,3 +312,20 @@ def test_a_reply_of_aider_reads_the_files_that_joined_the_chat_or_changed(tmp_pa
     ]
     assert (run.model, run.agent_version) == ("openai/fake-model", "0.86.2")
     assert run.turns[0].usage == LoggedUsage(2_000, 20, 1_500)
+
+
+@pytest.mark.parametrize(("name", "file"), [("langsmith", "runs"), ("langfuse", "obs"), ("langfuse", "trace")])
+def test_exported_traces_tell_calls_results_and_usage(name: str, file: str, tmp_path: Path) -> None:
+    run = session(name, tmp_path, file)
+    turns = interpret(run, len).turns
+    assert (run.model, run.prompt) == ("gpt-5", "Mend a.py")
+    assert [(read.path, read.content) for turn in turns for read in turn.reads] == [("a.py", "x = 1")]
+    assert [(write.removed, write.added) for turn in turns for write in turn.writes] == [("x = 1", "x = 2")]
+    assert run.turns[0].usage == LoggedUsage(2_000, 20, 100)
+    assert [turn.text for turn in run.turns] == ["", "", "Done."]
+
+
+def test_rows_of_a_trace_are_read_in_the_order_of_their_times(tmp_path: Path) -> None:
+    rows = json.loads(f"[{','.join(sample_files('langsmith')['runs.jsonl'].decode().splitlines())}]")
+    run = only_run("langsmith", as_lines(tmp_path / "runs.jsonl", rows[::-1]))
+    assert [turn.text for turn in run.turns] == ["", "", "Done."]

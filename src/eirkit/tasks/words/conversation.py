@@ -68,6 +68,7 @@ class _Teller:
         self.listener = Listener()
         self.row: list[int] = []
         self.drawn = 0
+        self.last = 0  # the sentence without a fact that was said last
 
     def below(self, bound: int) -> int:
         if not self.row:
@@ -88,12 +89,12 @@ class _Teller:
                 left = left[size:]
             if talk:
                 talk -= 1
-                yield from self.turn(self.filled(self.language.table["filler"]))
+                yield from self.turn(self.filled("filler"), "replies")
         for statement in session.documents:
             yield from self.turn(self.document(statement, session.day))
 
-    def turn(self, text: str) -> Iterable[Utterance]:
-        answers = self.language.table["acknowledgements"]
+    def turn(self, text: str, kind: str = "acknowledgements") -> Iterable[Utterance]:
+        answers = self.language.table[kind]
         return Utterance("user", text), Utterance("assistant", answers[self.below(len(answers))])
 
     def said(self, statements: Sequence[Saying], today: int) -> Iterator[str]:
@@ -154,12 +155,15 @@ class _Teller:
         self.listener.mention(person)
         return chosen
 
-    def filled(self, texts: Sequence[str]) -> str:
-        return texts[self.below(len(texts))].format(v=spell_noise(self.below(1 << 30)), n=2 + self.below(97))
+    def filled(self, kind: str) -> str:
+        """Return a sentence that says nothing of the world, never in the words of the one before."""
+        texts = self.language.table[kind]
+        self.last = (self.last + 1 + self.below(len(texts) - 1)) % len(texts)
+        return str(texts[self.last].format(v=spell_noise(self.below(1 << 30)), n=2 + self.below(97)))
 
     def document(self, statement: Saying, today: int) -> str:
-        texts, count = self.language.table["document"], self.world.dials.sentences
-        sentences = [self.filled(texts) for _ in range(count)]
+        count = self.world.dials.sentences
+        sentences = [self.filled("document") for _ in range(count)]
         sentences.insert(self.below(count + 1), self.sentence(statement, today, 1))
         return f"{self.language.table['here_is']}\n\n{' '.join(sentences)}"
 
