@@ -33,7 +33,7 @@ import pyarrow.parquet
 
 from tests.faults.custody import GONE_SECONDS, MARK, SECRET, UNWANTED, marked
 from tests.lacuna.servers import Answer, ModelServer, Received, answers_as
-from tests.processes import running
+from tests.processes import completed, running
 
 HERE = Path(__file__).parent
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
@@ -414,7 +414,7 @@ def deep_folders(bench: Bench) -> str:
     finally:
         os.chdir(here)
     found = traceback_of(bench.call("vestige", "analyze", bench.folder / "logs", "--out", bench.folder / "out"))
-    subprocess.run(["rm", "-rf", str(bench.folder / "logs")], check=True)
+    completed(["rm", "-rf", bench.folder / "logs"], check=True)
     return found
 
 

@@ -7,7 +7,6 @@ import math
 import os
 import random
 import re
-import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -360,6 +359,7 @@ from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.language import load_language
 from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import PRESETS, generate_world
+from tests.processes import completed
 
 digest = hashlib.sha256()
 for name in ("small", "standard", "instructions", "large"):
@@ -372,9 +372,7 @@ print(digest.hexdigest())
 def test_a_seed_gives_the_same_bytes_in_every_process():
     def digest(hash_seed):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        done = subprocess.run(
-            [sys.executable, "-c", DIGEST], env=environment, capture_output=True, text=True, check=True
-        )
+        done = completed([sys.executable, "-c", DIGEST], env=environment, check=True)
         return done.stdout
 
     assert len({digest(hash_seed) for hash_seed in ("0", "1", "4242")}) == 1

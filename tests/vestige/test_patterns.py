@@ -29,6 +29,8 @@ MADE_LATER = {
     "eirkit.tasks.words.language": "sentences",
     "eirkit.agents.serving.chat_server": "words",
     "eirkit.agents.serving.scrubber": "words",
+    "eirkit.findings.conversations": "words",
+    "eirkit.tasks.words.instructions": "words",
 }
 FOUND = list(patterns_of([module for module in modules("eirkit") if not module.__name__.startswith(OWN)]))
 # How these patterns were written when a log of some kilobytes stalled an analysis.

@@ -123,7 +123,7 @@ class ConversationJudge:
         if submitted == unknown:
             return "word_not_used", self.text_of(needed[0]) if needed else ""
         shown = "\n".join(seen.passages).casefold()
-        invented = [word for word in re.findall(r"\w*[^\W\d_]\w*", submitted) if word not in shown]
+        invented = [word for word in re.findall(r"(?<!\w)\w*[^\W\d_]\w*", submitted) if word not in shown]
         return ("word_invented" if invented else "word_misread"), self.showing(submitted, seen)
 
     def tells(self, asked: Asked, seen: Seen) -> bool:

@@ -21,7 +21,7 @@ SAMPLED = 24  # of many records, which are sought
 MOST_MISSED = 0.1  # of exact searches; a ranking of embeddings may confuse a few of thousands of records
 GRACE_SECONDS = 3.0  # in which a record that `flush` should have made visible is looked for
 WRITERS = 16
-_STATED = re.compile(r"\bA_0*(\d+) = ([^\s;]+)")
+_STATED = re.compile(r"\bA_(?:0++(?=\d))?+(\d++) = ([^\s;]+)")
 
 Fault = Callable[[Factory, float], Awaitable[str | None]]
 

@@ -25,7 +25,7 @@ DIALS = ("misses", "confuses", "keeps_old", "returns_withdrawn", "invents")
 CHARACTERS_PER_TOKEN = 4  # an estimate, because there is no tokenizer
 _TODAY = re.compile(r"^Today is (\d{4}-\d\d-\d\d)\.$", re.MULTILINE)
 _QUESTION = re.compile(r"^Question: (.*)\Z", re.MULTILINE | re.DOTALL)
-_PASSAGE = re.compile(rf"^{PASSAGE}\n(.*?)\n{PASSAGE_END}$", re.MULTILINE | re.DOTALL)
+_PASSAGE = re.compile(rf"^{PASSAGE}\n((?:(?!^{PASSAGE}\n).)*?)\n{PASSAGE_END}$", re.MULTILINE | re.DOTALL)
 
 
 class Prompt(NamedTuple):
