@@ -38,7 +38,7 @@ LONGEST_TABLE = 24  # rows; longer curves show a selection beside the chart
 FEWEST_DRAWN = 12  # cuts
 MOST_BITS = 1_000_000  # a larger memory is a mistake
 LIMIT_HELP = "Evaluations after which to give up."
-WARM_UP = "unscored warm-up steps are treated as required"
+WARM_UP = "what only unscored warm-up steps need is not required"
 
 
 @workload_command(example="eirkit eir curve stepwise-sum --n 64 --m 16 --h 8")
@@ -60,6 +60,8 @@ def curve(
     task = generate(spec) if graph is None else from_graph(spec, load_graph(graph))
     workload = prepare(task.spec)
     demand = workload.demand(task.spec, graph_of(task), cuts)
+    if not workload.leaves_out_unscored:
+        demand = demand.leave_out_unscored(spec.warm_up)
     data = _data(task, demand)
     if h is not None:
         under = pressure(demand, h, log2(workload.alphabet(task.spec)))
@@ -112,7 +114,8 @@ def _document(spec: TaskSpec, demand: DemandCurve, data: dict[str, Any], chart: 
 
 def _peak(demand: DemandCurve, *, all_cuts: bool) -> str:
     low, high = demand.peak.lower_bits, demand.peak.upper_bits
-    bits = f"{low:.1f} bits" if demand.certified else f"between {low:.1f} and {high:.1f} bits"
+    same = f"{low:.1f}" == f"{high:.1f}"
+    bits = f"{low:.1f} bits" if same else f"between {low:.1f} and {high:.1f} bits"
     where = next(t for t, count in enumerate(demand.counts) if count == demand.peak)
     return f"At the peak, after step {where}, {bits} must survive{'' if all_cuts else ' (of the cuts computed)'}."
 

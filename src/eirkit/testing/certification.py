@@ -56,7 +56,7 @@ class Certificate:
         def spelt(name: str) -> str:
             return f"{name} = {', '.join(map(str, sorted({getattr(size, name) for size in self.sizes})))}"
 
-        tried = "; ".join(map(spelt, ("values", "n", "m", "fan_in", "slots", "k")))
+        tried = "; ".join(map(spelt, ("values", "n", "m", "fan_in", "slots", "k", "warm_up")))
         bounds = f", within the stated bounds at {self.bounded} of them" if self.bounded else ""
         return f"EIR equals the count by brute force at {self.cuts} cuts of {len(self.sizes)} sizes{bounds} ({tried})"
 
@@ -89,7 +89,9 @@ def _sizes(workload: Workload) -> Iterator[SmallSpec]:
     for values, n, m, fan_in in product(VALUES, STEPS, WINDOWS, FAN_INS):
         plain = SmallSpec(name, n=n, m=m, fan_in=fan_in, values=values)
         wide = [replace(plain, slots=2)] if (values, n) == (2, 3) else []
-        for spec in (plain, *wide):
+        late = workload.leaves_out_unscored and values == 2
+        unscored = [replace(plain, warm_up=steps) for steps in range(1, n + 1)] if late else []
+        for spec in (plain, *wide, *unscored):
             try:
                 workload.check(spec)
             except SpecError:
@@ -99,7 +101,8 @@ def _sizes(workload: Workload) -> Iterator[SmallSpec]:
 
 def _difference(spec: SmallSpec, t: int, counted: int, stated: Any) -> str:
     said = "nothing" if stated is None else str(stated.lower if stated.is_exact else (stated.lower, stated.upper))
-    size = f"values = {spec.values}, n = {spec.n}, m = {spec.m}, fan_in = {spec.fan_in}, slots = {spec.slots}"
+    names = ("values", "n", "m", "fan_in", "slots", "warm_up")
+    size = ", ".join(f"{name} = {getattr(spec, name)}" for name in names)
     return f"after step {t} ({size}) there are {counted} classes, and demand() says {said}"
 
 
@@ -128,8 +131,9 @@ class _Cut:
     def moves(self, state: State) -> Iterator[tuple[tuple[int, ...], Payload | None]]:
         return product(self.support[state[0]], self._inputs(state[0]))
 
-    def step(self, state: State, move: tuple[tuple[int, ...], Payload | None]) -> tuple[Payload, State]:
-        return self._advance(state, *move)
+    def step(self, state: State, move: tuple[tuple[int, ...], Payload | None]) -> tuple[Payload | None, State]:
+        answer, following = self._advance(state, *move)
+        return answer if state[0] >= self.spec.warm_up else None, following
 
     def _advance(self, state: State, refs: tuple[int, ...], fresh: Payload | None) -> tuple[Payload, State]:
         t, held = state
