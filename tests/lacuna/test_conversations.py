@@ -12,6 +12,7 @@ import pytest
 from eirkit.agents.conversing import ConversationSession, read_answer, words_below
 from eirkit.agents.driver import drive, wait_for
 from eirkit.agents.memories.in_process import Bm25
+from eirkit.agents.memory import memories
 from eirkit.agents.model import Message, ModelOptions
 from eirkit.agents.models.reader import make_reader
 from eirkit.cli import main
@@ -221,3 +222,53 @@ def test_a_session_holds_no_answers():
     assert isinstance(session, ConversationSession)
     assert not any(hasattr(step, "answer") for step in session.talk.task.steps)
     check_told_access(WHOLE)
+
+
+BROKEN = {
+    "words-exact": set(),
+    "words-add-only": {"word_stale"},
+    "words-last-writer": {"word_lost"},
+    "words-merges": {"word_entity"},
+    "words-forgets": {"word_lost"},
+    "words-leaks": {"word_scope"},
+    "words-truncates": {"word_cut"},
+    "words-keeps-withdrawn": {"word_withdrawn"},
+    # What changed in the last session is answered with the old or the withdrawn value, the rest is not found.
+    "words-late": {"word_not_returned", "word_stale", "word_withdrawn"},
+    "words-returns-all": {"word_cut"},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_memory_is_named_by_its_fault(name):
+    seen, memory, access = Counter[str](), memories.get(name)(), Access("external", None, name)
+    for task in tasks("small+updates=2", range(24)):
+        wait_for(memory.reset(str(task.spec.seed)))
+        session = told_session(access, task, prepare(task.spec))
+        trace = wait_for(drive(session, make_reader(ModelOptions()), memory))
+        record = judge_told(access, task, trace)[1]
+        seen.update(record["fates"])
+        for t, fate, evidence in record["wrong"]:
+            shown = [text for one in trace.consultations if one.t == t for text in one.passages]
+            held = [text for one in trace.consultations for text in one.stored or ()]
+            assert evidence, (t, fate)
+            assert any(evidence in text for text in (*shown, *held, *task.turns)) or len(evidence) == 300
+    assert set(seen) == BROKEN[name]
+    assert not BROKEN[name] or sum(seen.values()) >= 5
+
+
+def test_a_store_that_cannot_be_listed_is_not_said_to_have_lost_anything():
+    class Closed(Bm25):
+        async def contents(self) -> None:
+            return None
+
+        async def recall(self, question: str, at: str, limit: int) -> list[str]:
+            return []
+
+    access, memory = Access("external", None, "bm25"), Closed()
+    (task,) = tasks("small", range(1))
+    wait_for(memory.reset("one"))
+    trace = wait_for(drive(told_session(access, task, prepare(task.spec)), make_reader(ModelOptions()), memory))
+    record = judge_told(access, task, trace)[1]
+    assert set(record["fates"]) == {"word_unlisted"}
+    assert record["stored_bytes"] is None

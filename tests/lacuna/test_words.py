@@ -166,6 +166,10 @@ def test_numbers_and_dates_are_said_once():
         said = [s for one in world.sessions for s in (*one.statements, *one.documents)]
         numbers = [s.value for s in said if ATTRIBUTES[s.attribute] in ("count", "date")]
         assert len(numbers) == len(set(numbers))
+        for question, answer, _ in answers(world):
+            if question.attribute == "boxes":  # a total was said itself, or is no number that was said
+                counted = [s.value for s in said if s.subject == question.subject and s.op in ("set", "replace")]
+                assert answer in counted or answer not in numbers
 
 
 @pytest.mark.parametrize("talk", [0, 1, 7])

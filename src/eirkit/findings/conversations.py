@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eirkit.agents.conversing import MEMORY, words_below
+from eirkit.agents.conversing import MEMORY, WHOLE, words_below
 from eirkit.agents.memory import LONGEST_PASSAGE
 from eirkit.agents.telemetry import Trace
 from eirkit.findings.causes import Cause, Kind, Verdict
@@ -29,6 +29,7 @@ from eirkit.tasks.words.reading import (
     learn,
     needed_statements,
     people_in,
+    plain_sentence,
     without_last,
 )
 from eirkit.tasks.words.world import ATTRIBUTES, USER, Answer, Saying
@@ -108,6 +109,7 @@ class ConversationJudge:
         """Return the fate of a wrong answer and the text that shows it."""
         needed = self.needed(asked)
         lacking = next((one for one in needed if not self.holding(one, seen.passages)), None)
+        lacking = lacking or self.unnamed(needed, seen.passages)
         unknown = self.task.language.table["unknown"].casefold()
         if submitted != unknown and (found := self.by_answer(asked, submitted, seen, lacking)) is not None:
             return found, self.showing(submitted, seen)
@@ -148,10 +150,19 @@ class ConversationJudge:
 
     def others(self, asked: Asked) -> Iterable[Answer]:
         """Yield the present answers to the same question about others."""
+        own = asked.question
+        if own.form in ("now", "before", "as_of") and ATTRIBUTES[own.attribute] != "count":
+            stated = (one.statement for one in self.task.said if one.statement.attribute == own.attribute)
+            yield from (one.value for one in stated if one.subject != own.subject and one.value is not None)
         attribute = {"hop": "lead", "follows": "seat"}.get(asked.question.form, asked.question.attribute)
         about = dict.fromkeys(one.statement.subject for one in self.task.said if one.statement.attribute == attribute)
         for subject in about:
-            if subject != asked.question.subject and asked.question.form not in ("first", "between", "member"):
+            if subject != asked.question.subject and asked.question.form not in (
+                "first",
+                "between",
+                "member",
+                "how_many",
+            ):
                 for said in (self.task.said, *without_last(self.task.said, (asked.question.attribute, subject))):
                     answer = learn(said).answer(asked.question._replace(subject=subject))
                     if answer not in (None, ()):
@@ -178,18 +189,21 @@ class ConversationJudge:
         return ("word_never_stored", text) if earlier is None else ("word_lost", earlier)
 
     def needed(self, asked: Asked) -> list[Heard]:
-        """Return the statements that the answer needs, and those that tell who a nickname in them is."""
-        needed = needed_statements(asked.question, self.task.said, self.task.truth)
+        """Return the statements that the answer needs."""
+        return needed_statements(asked.question, self.task.said, self.task.truth)
+
+    def unnamed(self, needed: Sequence[Heard], passages: Sequence[str]) -> Heard | None:
+        """Return the statement that tells whose nickname a needed passage has, if no passage does."""
         whose = {one.statement.subject: one for one in self.task.said if one.statement.attribute == "nickname"}
-        people = [name for one in needed for name in (one.statement.subject, str(one.statement.value))]
-        for person in people:
-            named = whose.get(person)
-            if named is not None and any(
-                re.search(rf"\b{named.statement.value}\b", self.text_of(one)) and person not in self.text_of(one)
-                for one in needed
-            ):
-                needed.append(named)
-        return needed
+        for one in needed:
+            text = self.holding(one, passages) or ""
+            for person in (one.statement.subject, str(one.statement.value)):
+                named = whose.get(person)
+                if named is None or person in text or not re.search(rf"\b{named.statement.value}\b", text):
+                    continue
+                if self.holding(named, passages) is None:
+                    return named
+        return None
 
     def text_of(self, one: Heard) -> str:
         """Return the turn in which a statement was made."""
@@ -218,12 +232,12 @@ class ConversationJudge:
 
     def cut(self, one: Heard, texts: Sequence[str]) -> str | None:
         """Return a text that begins as the turn of a statement does and ends before it is over."""
-        whole = self.text_of(one)
-        said = whole.partition(": ")[2]
-        for text in texts:
-            plain = text.partition(": ")[2] or text
-            if 8 <= len(plain) < len(said) and said.startswith(plain):
-                return text
+        said = self.text_of(one).partition(": ")[2], plain_sentence(self.task.language, one.statement)
+        for line in (line for text in texts for line in text.splitlines()):
+            plain = line.partition(": ")[2] or line
+            ends = plain.endswith((".", "!", "?"))  # between two sentences, where nothing of either was cut
+            if not ends and any(8 <= len(plain) < len(whole) and whole.startswith(plain) for whole in said):
+                return line
         return None
 
     def foreign(self, passages: Sequence[str]) -> str | None:
@@ -236,7 +250,8 @@ class ConversationJudge:
 
     def _is_ours(self, statement: Saying) -> bool:
         firsts = {name.partition(" ")[0] for name in self.names}
-        return statement.subject in self.names or statement.subject in firsts or str(statement.value) in self.names
+        known = statement.subject in self.names or statement.subject in firsts
+        return known and (statement.value is None or str(statement.value) in self.names | firsts)
 
     def shown(self, asked: Asked, answer: Answer) -> str:
         language = self.task.language
@@ -268,6 +283,14 @@ def judge_conversation(task: ToldWorld, trace: Trace, condition: str, shown: Seq
         seen = Seen(passages, stored, condition == MEMORY)
         found.append(judge.judge(asked, None if given is None else unspell(given), seen))
     return found
+
+
+def recorded_verdicts(task: ToldWorld, record: Mapping[str, Any]) -> list[Verdict]:
+    """Return the verdicts of a recorded run, which names the fate of every wrong answer."""
+    wrong = {t: (fate, evidence) for t, fate, evidence in record["words"]["wrong"]}
+    shown = record["access"]["condition"] == WHOLE
+    found = [WordVerdict(one.t, one.ability, one.t not in wrong, *wrong.get(one.t, (None, ""))) for one in task.asked]
+    return [one.verdict(informed=shown, answered=one.fate != "word_unreadable") for one in found]
 
 
 def word_record(task: ToldWorld, trace: Trace, verdicts: Sequence[WordVerdict]) -> dict[str, Any]:

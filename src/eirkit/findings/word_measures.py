@@ -20,7 +20,7 @@ WORD_FATES = MeasureGroup(
         _fate("word_entity", "another's value", "the answer is right for another person, place or project"),
         _fate("word_scope", "another user's", "the memory returned texts of another user's conversations instead"),
         _fate("word_cut", "cut off", "the text with the fact was cut before the fact"),
-        _fate("word_never_stored", "never stored", "the memory never held the fact"),
+        _fate("word_never_stored", "never stored", "the memory did not hold the fact after any session"),
         _fate("word_lost", "stored, then lost", "the memory held the fact after an earlier session and no longer does"),
         _fate("word_not_returned", "held, not returned", "the memory holds the fact and did not return it"),
         _fate(

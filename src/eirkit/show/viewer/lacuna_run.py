@@ -19,10 +19,12 @@ from eirkit.agents.telemetry import Trace, trace_of
 from eirkit.eir.demand import DemandCurve, pressure
 from eirkit.errors import EirkitError
 from eirkit.findings.causes import Cause, RunScore, Verdict, judge, read_cause, read_score, score
+from eirkit.findings.conversations import recorded_verdicts
 from eirkit.runs.attempt import score_record
 from eirkit.runs.cells import STRICT
 from eirkit.runs.store import read_events
 from eirkit.tasks.cones import ancestors, cone_of
+from eirkit.tasks.conversations import ToldWorld, unspell
 from eirkit.tasks.generation import demand_of, generate, graph_of, prepare
 from eirkit.tasks.task import TaskInstance, TaskSpec
 from eirkit.tasks.workload import Graph
@@ -142,6 +144,8 @@ class LacunaRun:
         task = self.task.instance
         if task is None or not self.decisions:
             return {}
+        if isinstance(task, ToldWorld):
+            return {v.t: v for v in recorded_verdicts(task, self.record)}
         return {v.t: v for v in judge(task, prepare(task.spec), self.trace.decisions, self.trace.actions)}
 
     def score(self) -> RunScore | None:
@@ -166,6 +170,7 @@ class LacunaRun:
             "score": None if found is None else score_json(found),
             "unknown": self.task.reason,
             "steps": [self._step(t) for t in range(1, len(self.graph) + 1)],
+            **({"words": self.record["words"]} if "words" in self.record else {}),
         }
 
     @property
@@ -184,6 +189,9 @@ class LacunaRun:
             step |= {name: getattr(decision, name) for name in (*_OF_DECISION, *_EFFORT)}
         elif (sought := self._sought(t)) is not None:
             step |= {"required": self.graph[t - 1], "retained": self.moment["resident"], "missing": sought}
+        if isinstance(task, ToldWorld):
+            step |= {name: [unspell(step[name])] for name in ("answer", "submitted") if step.get(name) is not None}
+            step["question"] = task.asked[t - 1].text
         if verdict is not None:
             step |= {"correct": verdict.correct, "missed": verdict.missed, "cause": verdict.cause, "why": verdict.kind}
         elif decision is not None and (wrong := self._recorded_wrong.get(t)) is not None:

@@ -18,6 +18,7 @@ from eirkit.tasks.words.language import (
     subject_slot,
     ways,
 )
+from eirkit.tasks.words.spelling import spell_noise
 from eirkit.tasks.words.world import ATTRIBUTES, Saying, World, WorldQuestion, WorldSession
 
 LONGEST_TURN = 3  # statements
@@ -154,7 +155,7 @@ class _Teller:
         return chosen
 
     def filled(self, texts: Sequence[str]) -> str:
-        return texts[self.below(len(texts))].format(v=_noise(self.below(1 << 30)), n=2 + self.below(97))
+        return texts[self.below(len(texts))].format(v=spell_noise(self.below(1 << 30)), n=2 + self.below(97))
 
     def document(self, statement: Saying, today: int) -> str:
         texts, count = self.language.table["document"], self.world.dials.sentences
@@ -173,12 +174,3 @@ class _Teller:
         if form == "as_of":
             slots["d"] = self.language.date(int(other or 0), 0)
         return known[self.below(len(known))].text.format_map(slots)
-
-
-def _noise(index: int) -> str:
-    """Return a made-up word that is no value of any world: it ends in a letter that values never end in."""
-    letters = []
-    for part in ("bdfghklmnprstvwz", "aeiou", "bdfgklmnprstvz", "aeiou", ("lv", "rz", "sk", "dr"), ("o", "a")):
-        index, which = divmod(index, len(part))
-        letters.append(part[which])
-    return "".join(letters).capitalize()

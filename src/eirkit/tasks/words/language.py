@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -24,6 +25,7 @@ LEVELS = ("plain", "varied", "indirect")
 PAST, COMING, PRONOUN = 4, 5, 6
 NEAR = 14  # days within which a date may be said as a day counted from today
 _SLOT = re.compile(r"\{(\w+)\}")
+_FREE = re.compile(r"(?<![\w\0])\w+(?![\w\0])")  # a word that touches no slot
 _WORD = "[A-Z][a-z]+"
 
 
@@ -32,7 +34,7 @@ class Sentence(NamedTuple):
 
     text: str
     pattern: re.Pattern[str]
-    anchor: str  # text without slots that must occur, which is quicker to look for
+    words: tuple[str, ...]  # those that are no part of a slot, and so occur wherever it is said
     kind: str  # statement, question, again, or filler
     attribute: str
     op: str  # the operation of a statement, the form of a question
@@ -127,8 +129,8 @@ def _sentence(text: str, slots: Mapping[str, str], kind: str, attribute: str, op
         else:
             parts.append(f"(?P={part})" if part in seen else f"(?P<{part}>{slots[part]})")
             seen.add(part)
-    anchor = max(literals[::2], key=len)
-    return Sentence(text, re.compile("".join(parts) + r"(?= |\n|$)"), anchor, kind, attribute, op, level)
+    words = tuple(dict.fromkeys(_FREE.findall(_SLOT.sub("\0", text))))
+    return Sentence(text, re.compile("".join(parts) + r"(?= |\n|$)"), words, kind, attribute, op, level)
 
 
 def _slot_patterns(table: Mapping[str, Any]) -> dict[str, str]:
@@ -251,7 +253,8 @@ def read(language: Language, text: str, today: int, listener: Listener) -> list[
         listener: knows who was mentioned before, and learns.
     """
     found: list[Spoken] = []
-    candidates = [one for one in language.sentences if one.anchor in text]
+    index = _by_word(language)
+    candidates = [one for word in ("", *dict.fromkeys(_FREE.findall(text))) for one in index.get(word, ())]
     position, last = 0, None
     while position < len(text):
         matches = [(m, one) for one in candidates if (m := one.pattern.match(text, position))]
@@ -264,6 +267,16 @@ def read(language: Language, text: str, today: int, listener: Listener) -> list[
             found += () if spoken is None else (spoken,)
             last = spoken if isinstance(spoken, Saying) else None
         position = match.end() + 1
+    return found
+
+
+@cache
+def _by_word(language: Language) -> Mapping[str, Sequence[Sentence]]:
+    """Return the sentences by the rarest of their words; those without a word under the empty one."""
+    shared = Counter(word for one in language.sentences for word in one.words)
+    found: dict[str, list[Sentence]] = {}
+    for one in language.sentences:
+        found.setdefault(min(one.words, key=lambda word: (shared[word], word), default=""), []).append(one)
     return found
 
 

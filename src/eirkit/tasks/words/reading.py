@@ -13,7 +13,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from eirkit.tasks.words.language import Language, Listener, Spoken, read, subject_slot
+from eirkit.tasks.words.language import Language, Listener, Spoken, read, subject_slot, ways
 from eirkit.tasks.words.truth import Key, Knowledge
 from eirkit.tasks.words.world import ATTRIBUTES, Saying, WorldQuestion
 
@@ -52,6 +52,15 @@ def split_turns(passage: str) -> list[DatedTurn]:
         if mark[2] != "assistant":
             found.append(DatedTurn(date.fromisoformat(mark[1]).toordinal(), text))
     return found
+
+
+def plain_sentence(language: Language, statement: Saying) -> str:
+    """Return a statement in the plainest sentence that says it, with full names and dates."""
+    op, attribute, subject, value = statement
+    slots = {**dict.fromkeys("vntlw", str(value)), subject_slot(attribute): subject, **language.table["pronouns"][0]}
+    if ATTRIBUTES[attribute] == "date" and isinstance(value, int):
+        slots |= {"d": language.date(value, 0), **language.table["events"][attribute]}
+    return ways(language, attribute, op, 1)[0].text.format_map(slots)
 
 
 class _Verbatim(Listener):

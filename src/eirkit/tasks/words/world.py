@@ -6,14 +6,14 @@ What a memory holds or returns is therefore decided by searching for strings. A 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import date
-from itertools import product
 from typing import Any, Literal, NamedTuple, get_args
 
 from eirkit.errors import SpecError
 from eirkit.seeds import words
+from eirkit.tasks.words.spelling import spell_word
 
 Form = Literal["value", "name", "set", "count", "date", "rule", "instruction", "alias"]
 Operation = Literal["set", "replace", "forget", "add", "remove", "raise", "lower"]
@@ -274,9 +274,11 @@ class _Maker:
         for session in later:
             op: Operation = ("raise", "lower", "replace")[self.below(3)]
             amount = self.unused(2, MOST_BOXES // 2)
-            if (op == "lower" and amount > total) or (op == "raise" and total + amount > MOST_BOXES):
+            sum_ = total + amount * (1 if op == "raise" else -1)
+            if not 0 <= sum_ <= MOST_BOXES or sum_ in self.numbers:  # a total that was said would not be new
                 op = "replace"
-            total = amount if op == "replace" else total + amount * (1 if op == "raise" else -1)
+            total = amount if op == "replace" else sum_
+            self.numbers.add(total)
             self.said[session].append(Saying(op, "boxes", place, amount))
         self.asked.append(WorldQuestion("now", "boxes", place))
 
@@ -354,47 +356,11 @@ class _Maker:
     def distinct(self, count: int, kind: int) -> list[str]:
         """Return different names; names of different kinds differ too."""
         start = self.below(1 << 20)
-        return [_spell(start + i, kind) for i in range(count)]
+        return [spell_word(start + i, kind) for i in range(count)]
 
     def token(self, block: int, number: int) -> str:
-        return _spell(block * 4096 + number + (self.seed << 7), 0)
+        return spell_word(block * 4096 + number + (self.seed << 7), 0)
 
     def number(self, block: int, number: int) -> str:
         figure = ((block * 4096 + number) * 3_579_545 + self.seed * 7919) % 9_000_000 + 1_000_000
         return f"{figure // 10_000}-{figure % 10_000:04d}"
-
-
-_ONSETS, _VOWELS, _MIDDLES, _ENDS = (
-    "bdfghklmnprstvwz",
-    "aeiou",
-    ("lv", "rz", "sk", "dr", "nt", "mb", "lk", "rn"),
-    "lmnrskdtz",
-)
-_MIX = 2_654_435_761  # prime, so that multiplying by it permutes the words of every kind
-
-
-def _spell(index: int, kind: int) -> str:
-    """Return a made-up word; words of equal kind with different indexes differ, up to the number of such words.
-
-    Kind 0 are values; first and last names, teams, places, projects and nicknames have other lengths or endings.
-    """
-    heads, tails = _HALVES[kind]
-    left, which = divmod((index * _MIX + kind) % (len(heads) * len(tails)), len(heads))
-    return heads[which] + tails[left]
-
-
-def _joined(*parts: Iterable[str]) -> list[str]:
-    return ["".join(chosen) for chosen in product(*parts)]
-
-
-_SHORT = _joined(_ONSETS.upper(), _VOWELS)
-_LONG = _joined(_SHORT, _ONSETS, _VOWELS)
-_HALVES = (
-    (_LONG, _joined(_MIDDLES, _VOWELS, _ENDS)),
-    (_LONG, list(_ENDS)),
-    (_SHORT, _joined(_MIDDLES, _VOWELS, _ENDS, ("er", "ow", "ay"))),
-    (_SHORT, _joined(_MIDDLES, _VOWELS, "x")),
-    (_SHORT, _joined(_MIDDLES, _VOWELS, "f")),
-    (_SHORT, _joined(_MIDDLES, _VOWELS, "v")),
-    (_SHORT, _joined(_MIDDLES, "y")),
-)
