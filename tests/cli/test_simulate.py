@@ -10,7 +10,15 @@ import pytest
 from eirkit.cli import run
 
 FIELDS = {"workload", "policy", "h", "pressure", "seeds", "miss_rate", "miss_rate_sd", "gap_closed"}
-MORE_FIELDS = {"reference_miss_rate", "hit_rate", "miss_regret", "eir_pressure"}
+MORE_FIELDS = {
+    "reference_miss_rate",
+    "hit_rate",
+    "miss_regret",
+    "eir_pressure",
+    "online_miss_rate",
+    "online_retrievals",
+    "hindsight",
+}
 USERS_OWN = f"{Path(__file__).parents[2] / 'examples' / 'most_recently_used.py'}:MostRecentlyUsed"
 
 
@@ -55,7 +63,7 @@ def test_a_policy_of_ones_own_by_its_path(capsys):
 def test_the_table_has_a_line_for_each_pressure_and_a_column_for_each_policy(capsys):
     assert run(["lacuna", "simulate", "stepwise-sum", "--h", "16,4", "--seeds", "0:9", "--first-failure"]) == 0
     shown = capsys.readouterr().out
-    assert "fifo    lru  theory  belady  lru gap closed  theory gap closed" in shown
+    assert "fifo    lru  theory  online  belady  closed  closed  hindsight" in shown
     assert [line.split()[:2] for line in shown.splitlines() if line.strip()[:1].isdigit()] == [
         ["1.00", "16"],
         ["4.00", "4"],

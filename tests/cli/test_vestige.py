@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eirkit.cli.vestige_analyze import CorpusProgress
+from eirkit.cli.vestige_analyze import CorpusProgress, _in_vain
 from eirkit.cli.vestige_show import _break_line
 from tests.processes import completed
 
@@ -223,3 +223,10 @@ def test_help_imports_no_readers():
     )
     done = completed([sys.executable, "-c", code], check=True)
     assert done.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize(("judged", "said"), [(400, "10.0% (40"), (399, "10.0% of tokens read where")])
+def test_a_share_in_vain_is_of_the_reads_whose_purpose_is_known(judged: int, said: str) -> None:
+    """A prompt that asks a question changes nothing: what was read for it is neither needed nor in vain."""
+    document = {"dead_read_share": 0.1, "dead_read_covered_tokens": 40, "judged_read_tokens": judged}
+    assert _in_vain({**document, "read_tokens": 400, "covered_runs": 1, "runs": 1}).startswith(said)

@@ -39,9 +39,10 @@ HERE = Path(__file__).parent
 PRICES = '[prices]\n"openai/any" = { input = 1000, output = 1000, as_of = 2026-01-01 }\n'
 CALL_USD = Decimal("0.11")  # at that price, for the 110 tokens that the server counts
 CPU_SECONDS = 30  # for a log of some kilobytes, of which the start of the program takes about two
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0  # on a busy machine; what hangs has its own limit of processor time, or is given less
 STEERING = "\x1b]52;c;ZXZpbA==\x07 \u202egnp.exe\u202c"
 STEERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+HANGING_SECONDS = 180.0  # for a sweep whose memory may hang: nine calls of at most eight seconds
 FOREVER = 600.0
 
 
@@ -112,8 +113,8 @@ def paid(bench: Bench, server: ModelServer, cap: str, connections: int = 2) -> l
     return [*words, "--prices", bench.folder / "prices.toml", "--cap-usd", cap, "--out", bench.folder / "out"]
 
 
-def above(server: ModelServer, cap: str) -> str:
-    billed = len(server.received) * CALL_USD
+def above(server: ModelServer, cap: str, call_usd: Decimal = CALL_USD) -> str:
+    billed = len(server.received) * call_usd
     return f"the server billed ${billed} of ${cap}" if billed > Decimal(cap) else ""
 
 
@@ -148,11 +149,13 @@ def bills_above_maximum(bench: Bench) -> str:
 
 def killed_in_flight(bench: Bench) -> str:
     seen: list[None] = []
-    good = answers_as("calculator")
+    at_once: list[bool] = []
+    good, usage = answers_as("calculator"), {"prompt_tokens": 490, "completion_tokens": 10, "total_tokens": 500}
 
     def answer(received: Received) -> Answer:
         seen.append(None)
-        return good(received) if len(seen) <= 12 else replace(good(received), delay_seconds=FOREVER)
+        body = {**json.loads(good(received).body), "usage": usage}
+        return Answer(json.dumps(body).encode(), delay_seconds=0.0 if len(seen) <= 12 or at_once else FOREVER)
 
     with ModelServer(answer) as server:
         with running(bench.words(*paid(bench, server, "40", connections=6)), stdout=subprocess.DEVNULL) as command:
@@ -160,11 +163,11 @@ def killed_in_flight(bench: Bench) -> str:
             while len(server.received) < 18 and time.monotonic() < end:
                 time.sleep(0.01)
             command.send_signal(signal.SIGKILL)
-        server.script = good
+        at_once.append(True)
         bench.call(
-            "lacuna", "run", "--resume", bench.folder / "out", "--cap-usd", 2, "--prices", bench.folder / "prices.toml"
+            "lacuna", "run", "--resume", bench.folder / "out", "--cap-usd", 12, "--prices", bench.folder / "prices.toml"
         )
-        return above(server, "2")
+        return above(server, "12", Decimal("0.5"))
 
 
 # --- 2: logs that stall -----------------------------------------------------------------------------------------------
@@ -198,7 +201,7 @@ def edit_blocks(bench: Bench) -> str:
 
 def slow(done: Ended) -> str:
     if done.code is None or done.code < 0 or done.cpu_seconds > CPU_SECONDS / 2:
-        return f"more than {min(done.cpu_seconds, CPU_SECONDS):.0f} s of processor time"
+        return f"{'ended' if done.code == 0 else 'not done'} after {done.cpu_seconds:.0f} s of processor time"
     return "" if done.code == 0 else f"exit {done.code}: {done.said[-200:]}"
 
 
@@ -330,6 +333,12 @@ def steering_run(bench: Bench) -> str:
     return f"{found[0]!r} reached the terminal" if found else ""
 
 
+def steering_plug_in(bench: Bench) -> str:
+    (bench.folder / "mine.py").write_text(f"print({STEERING!r})\nraise ValueError({STEERING!r})\n")
+    found = STEERS.search(bench.call("eir", "count", f"{bench.folder}/mine.py:Plain").said)
+    return f"{found[0]!r} reached the terminal" if found else ""
+
+
 def readable_seeds(bench: Bench) -> str:
     out = bench.folder / "visits"
     before = os.umask(0o022)
@@ -353,10 +362,20 @@ def hostile(name: str, bench: Bench, limit: int = 2) -> str:
         memory = ["--memory", f"{HERE / 'hostile.py'}:{name}", "--memory-set", f"{name}.timeout_seconds={limit}"]
         memory += ["--memory-set", "Echoes.password=${ECHOED_SECRET}"] if name == "Echoes" else []
     tasks = ["store-recall", "--n", 16, "--m", 8, "--h", 2, "--seeds", "0:3", "--no-control"]
-    done = bench.call("lacuna", "run", *tasks, *memory, "--model", "reference/recoverer", "--out", bench.folder / "out")
+    done = bench.call(
+        "lacuna",
+        "run",
+        *tasks,
+        *memory,
+        "--model",
+        "reference/recoverer",
+        "--out",
+        bench.folder / "out",
+        seconds=HANGING_SECONDS,
+    )
     found = [f"alive: {one[:60]}" for one in done.left[:1]]
     found += [f"printed {words!r}" for words in UNWANTED if words in done.said]
-    found += ["had to be killed after 120 s"] if done.code is None else []
+    found += ["had to be killed"] if done.code is None else []
     records = bench.folder / "out" / "runs.jsonl"
     scored = len(records.read_bytes().splitlines()) if records.exists() else 0
     found += [f"exit 0 with {scored} of 3 runs"] if done.code == 0 and scored < 3 else []
@@ -436,6 +455,7 @@ CASES: dict[str, Case] = {
     "3 truncated reply of the server": truncated_reply,
     "3 password in --upstream": printed_password,
     "4 run ids in error lines": steering_run,
+    "4 what a plug-in prints and raises": steering_plug_in,
     "5 seeds of MCP visits": readable_seeds,
     "6 MCP memory that hangs, forks and ignores signals": partial(hostile, "mcp"),
     "6 memory that starts a deaf program": partial(hostile, "Forks"),

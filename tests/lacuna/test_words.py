@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from eirkit import count_contract
 from eirkit.errors import SpecError
+from eirkit.tasks.generation import find_workload, generate
 from eirkit.tasks.words.conversation import tell
 from eirkit.tasks.words.floor import Askable, WorldContract, classes, declared, floor_bits, floor_bytes, requirements
 from eirkit.tasks.words.language import load_language
@@ -26,6 +27,7 @@ from eirkit.tasks.words.truth import answers
 from eirkit.tasks.words.world import (
     ATTRIBUTES,
     DAYS,
+    FEWEST_BOXES,
     MOST_BOXES,
     PERSONAL,
     PRESETS,
@@ -352,6 +354,7 @@ def test_dials_out_of_range_are_refused(name, value):
 
 DIGEST = """
 import hashlib
+from eirkit.tasks.generation import find_workload, generate
 from eirkit.tasks.words.conversation import tell
 from eirkit.tasks.words.floor import floor_bits
 from eirkit.tasks.words.language import load_language
@@ -386,3 +389,38 @@ def test_presets_grow_and_the_largest_exceeds_a_million_tokens():
     small, standard, large, million = sizes
     assert small * 4 < standard < large / 4
     assert million > 1_000_000, sizes
+
+
+def test_a_number_that_was_said_stands_nowhere_else():
+    """Neither small talk nor documents, dates or telephone numbers contain a number of boxes, or a number twice."""
+    for world in generate_worlds(replace(PRESETS["standard"], small_talk=6), range(8)):
+        said = [s for one in world.sessions for s in (*one.statements, *one.documents)]
+        text = "\n".join(m.text for one in tell(world, ENGLISH) for m in one.messages)
+        found = Counter(re.findall(r"\d+", text))
+        amounts = [str(s.value) for s in said if s.attribute == "boxes"]
+        assert {found[amount] for amount in amounts} == {1}
+        numbers = [s.value for s in said if s.attribute == "phone" and s.value]
+        assert {text.count(number) for number in numbers} == {1}
+
+
+def test_every_stock_can_be_reached_in_two_sessions():
+    """The closed form of a count with the real bounds, by trying all pairs of numbers that can be said."""
+    amounts = range(FEWEST_BOXES, FEWEST_BOXES + MOST_BOXES // 2)
+    reached = {total for a in amounts for b in amounts for total in (a, a + b, a - b) if 0 <= total <= MOST_BOXES}
+    assert reached == set(range(MOST_BOXES + 1))
+    assert classes(Askable(("boxes", "l")), 1, MOST_BOXES) == len(amounts) + 1
+    assert classes(Askable(("boxes", "l")), 2, MOST_BOXES) == len(reached) + 1
+
+
+def test_telephone_numbers_differ_in_the_largest_world():
+    for world in generate_worlds(PRESETS["million"], range(3)):
+        said = [s.value for one in world.sessions for s in (*one.statements, *one.documents) if s.attribute == "phone"]
+        numbers = [number for number in said if number]
+        assert len(set(numbers)) == len(numbers) > 200
+
+
+def test_the_floor_of_a_run_counts_sessions_in_which_nothing_is_said():
+    preset = "small+people=2+bystanders=0+facts=1+sessions=9+places=1+projects=0+candidates=0"
+    task = generate(find_workload("words").specify({"workload": "words", "preset": preset}).with_seed(1))
+    assert len(task.sessions) < 9
+    assert task.floor_bits() == floor_bits(task.world, 9) > floor_bits(task.world, len(task.sessions))

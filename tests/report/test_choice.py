@@ -191,3 +191,21 @@ def test_two_values_in_each_others_place_that_have_the_right_sum_contradict_noth
     assert row["memory_system"]["fates"]["swapped_value"] > 200
     assert row["blind"] > 100
     assert row["validity"]["finding"] is None
+
+
+def test_memories_of_conversations_are_ranked_for_each_ability(tmp_path):
+    how = ("--seeds", "0:6", "--model", "scripted/reader", "--no-control", "--out", tmp_path / "run", "--json")
+    command("lacuna", "run", "words", "--memory", "text,bm25", *how)
+    found = choose([read_sweep(tmp_path / "run")])
+    right: dict[str, dict[str, list[float]]] = {}
+    for line in (tmp_path / "run" / RUNS).read_text("utf-8").splitlines():
+        record = json.loads(line)
+        for ability, (correct, asked) in record["words"]["abilities"].items():
+            right.setdefault(ability, {}).setdefault(record["access"]["memory"], []).append(correct / asked)
+    assert found.parts["ability"].keys() == right.keys()
+    for ability, ranking in found.parts["ability"].items():
+        values = {one.name: one.value for one in ranking.standings}
+        assert values == pytest.approx({name: fmean(shares) for name, shares in right[ability].items()})
+    page = page_of(read_sweep(tmp_path / "run"))
+    assert page.sections[0].anchor == "choice"
+    assert page.headline.caption.startswith("accuracy with bm25")

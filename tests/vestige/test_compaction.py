@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eirkit.logs.audits.compaction import BreakCost, DroppedState, break_costs, break_cuts, dropped_states
 from eirkit.logs.audits.lines import names_file
-from eirkit.logs.trajectory import Break, FileRead, FileWrite, KeptContext, RecordedTurn, Trajectory, Turn
+from eirkit.logs.trajectory import Break, FileRead, FileWrite, KeptContext, LoggedUsage, RecordedTurn, Trajectory, Turn
 from tests.vestige.runs import of_turns
 
 
@@ -294,3 +294,30 @@ def test_one_grep_hit_is_not_a_reading_of_the_file() -> None:
 def test_sizes_that_the_log_states_are_kept() -> None:
     _, cost = after(KeptContext("size", tokens_before=900, tokens_after=150))
     assert (cost.shrunk_tokens, cost.evidence) == (750, "summary")
+
+
+@pytest.mark.parametrize(("request_tokens", "dropped", "unknown"), [(1002, 100, 0), (1042, 0, 100), (None, 100, 0)])
+def test_what_a_request_holds_beyond_the_summary_may_be_a_file(
+    request_tokens: int | None, dropped: int, unknown: int
+) -> None:
+    # Claude Code 2.1.1 puts files back and does not log it: its next request is larger than the first and the summary.
+    first = RecordedTurn(usage=LoggedUsage(1000, 5))
+    usage = None if request_tokens is None else LoggedUsage(request_tokens, 5)
+    broken = RecordedTurn(broken="compaction", carried="Go on.", usage=usage)
+    turns = [Turn(1, (FileRead("a.py", content=FILE),), (), 10, first), Turn(2, (), (), 10, broken)]
+    run = of_turns([*turns, turn(3, (), (FileWrite("a.py"),))])
+    [state] = dropped_states(run, {2: {"a.py": 100}}, words)
+    assert (state.dropped_tokens, state.unknown_tokens) == (dropped, unknown)
+
+
+def test_files_touched_last_are_the_ones_that_may_have_been_put_back() -> None:
+    other = "\n".join(f"another line {number} of b" for number in range(10))
+    broken = RecordedTurn(broken="compaction", carried="Go on.", usage=LoggedUsage(1042, 5))
+    turns = [
+        Turn(1, (FileRead("a.py", content=FILE),), (), 10, RecordedTurn(usage=LoggedUsage(1000, 5))),
+        turn(2, (FileRead("b.py", content=other),)),
+        Turn(3, (), (), 10, broken),
+        turn(4, (), (FileWrite("a.py"), FileWrite("b.py"))),
+    ]
+    a, b = dropped_states(of_turns(turns), {3: {"a.py": 100, "b.py": 80}}, words)
+    assert (a.dropped_tokens, a.unknown_tokens, b.dropped_tokens, b.unknown_tokens) == (100, 0, 0, 80)

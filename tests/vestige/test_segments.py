@@ -171,3 +171,21 @@ def test_what_a_break_dropped_is_what_had_been_shown_before_it() -> None:
     assert (tables["breaks"]["live_tokens"], tables["breaks"]["dropped_tokens"]) == ([shown], [shown])
     assert tables["breaks"]["reread_dropped_tokens"] == [shown]
     assert max(tables["files"]["peak_tokens"]) > shown
+
+
+def test_a_look_at_some_lines_of_an_edited_file_does_not_make_it_small() -> None:
+    # The whole file was in the context; after an edit two of its lines were looked at again, then all was dropped.
+    lines = {n: f"line number {n} of the file" for n in range(1, 101)}
+    turns = [
+        replace(step(1), reads=(FileRead("a", lines=lines),)),
+        step(2, "", edit("a", "line number 3 of the file", "line number three of the file")),
+        replace(step(3), reads=(FileRead("a", lines={n: lines[n] for n in (9, 10)}),)),
+        step(4, broken="compaction", carried="Working on a."),
+        replace(step(5), reads=(FileRead("a", lines=lines),)),
+        step(6, "", edit("a")),
+    ]
+    count = estimating_counter()
+    breaks = analyze(of_turns(turns), None, OPTIONS, count).tables["breaks"]
+    whole = count("\n".join(lines.values()))
+    assert whole * 0.98 <= breaks["dropped_tokens"][0] <= whole * 1.02
+    assert breaks["reread_dropped_tokens"][0] >= whole * 0.95

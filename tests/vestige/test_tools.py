@@ -91,9 +91,11 @@ def test_a_refused_edit_can_show_the_lines_as_they_are() -> None:
         "Your proposed edit has introduced new syntax error(s).\nThis is how your edit would have looked if applied\n"
         "[File: /repo/a.py (9 lines total)]\n4:y =\n"
         "This is the original code before your edit\n[File: /repo/a.py (9 lines total)]\n4:x = 1\n5:z = 2\n"
+        "Your changes have NOT been applied. Please fix your edit command and try again.\n"
     )
     touches = call("edit", output, failed=True, path="/repo/a.py", start_line=4, end_line=4, new_str="y =")
     assert [(read.path, read.lines) for read in touches.reads] == [("a.py", {4: "x = 1", 5: "z = 2"})]
+    assert touches.reads[0].content == "4:x = 1\n5:z = 2\n"  # the words around are no part of the file
     assert touches.writes == ()
 
 

@@ -103,7 +103,8 @@ def _codex(actions: tuple[Action, ...], folder: str) -> dict[str, bytes]:
     return {"rollout-w.jsonl": as_lines(*lines)}
 
 
-def _claude(actions: tuple[Action, ...], folder: str) -> dict[str, bytes]:
+def claude_log(actions: tuple[Action, ...], folder: str) -> dict[str, bytes]:
+    """Return a session as Claude Code logs it."""
     facts = {"sessionId": "w", "isSidechain": False, "cwd": folder, "version": "2.1.30"}
 
     def entry(uuid: str, parent: str | None, role: str, content: Any) -> dict[str, Any]:
@@ -126,7 +127,7 @@ SESSIONS = (
     WrittenSession("powershell-gemini-cli", "", False, _gemini),
     WrittenSession("powershell-copilot-cli", "C:\\src\\shop", False, _copilot),
     WrittenSession("zsh-codex", "/Users/ana/notes", False, _codex),
-    WrittenSession("git-bash-claude-code", "C:\\Users\\lee\\api", False, _claude),
+    WrittenSession("git-bash-claude-code", "C:\\Users\\lee\\api", False, claude_log),
     WrittenSession("powershell-codex", "C:\\work\\Orders", True, _codex),
-    WrittenSession("zsh-claude-code", "/Users/mia/site", True, _claude),
+    WrittenSession("zsh-claude-code", "/Users/mia/site", True, claude_log),
 )

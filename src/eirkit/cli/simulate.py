@@ -35,6 +35,8 @@ from eirkit.tasks.task import TaskSpec
 from eirkit.tasks.workloads import DISTRIBUTIONS
 
 GAP = SIMULATION_MEASURES["gap_closed"]
+ONLINE = SIMULATION_MEASURES["online_miss_rate"]
+HINDSIGHT = SIMULATION_MEASURES["hindsight"]
 
 
 @workload_command(example="eirkit lacuna simulate stepwise-sum --h 12,8,4 --policy lru,belady --seeds 0:9")
@@ -131,7 +133,7 @@ def _document(
     section = Section("", (), tuple(_tables(rows, streams, data)))
     h = min(row.h for row in rows)
     then = f"eirkit lacuna run {task_words(spec)} --h {h} --model reference/calculator"
-    return Document("lacuna-simulate", title, (_answer(rows),), data, (section,), next=then)
+    return Document("lacuna-simulate", title, (_answer(rows), *_beyond(rows)), data, (section,), next=then)
 
 
 def _answer(rows: Sequence[PolicyRow]) -> str:
@@ -145,6 +147,17 @@ def _answer(rows: Sequence[PolicyRow]) -> str:
     if share(best.miss_rate) == share(worst.miss_rate):
         return f"{said}{'' if len(at) == 1 else ', and every other policy about as often'}."
     return f"{said}, {_short(worst.policy)} at {share(worst.miss_rate)}."
+
+
+def _beyond(rows: Sequence[PolicyRow]) -> Iterator[str]:
+    """Yield what of the gap between FIFO and Belady no policy can close, where memory is smallest."""
+    row = min(rows, key=lambda row: row.h)
+    if row.hindsight is not None and row.online_miss_rate:
+        part = "nearly all" if row.hindsight > 0.995 else f"at least {share(row.hindsight)}"
+        yield (
+            f"No policy that does not know the future misses at fewer than {share(row.online_miss_rate)} of them on "
+            f"average: {part} of the gap between FIFO and Belady is hindsight."
+        )
 
 
 def _tables(
@@ -175,14 +188,22 @@ def _comparison(id: str, title: str, rows: Sequence[PolicyRow], measure: str) ->
         line: dict[str, Cell] = {"pressure": at[names[0]].pressure, "h": h}
         line |= {name: getattr(at[name], measure) for name in names}
         line |= {f"{name}_gap": at[name].gap_closed for name in judged}
+        line |= {ONLINE.id: at[names[0]].online_miss_rate, HINDSIGHT.id: at[names[0]].hindsight}
         lines.append(line)
+    bounded = measure == "miss_rate" and any(line[ONLINE.id] is not None for line in lines)
+    shown = [Column(name, _short(name)) for name in names]
+    if bounded:  # beside Belady, which may know more
+        shown.insert(names.index(CEILING) if CEILING in names else len(names), Column(ONLINE.id, ONLINE.label))
     columns = (
         Column("pressure", "m/h", 2),
         Column("h", "h"),
-        *(Column(name, _short(name)) for name in names),
+        *shown,
         *(Column(f"{name}_gap", f"{_short(name)} {GAP.label}", 2, signed=True, priority=1) for name in judged),
+        *([Column(HINDSIGHT.id, HINDSIGHT.label, 2, priority=1)] if bounded else []),
     )
-    return Table(id, title, columns, tuple(lines), f"{GAP.label}: {GAP.meaning}" if judged else "")
+    explained = [*([GAP] if judged else []), *([ONLINE, HINDSIGHT] if bounded else [])]
+    note = "; ".join(f"{measure.label}: {measure.meaning}" for measure in explained)
+    return Table(id, title, columns, tuple(lines), note)
 
 
 def _short(name: str) -> str:

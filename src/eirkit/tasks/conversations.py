@@ -81,7 +81,7 @@ class ToldWorld(TaskInstance):
 
     def floor_bits(self) -> float:
         """The bits that must survive the last session."""
-        return floor_bits(self.world, len(self.sessions))
+        return floor_bits(self.world, len(self.told) - 1)
 
 
 def spell(text: str) -> Payload:

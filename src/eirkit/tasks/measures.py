@@ -27,6 +27,23 @@ SIMULATION_MEASURES = MeasureGroup(
             better="more",
         ),
         Measure(
+            "online_miss_rate",
+            "best online",
+            "the smallest expected miss rate of any policy that does not know the references in advance",
+            "share",
+            "steps with references",
+            better="less",
+            pooled="none",
+        ),
+        Measure(
+            "hindsight",
+            "hindsight",
+            "how much of the distance in miss rate from FIFO to Belady only knowledge of the future can cover",
+            "share",
+            "the gap between FIFO and Belady",
+            pooled="none",
+        ),
+        Measure(
             "eir_pressure", "EIR pressure", "bits that must survive over bits that fit, at the peak", pooled="none"
         ),
     ),

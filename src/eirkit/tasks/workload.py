@@ -22,6 +22,7 @@ from eirkit.eir.step_bounds import StepBound
 from eirkit.errors import ContractError, InputFileError, UsageError
 from eirkit.registry import Registry, guard_verbs
 from eirkit.seeds import below, words
+from eirkit.tasks.online import Draw
 from eirkit.tasks.task import ASKING, LARGEST_TASK, LARGEST_WIDTH, Kind, Payload, TaskInstance, TaskSpec
 
 References = NDArray[np.int32]
@@ -136,7 +137,7 @@ Graph = tuple[tuple[int, ...], ...]  # references of steps 1 … n of one task
 
 _VERBS = (
     *("operate", "operate_batch", "rule", "canonical", "check", "width", "alphabet"),
-    *("kinds", "references", "stores", "last_use", "demand", "bounds"),
+    *("kinds", "references", "stores", "last_use", "demand", "bounds", "draws"),
 )
 
 workloads: Registry[type[Workload]] = Registry(
@@ -155,6 +156,7 @@ class Workload(ABC):
 
     operator = ""  # its name in compact prompts; by default the workload's name
     lists = False  # True if inputs and answers are lists even when they hold one value
+    leaves_out_unscored = False  # True if demand() does not count what only unscored steps need
     closed_form = False  # True if EIR follows from the parameters alone, whatever the graph
 
     def __init_subclass__(cls) -> None:
@@ -235,6 +237,18 @@ class Workload(ABC):
             f"no EIR formula is known for {spec.workload!r}; count a small instance with `eirkit eir count`"
         )
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        """Return how each step draws its references, given all that happened before; None where it draws none.
+
+        A workload with references of its own must say so itself; until it does, no bound on policies is known for it.
+        """
+        if type(self).references is not Workload.references:
+            raise UsageError(
+                f"how {spec.workload!r} draws its references is not stated; define draws() beside references()"
+            )
+        windows = (min(t, spec.reach) for t in range(spec.n))
+        return [Draw(window, min(spec.fan_in, window)) if window else None for window in windows]
+
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         """Return what memories can reach at each step under uniform inputs; None where a step needs no memory."""
         raise UsageError(
@@ -251,6 +265,9 @@ class Telling(Workload):
 
     def operate(self, spec: TaskSpec, fresh: Payload | None, operands: Sequence[Payload]) -> Payload:
         raise UsageError(f"answers of {spec.workload} are not computed step by step; use another workload")
+
+    def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
+        raise UsageError(f"the floor of {spec.workload} is not one of steps; its run records have it in bytes")
 
     def kinds(self, spec: TaskSpec) -> tuple[Kind, ...]:
         query: Kind = "query"
@@ -280,5 +297,7 @@ class Lookup(Workload):
 def curve_of(spec: TaskSpec, cuts: Sequence[int] | None, classes: Callable[[int], int], method: str) -> DemandCurve:
     """Return the curve of a closed form; slots are independent copies that are referenced together."""
     wanted = set(select_cuts(spec.n, cuts))
-    counts = (ClassCount.exactly(classes(t)).power(spec.slots) if t in wanted else None for t in range(spec.n + 1))
+    scored = spec.warm_up < spec.n  # otherwise nothing is required
+    exact = (ClassCount.exactly(classes(t) if scored else 1) if t in wanted else None for t in range(spec.n + 1))
+    counts = (None if count is None else count.power(spec.slots) for count in exact)
     return DemandCurve(tuple(counts), method)

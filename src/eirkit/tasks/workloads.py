@@ -17,6 +17,7 @@ from eirkit.eir.frontier import demand_of_frontiers
 from eirkit.eir.step_bounds import ChainedMaximum, LocalMaximum, StepBound, UniformRecords, WeightedRecords
 from eirkit.errors import SpecError, UnknownNameError
 from eirkit.seeds import below, words
+from eirkit.tasks.online import Draw
 from eirkit.tasks.task import Kind, Payload, TaskSpec
 from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, curve_of, workloads
 
@@ -24,6 +25,8 @@ from eirkit.tasks.workload import Graph, Lookup, References, Values, Workload, c
 @workloads.add("store-recall")
 class StoreRecall(Lookup):
     """A recall answer is never asked for again, although it takes a slot."""
+
+    leaves_out_unscored = True
 
     closed_form = True
 
@@ -47,13 +50,19 @@ class StoreRecall(Lookup):
         return curve_of(
             spec,
             cuts,
-            lambda t: store_recall(spec.q, spec.n, spec.reach, t),
-            "closed form: Store–Recall, every value that the next recall may ask for",
+            lambda t: store_recall(spec.q, spec.n, spec.reach, t, spec.warm_up),
+            "closed form: Store–Recall, every value that the next scored recall may ask for"
+            if spec.warm_up
+            else "closed form: Store–Recall, every value that the next recall may ask for",
         )
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        stored = (len(recallable(spec.n, spec.reach, t - 1)) if t % 2 == 0 else 0 for t in range(1, spec.n + 1))
+        return [Draw(records) if records else None for records in stored]
+
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
-        stored = (len(recallable(spec.n, spec.reach, t - 1)) for t in range(1, spec.n + 1))
-        return [UniformRecords(w, 1, spec.q, spec.slots) if w and t % 2 == 0 else None for t, w in enumerate(stored, 1)]
+        draws = self.draws(spec)
+        return [UniformRecords(draw.available, 1, spec.q, spec.slots) if draw else None for draw in draws]
 
 
 DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
@@ -62,6 +71,8 @@ DISTRIBUTIONS = ("uniform", "zipf", "zipf-shuffled")
 @workloads.add("full-lookup")
 class FullLookup(Lookup):
     """Every label stays eligible to the end, and only stored records take a slot."""
+
+    leaves_out_unscored = True
 
     closed_form = True
 
@@ -102,13 +113,22 @@ class FullLookup(Lookup):
             "closed form: Full Lookup, every stored label while a query remains",
         )
 
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        # Under a shuffled popularity queries tell which records are popular, so that is taken as known.
+        law = () if spec.queries == "uniform" else _zipf(spec.m)
+        return [None] * spec.m + [Draw(spec.m, weights=law)] * (spec.n - spec.m)
+
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         # A shuffled popularity is unknown when the memory is written, so each query is uniform to it.
         step: StepBound = UniformRecords(spec.m, 1, spec.q, spec.slots)
         if spec.queries == "zipf":
-            total = sum(1 / label for label in range(1, spec.m + 1))
-            step = WeightedRecords(tuple(1 / label / total for label in range(1, spec.m + 1)), self.alphabet(spec))
+            step = WeightedRecords(_zipf(spec.m), self.alphabet(spec))
         return [None] * spec.m + [step] * (spec.n - spec.m)
+
+
+def _zipf(m: int) -> tuple[float, ...]:
+    total = sum(1 / label for label in range(1, m + 1))
+    return tuple(1 / label / total for label in range(1, m + 1))
 
 
 @lru_cache(maxsize=16)
@@ -126,6 +146,8 @@ def _zipf_steps(m: int) -> NDArray[np.uint64]:
 @workloads.add("stepwise-sum")
 class StepwiseSum(Workload):
     """Every step is scored and every eligible answer may be asked for again: the whole window must survive."""
+
+    leaves_out_unscored = True
 
     operator = "sum"
     closed_form = True
@@ -149,11 +171,11 @@ class StepwiseSum(Workload):
             cuts,
             lambda t: stepwise_sum(spec.q, spec.n, spec.reach, spec.fan_in, t),
             "closed form: Stepwise Sum, every eligible residue must survive",
-        )
+        ).leave_out_unscored(spec.warm_up)
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
-        windows = (min(t, spec.reach) for t in range(spec.n))
-        return [UniformRecords(w, min(spec.fan_in, w), spec.q, spec.slots) if w else None for w in windows]
+        draws = self.draws(spec)
+        return [UniformRecords(draw.available, draw.drawn, spec.q, spec.slots) if draw else None for draw in draws]
 
 
 class Maximum(Workload):
@@ -179,8 +201,11 @@ class Maximum(Workload):
 class StepwiseMaximum(Maximum):
     """Local maxima that later steps may compare again: what must survive depends on the graph."""
 
+    leaves_out_unscored = True
+
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
-        return demand_of_frontiers(graph, spec.reach, spec.fan_in, 1, spec.q, cuts, copies=spec.slots)
+        curve = demand_of_frontiers(graph, spec.reach, spec.fan_in, 1, spec.q, cuts, copies=spec.slots)
+        return curve.leave_out_unscored(spec.warm_up)
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         return _local_maxima(spec, graph, log2(self.alphabet(spec)), 1)
@@ -189,6 +214,8 @@ class StepwiseMaximum(Maximum):
 @workloads.add("running-max")
 class RunningMaximum(Maximum):
     """A chain: only the last answer can ever matter."""
+
+    leaves_out_unscored = True
 
     closed_form = True
 
@@ -199,6 +226,9 @@ class RunningMaximum(Maximum):
 
     def last_use(self, spec: TaskSpec, t: int) -> int:
         return t + 1 if t < spec.n else 0
+
+    def draws(self, spec: TaskSpec) -> Sequence[Draw | None]:
+        return [Draw(1) if t else None for t in range(spec.n)]
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
         return curve_of(
@@ -213,7 +243,9 @@ class RunningMaximum(Maximum):
 
 @workloads.add("stepwise-topk")
 class StepwiseTopK(Workload):
-    """Frontiers of k values. Warm-up steps are not scored, yet EIR treats them as required."""
+    """Frontiers of k values."""
+
+    leaves_out_unscored = True
 
     operator = "top"
     lists = True
@@ -248,7 +280,8 @@ class StepwiseTopK(Workload):
         return -np.sort(-union, axis=1)[:, : spec.k]
 
     def demand(self, spec: TaskSpec, graph: Graph, cuts: Sequence[int] | None = None) -> DemandCurve:
-        return demand_of_frontiers(graph, spec.reach, spec.fan_in, spec.k, spec.q, cuts)
+        curve = demand_of_frontiers(graph, spec.reach, spec.fan_in, spec.k, spec.q, cuts)
+        return curve.leave_out_unscored(spec.warm_up)
 
     def bounds(self, spec: TaskSpec, graph: Graph) -> Sequence[StepBound | None]:
         return _local_maxima(spec, graph, log2(self.alphabet(spec)), spec.k)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from eirkit.logs.sources.documents import Skipped, open_document
 from eirkit.logs.trajectory import Recording, formats
 from tests.vestige.formats import test_claude_code, test_codex, test_gemini_cli, test_inspect, test_tau
-from tests.vestige.formats.samples import amp, cline, kimi_code, openhands_events, trae_agent
+from tests.vestige.formats.logs import who_recognises
+from tests.vestige.formats.samples import amp, cline, kimi_code, langfuse, langsmith, openhands_events, trae_agent
 from tests.vestige.formats.test_atif import agent, call, said, trajectory
 from tests.vestige.formats.test_harbor import ATIF
 
@@ -70,6 +71,9 @@ SOUND: dict[str, tuple[Writer, Any]] = {
     "cline as tags": (json_file, cline.TAGGED),
     "kimi-code": (json_lines, kimi_code.LINES),
     "kimi-code of kimi-cli": (json_lines, kimi_code.OLDER),
+    "langfuse": (json_lines, langfuse.ROWS),
+    "langfuse of one trace": (json_file, langfuse.TRACE),
+    "langsmith": (json_lines, langsmith.RUNS),
     "trae-agent": (json_file, trae_agent.TRAJECTORY),
     "atif": (
         json_file,
@@ -180,8 +184,7 @@ def texts_of(run: Recording) -> list[object]:
 @pytest.mark.parametrize("kind", SOUND)
 def test_sound_logs_are_recognised_by_one_format_alone(tmp_path: Path, kind: str) -> None:
     write, sound = SOUND[kind]
-    document = open_document(write(tmp_path, sound))
-    assert [other for other in formats.names() if formats.get(other)().recognises(document)] == [format_of(kind)]
+    assert who_recognises(write(tmp_path, sound)) == [format_of(kind)]
 
 
 @pytest.mark.parametrize("kind", SOUND)

@@ -145,7 +145,8 @@ def _refused(call: Call, path: str | None) -> Touches:
     lines = numbered(text)
     if path is None or not lines:
         return NOTHING_TOUCHED
-    return Touches((FileRead(path, content=text, lines=lines, requested=Lines(min(lines), max(lines))),))
+    shown = "".join(f"{number}:{line}\n" for number, line in lines.items())  # without the words around them
+    return Touches((FileRead(path, content=shown, lines=lines, requested=Lines(min(lines), max(lines))),))
 
 
 def make_file(call: Call, state: ShellState) -> Touches:

@@ -4,7 +4,8 @@ For every file state that was live at a break (later work used it): how much of 
 that stayed, which of the dropped lines were shown again before the file was edited, and at what cost. What stayed is
 taken from the strongest evidence in the log: the next request, the messages and files that it says were kept or put
 back, else the text that replaced the context. Where that is encrypted or absent, only what was read again is known to
-have been dropped; the rest is unknown.
+have been dropped; the rest is unknown. So is what the scaffold may have put back unlogged: if the next request is
+larger than the run's first and the summary together, the files that were touched last may be in it.
 """
 
 from __future__ import annotations
@@ -131,6 +132,7 @@ class _Context:
     seen: dict[str, set[str]] = field(default_factory=dict)
     held: dict[str, set[str]] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)  # since the last break
+    last_touched: dict[str, int] = field(default_factory=dict)
 
     def take(self, turn: Turn) -> None:
         note_lines(turn, self.wanted, self.seen)
@@ -138,7 +140,9 @@ class _Context:
         for read in turn.reads:
             if read.path in self.wanted and read.lines is None and read.content is None:
                 self.held[read.path] = set(self.seen[read.path])  # its text is not recorded: assume the whole file
-        self.touched |= {read.path for read in turn.reads} | {write.path for write in turn.writes}
+        now = {read.path for read in turn.reads} | {write.path for write in turn.writes}
+        self.touched |= now
+        self.last_touched.update(dict.fromkeys(now & self.wanted, turn.number))
 
     def shrink(self, stayed: _Stayed) -> None:
         self.held = {path: lines & stayed.lines for path, lines in self.seen.items()}
@@ -201,6 +205,27 @@ def _stayed(turn: Turn, turns: Sequence[Turn]) -> _Stayed:
     return _Stayed(lines, paths, kept.files, is_known=is_shown and not kept.is_opaque)
 
 
+def _unlogged_tokens(turn: Turn, turns: Sequence[Turn], count: Counter) -> int:
+    """Return how many tokens of the request after a break neither the first request of the run nor the log explains."""
+    recorded, first = turn.recorded, turns[0].recorded
+    says_what_stayed = recorded.kept is not None and recorded.kept.evidence != "size"
+    if says_what_stayed or not recorded.carried or recorded.usage is None or first.usage is None:
+        return 0
+    always = first.usage.input_tokens - count(first.asked)  # instructions and tools
+    return recorded.usage.input_tokens - always - count(recorded.carried) - count(recorded.asked)
+
+
+def _perhaps_put_back(rows: Iterable[DroppedState], room: int, last_touched: Mapping[str, int]) -> set[str]:
+    """Return the files of which an unlogged part of the context may consist: those that were touched last."""
+    found: set[str] = set()
+    for row in sorted(rows, key=lambda row: -last_touched.get(row.path, 0)):
+        if room <= 0:
+            break
+        found.add(row.path)
+        room -= row.dropped_tokens
+    return found
+
+
 class _Ahead:
     """Where each path is next read or written after a cut, and the cost of getting there."""
 
@@ -252,14 +277,16 @@ def dropped_states(
             stayed = _stayed(turn, turns)
             for earlier in chain.from_iterable(open_by_path.values()):
                 earlier.waiting -= stayed.lines  # back in the context without being read
-            for row in _dropped(turn, live.get(turn.number, {}), context, stayed, ahead):
+            found = tuple(_dropped(turn, live.get(turn.number, {}), context, stayed, ahead))
+            doubtful = _perhaps_put_back(found, _unlogged_tokens(turn, turns, count), context.last_touched)
+            for row in found:
                 if not row.dropped_tokens:
                     rows.append(row)
                     continue
                 lines = context.dropped_lines(row.path, stayed)
                 lost = _Lost(row, lines, len(lines))
                 open_by_path.setdefault(row.path, []).append(lost)
-                rows.append((lost, stayed.is_known))
+                rows.append((lost, stayed.is_known and row.path not in doubtful))
             context.shrink(stayed)
         _follow(turn, open_by_path, count)
         context.take(turn)

@@ -49,7 +49,7 @@ def observe(
     repeated: list[Sequence[float]] = [()] * len(turns)
     for place, turn in enumerate(turns):
         if breaks and place + 1 in breaks:
-            at_breaks[place + 1] = {state: ledger.cost(state) for state in breaks[place + 1]}
+            at_breaks[place + 1] = {state: ledger.known(state) for state in breaks[place + 1]}
         if turn.reads:
             consumed = graph.reads[place]
             tokens[place] = sizes = [read_tokens(read, count) for read in turn.reads]
@@ -74,6 +74,7 @@ class _Ledger:
         self._count = count
         self._observed: list[int | None] = [None] * states  # tokens of the largest content
         self._derived = [0] * states  # of edited states: tokens derived from the version before and the edits
+        self._inherited = [0] * states  # the same, from all that was known of the version before
         self._lines: dict[int, set[int]] = {}  # line numbers seen, where they are known
         self._united: dict[int, int] = {}  # tokens of those lines
         self._texts: dict[int, set[str | None]] = {}  # lines seen, where they have no numbers
@@ -132,14 +133,23 @@ class _Ledger:
         elif write.kind == "delete":
             self._derive(state, 0)
         elif write.kind == "edit" and not (before == state and write.added is None and write.removed is None):
-            base = 0 if before is None else self.cost(before)
-            self._derive(state, base + self._count(write.added or "") - self._count(write.removed or ""))
+            change = self._count(write.added or "") - self._count(write.removed or "")
+            inherited = 0 if before is None else self.known(before)
+            self._derive(state, (0 if before is None else self.cost(before)) + change)
+            self._inherited[state] = max(0, inherited + change)
 
     def cost(self, state: int) -> int:
         observed, united = self._observed[state], self._united.get(state)
         if observed is None and united is None:
             return self._derived[state]
         return max(observed or 0, united or 0)
+
+    def known(self, state: int) -> int:
+        """Return what the run knows of a state: what it saw of it, or of the version before and did not change.
+
+        A look at some lines of an edited file adds nothing to what was seen of the others.
+        """
+        return max(self.cost(state), self._inherited[state])
 
     def _derive(self, state: int, tokens: int) -> None:
         # Several writes of one turn make one version: content shown by an earlier one is not final.

@@ -17,6 +17,8 @@ PLUGINS = {
     "inspect": "eirkit.logs.formats.inspect",
     "kimi-code": "eirkit.logs.formats.sessions.kimi_code",
     "lacuna": "eirkit.logs.formats.lacuna",
+    "langfuse": "eirkit.logs.formats.trace_rows",
+    "langsmith": "eirkit.logs.formats.trace_rows",
     "message-rows": "eirkit.logs.formats.message_rows",
     "mini-swe-agent": "eirkit.logs.formats.mini_swe_agent",
     "opencode": "eirkit.logs.formats.sessions.opencode",

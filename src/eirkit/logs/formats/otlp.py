@@ -227,11 +227,16 @@ class Otlp:
                 yield export
             else:
                 spans += spans_of(export)
-        runs = _runs(spans)
-        for name, members in runs.items():
-            yield _recording(document, name, members)
-        if not runs:
-            yield skipped(document, _NO_RUN)
+        yield from runs_of(document, spans, "otlp")
+
+
+def runs_of(document: LogDocument, spans: Sequence[OtlpSpan], format: str) -> Iterator[Recording | Skipped]:
+    """Yield the runs that some spans record."""
+    runs = _runs(spans)
+    for name, members in runs.items():
+        yield _recording(document, name, members, format)
+    if not runs:
+        yield skipped(document, _NO_RUN)
 
 
 def _exports(document: LogDocument) -> Iterator[Mapping[str, Any] | Skipped]:
@@ -328,7 +333,7 @@ def _agent_name(span: OtlpSpan) -> str:
     return string_of(span.attributes.get("gen_ai.agent.name")) or span.id
 
 
-def _recording(document: LogDocument, name: str, members: _Members) -> Recording:
+def _recording(document: LogDocument, name: str, members: _Members, format: str) -> Recording:
     builder = RunBuilder()
     turns = turns_of(builder, members.spans)
     told: Mapping[str, Any] = {}
@@ -340,7 +345,7 @@ def _recording(document: LogDocument, name: str, members: _Members) -> Recording
     return Recording(
         run_id=name,
         task_id=string_of(told.get("task_id")) or name,
-        format="otlp",
+        format=format,
         source=document.source,
         turns=turns,
         model=string_of(told.get("model")) or _model([*members.agents, *members.spans]),

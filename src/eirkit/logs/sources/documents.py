@@ -29,6 +29,7 @@ from eirkit.logs.sources.streams import (
     as_label,
     cause_of,
     open_file,
+    open_slice,
     open_unpacked,
     read_bounded,
     why_not_a_file,
@@ -299,9 +300,7 @@ def open_lines(
     whole = open_document(path, limits, source)
 
     def open_span() -> IO[bytes]:
-        with open_file(path, whole.source) as stream:
-            stream.seek(span.start)
-            return BytesIO(stream.read(span.stop - span.start))
+        return open_slice(open_file(path, whole.source), span.start, span.stop)
 
     return StoredDocument(open_span, whole.source, whole.name, whole.parent, limits, path, span)
 

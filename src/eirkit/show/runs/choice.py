@@ -23,6 +23,7 @@ from eirkit.show.table import counted, listed
 
 Row = Mapping[str, Any]
 FOLDER = "folder"
+ABILITY = "ability"  # of questions in words
 BY = (*AXES, FOLDER)
 _PREFERRED = ("memory", "model")  # what people choose between, if it varies
 _DETAILS = ("used", "search_ms", "bytes", "memory_cost_usd", "cost_usd")
@@ -92,7 +93,10 @@ def choose(sweeps: Sequence[SweepFolder], by: str | None = None, measure: str = 
         by,
         declared,
         ranking,
-        _parts(cases, values, less, share_of),
+        {
+            **_parts(cases, values, less, share_of),
+            **({ABILITY: parts} if measure == "accuracy" and (parts := _by_ability(cases, found)) else {}),
+        },
         {name: _details([run for runs in found[name] for run in runs]) for name in names.all},
         tuple(_warnings(sweeps, placed, left_out, confounded, by)),
         _more_seeds(sweeps, ranking),
@@ -204,6 +208,26 @@ def _parts(
             ranking = rank(part, tasks, less_is_better=less, share=share_of, rankings=len(levels))
             found.setdefault(axis, {})[str(level)] = ranking
     return found
+
+
+def _by_ability(cases: Sequence[Case], found: Mapping[str, Sequence[Sequence[RunFacts]]]) -> dict[str, Ranking]:
+    """Return a ranking for each ability that questions in words test."""
+    known = dict.fromkeys(name for runs in next(iter(found.values())) for run in runs for name in run.abilities)
+    rankings = {}
+    for ability in sorted(known):
+        asked = [i for i in range(len(cases)) if all(_questions(of[i], ability)[1] for of in found.values())]
+        part = {
+            name: [right / n for right, n in (_questions(of[i], ability) for i in asked)] for name, of in found.items()
+        }
+        if asked:
+            rankings[ability] = rank(part, [cases[i].task for i in asked], rankings=len(known))
+    return rankings
+
+
+def _questions(runs: Sequence[RunFacts], ability: str) -> tuple[int, int]:
+    """Return how many questions of an ability were answered correctly, and how many there were."""
+    pairs = [run.abilities.get(ability, (0, 0)) for run in runs]
+    return sum(right for right, _ in pairs), sum(n for _, n in pairs)
 
 
 def _details(runs: Sequence[RunFacts]) -> dict[str, float | None]:

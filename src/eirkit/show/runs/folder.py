@@ -41,6 +41,9 @@ class RunFacts:
     rules: str = ""  # the hash of its system message
     usage: Row = field(default_factory=dict)  # what the agent used: calls, tokens, money
     memory: Row | None = None  # what its external memory did, stored and cost
+    abilities: Mapping[str, Sequence[int]] = field(
+        default_factory=dict
+    )  # in words: right answers and questions of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,8 @@ def _facts(record: Row) -> RunFacts:
     if not all(isinstance(count, int) for count in counts):
         raise TypeError("the score is not made of whole numbers")
     more = str(record.get("rules_sha256", "")), record.get("usage") or {}, record.get("memory")
-    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more)
+    abilities = (record.get("words") or {}).get("abilities", {})
+    return RunFacts(cell_of(record), seed, str(record["fingerprint"]), score, *more, abilities)
 
 
 def _task_axes(spec: TaskSpec | None) -> dict[str, Any]:

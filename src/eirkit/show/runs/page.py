@@ -163,8 +163,13 @@ def _page_in_words(sweep: SweepFolder) -> Page:
     rescues = [SECTIONS["rescue"](one) for one in sweep.found_by("rescue")]
     parts = (_progress(sweep), told, *rescues, _control(sweep), spending_section(sweep), rebuilding_section(sweep))
     sections = tuple(section for section in parts if section is not None)
-    answers = {"rows": [dict(row) for row in sweep.rows]}
-    return Page(TITLE_IN_WORDS, word_headline(sweep.rows), sections, sweep.name, answers, "lacuna-run")
+    headline, choice = word_headline(sweep.rows), choice_in(sweep)
+    if choice is not None:
+        ranked = ranked_headline(choice)
+        headline = replace(ranked, sentences=(*ranked.sentences, *headline.sentences))
+        sections = (choice_section(choice), *sections)
+    answers = {"choice": None if choice is None else choice.as_json(), "rows": [dict(row) for row in sweep.rows]}
+    return Page(TITLE_IN_WORDS, headline, sections, sweep.name, answers, "lacuna-run")
 
 
 def repair_near(sweep: SweepFolder) -> Repair | None:

@@ -11,7 +11,7 @@ from eirkit.findings.ranking import MOST_TASKS, Lead
 from eirkit.measures import Measure
 from eirkit.show.differences import measure_of
 from eirkit.show.document import Axis, Chart, Headline, Section, Series
-from eirkit.show.runs.choice import Choice, wanted_tasks
+from eirkit.show.runs.choice import ABILITY, Choice, wanted_tasks
 from eirkit.show.table import Cell, Column, Table, counted, listed, number, points
 
 
@@ -140,7 +140,7 @@ def parts_table(choice: Choice) -> Table | None:
     """Return who is best for each value of the settings that vary beside the candidates; None if none does."""
     lines: list[dict[str, Cell]] = [
         {
-            "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory") else value,
+            "axis": f"{axis} = {value}" if axis not in ("workload", "model", "memory", ABILITY) else value,
             "best": listed(list(ranking.leaders), 4),
             "value": ranking.standings[0].value,
             "tasks": ranking.tasks,

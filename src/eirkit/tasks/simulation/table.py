@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eirkit.eir.demand import DemandCurve, pressure
-from eirkit.errors import SpecError
+from eirkit.errors import SpecError, UsageError
 from eirkit.packages import hint_if_slow
 from eirkit.tasks.generation import BATCH, prepare
+from eirkit.tasks.online import OnlineBest, best_online, hindsight
 from eirkit.tasks.policy import find_policy
 from eirkit.tasks.simulation.batch import Batch, Misses, count_misses
 from eirkit.tasks.simulation.plain import Recovery, first_failure, structure_of
@@ -43,6 +44,9 @@ class PolicyRow:
     reference_miss_rate: float  # missing references / references
     miss_regret: float  # missing references a task beyond Belady's
     gap_closed: float | None  # (FIFO − policy) / (FIFO − Belady) in miss rates; None where those two agree
+    online_miss_rate: float | None  # the least of any policy that does not know the references; None if unknown
+    online_retrievals: float | None  # the fewest missing references a task of any such policy
+    hindsight: float | None  # (online − Belady) / (FIFO − Belady): what of the gap takes knowledge of the future
     eir_pressure: float | None  # largest EIR / capacity over the cuts; None where no closed form is certified
 
     @property
@@ -117,7 +121,8 @@ def sweep(
     demand = _demand(spec)
     record_bits = math.log2(prepare(spec).alphabet(spec))
     ratios = {h: None if demand is None else pressure(demand, h, record_bits).peak for h in distinct}
-    return tuple(_row(spec, name, h, cells, ratios[h]) for h in distinct for name in dict.fromkeys(names))
+    best = {h: _best_online(spec, h, recovery) for h in distinct}
+    return tuple(_row(spec, name, h, cells, ratios[h], best[h]) for h in distinct for name in dict.fromkeys(names))
 
 
 def first_failures(
@@ -173,9 +178,15 @@ def _add(
 
 
 def _row(
-    spec: TaskSpec, name: str, h: int, cells: dict[tuple[str, int], Cell], eir_pressure: float | None
+    spec: TaskSpec,
+    name: str,
+    h: int,
+    cells: dict[tuple[str, int], Cell],
+    eir_pressure: float | None,
+    best: OnlineBest | None,
 ) -> PolicyRow:
     steps, references = cells[name, h]
+    floor, ceiling = cells[FLOOR, h][0].mean, cells[CEILING, h][0].mean
     return PolicyRow(
         workload=spec.workload,
         policy=name,
@@ -186,9 +197,23 @@ def _row(
         miss_rate_sd=steps.deviation,
         reference_miss_rate=references.mean,
         miss_regret=references.mean_missed - cells[CEILING, h][1].mean_missed,
-        gap_closed=gap_closed(steps.mean, cells[FLOOR, h][0].mean, cells[CEILING, h][0].mean),
+        gap_closed=gap_closed(steps.mean, floor, ceiling),
+        online_miss_rate=None if best is None else best.miss_rate,
+        online_retrievals=None if best is None else best.retrievals,
+        hindsight=None if best is None else hindsight(floor, best.miss_rate, ceiling),
         eir_pressure=eir_pressure,
     )
+
+
+def _best_online(spec: TaskSpec, h: int, recovery: Recovery) -> OnlineBest | None:
+    """Return the bound on online policies; None where the workload does not say how it draws references."""
+    if recovery == "off" and spec.queries == "zipf-shuffled":
+        # What was dropped never returns, and it was dropped before any query told what is popular.
+        spec = replace(spec, queries="uniform")
+    try:
+        return best_online(prepare(spec).draws(spec), h)
+    except UsageError:
+        return None
 
 
 def _demand(spec: TaskSpec) -> DemandCurve | None:

@@ -115,7 +115,7 @@ def _language(table: Mapping[str, Any]) -> Language:
         for form, texts in forms.items()
     }
     others = [_sentence(text, slots, "again", "", "", 3) for text in table["again"]]
-    plain = [*table["filler"], *table["document"], *table["acknowledgements"], table["here_is"]]
+    plain = [*table["filler"], *table["document"], *table["acknowledgements"], *table["replies"], table["here_is"]]
     others += [_sentence(text, slots, "filler", "", "", 1) for text in plain]
     return Language(table["name"], table, statements, questions, tuple(others))
 

@@ -36,6 +36,7 @@ USER = ""  # the subject of standing instructions
 FIRST_DAY = date(2031, 1, 6).toordinal()  # a Monday
 DAYS = 365  # possible days of an event
 MOST_BOXES = 1000
+FEWEST_BOXES = 100  # said at a time; small talk and documents say smaller numbers, and telephone numbers larger ones
 MORE = 1024  # random words drawn at a time when those of the batch are used up
 
 
@@ -269,11 +270,11 @@ class _Maker:
 
     def boxes(self, place: str) -> None:
         first, *later = self.some(1 + self.dials.updates)
-        total = self.unused(2, MOST_BOXES // 2)  # never one, which would need another plural
+        total = self.unused(FEWEST_BOXES, MOST_BOXES // 2)
         self.said[first].append(Saying("set", "boxes", place, total))
         for session in later:
             op: Operation = ("raise", "lower", "replace")[self.below(3)]
-            amount = self.unused(2, MOST_BOXES // 2)
+            amount = self.unused(FEWEST_BOXES, MOST_BOXES // 2)
             sum_ = total + amount * (1 if op == "raise" else -1)
             if not 0 <= sum_ <= MOST_BOXES or sum_ in self.numbers:  # a total that was said would not be new
                 op = "replace"
@@ -362,5 +363,5 @@ class _Maker:
         return spell_word(block * 4096 + number + (self.seed << 7), 0)
 
     def number(self, block: int, number: int) -> str:
-        figure = ((block * 4096 + number) * 3_579_545 + self.seed * 7919) % 9_000_000 + 1_000_000
+        figure = ((block * 4096 + number) * 35_795_459 + self.seed * 7919) % 90_000_000 + 10_000_000
         return f"{figure // 10_000}-{figure % 10_000:04d}"
